@@ -1,0 +1,54 @@
+# make demo   shows one faithful and one unfaithful port
+# make test   runs the tests
+# make check  runs the linter, the formatter, the type checker and the tests
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help environment demo test check clean
+
+# python3.11 where it runs, else python3; MindSpore 2.10 has wheels for 3.10, 3.11 and 3.12.
+PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+BIN := .venv/bin
+READY := .venv/.ready
+
+help:
+	@sed -n 's/^# //p' Makefile | head -3
+
+environment: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' || { \
+	  echo "isograd: $(PYTHON) is not Python 3.10 to 3.12. Give one: make PYTHON=/path/to/python3.11" >&2; \
+	  exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "isograd: $(PYTHON) cannot make a virtual environment. Install it: apt-get install python3-venv" >&2; \
+	  exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[all,dev]'
+	@touch $@
+
+demo: $(READY)
+	@echo "1. A faithful port of ResNet-50: every stage agrees, exit status 0."
+	@status=0; $(BIN)/isograd verify examples/resnet50/faithful.toml || status=$$?; \
+	  if [ $$status -ne 0 ]; then echo "demo: exit status $$status where 0 was expected" >&2; exit 1; fi
+	@echo
+	@echo "2. The migration example's ResNet-50: isograd names the first layer that differs, exit status 1."
+	@status=0; $(BIN)/isograd verify examples/resnet50/guide.toml || status=$$?; \
+	  if [ $$status -ne 1 ]; then echo "demo: exit status $$status where 1 was expected" >&2; exit 1; fi
+	@echo
+	@echo "Shown: isograd passes the port that is the same network and finds where the other is not."
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,86 @@
+"""The command `isograd`, its verbs, and the one place where errors become exit statuses."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from isograd import __version__
+from isograd.cli.failure import INTERRUPTED, UNABLE, report_error, report_unexpected, say
+from isograd.errors import IsogradError, UsageError
+
+#: Each verb with the question that it answers; its command is `isograd.cli.VERB.command`.
+VERBS = {
+    "verify": "Is the port equivalent, stage by stage? Where does it first differ, and why?",
+}
+
+
+class VerbGroup(click.Group):
+    """A group that imports a verb only when it runs, so that help stays fast."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # What is left to flush at the end of the process must not fail a second time.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise UsageError(
+                "the reader of the output went away before all was written",
+                "Write to a file instead, for example with --json FILE.",
+            ) from error
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"isograd.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=VerbGroup, subcommand_metavar="VERB …", options_metavar="")
+@click.version_option(__version__, prog_name="isograd")
+def isograd() -> None:
+    """Proves that a MindSpore port of a PyTorch network is the same network.
+
+    Exit status: 0 clean, 1 something was found that a person must act on, 2 isograd was called
+    wrongly or could not do its work.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; arguments default to the process's own."""
+    try:
+        status = isograd.main(arguments, prog_name="isograd", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return UNABLE
+    except click.ClickException as error:
+        _report_usage(error)
+        return UNABLE
+    except (click.Abort, KeyboardInterrupt):
+        say("interrupted. No report was written.")
+        return INTERRUPTED
+    except IsogradError as error:
+        report_error(error)
+        return UNABLE
+    except Exception as error:
+        report_unexpected(error)
+        return UNABLE
+    return status if isinstance(status, int) else 0
+
+
+def _report_usage(error: click.ClickException) -> None:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context is not None else "isograd"
+    say(f"{error.format_message().rstrip('.')}. See `{command} --help`.")

@@ -1,0 +1,115 @@
+"""How a tensor of the reference lies in the port: the same, with permuted axes, or reshaped.
+
+A hand porter may work with (sequence, batch) where the original has (batch, sequence), or on
+flattened tokens.  A layout turns reference tensors into the port's and back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from isograd.tensors import Array
+
+_MOST_AXES = 5
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Permute the axes (None: keep them), then reshape to the port's shape."""
+
+    reference_shape: tuple[int, ...]
+    port_shape: tuple[int, ...]
+    axes: tuple[int, ...] | None = None
+
+    def to_port(self, values: Array) -> Array:
+        """A reference tensor as the port holds it."""
+        moved = values if self.axes is None else np.transpose(values, self.axes)
+        return np.ascontiguousarray(moved).reshape(self.port_shape)
+
+    def to_reference(self, values: Array) -> Array:
+        """A port tensor as the reference holds it."""
+        if self.axes is None:
+            return np.ascontiguousarray(values).reshape(self.reference_shape)
+        moved = [self.reference_shape[a] for a in self.axes]
+        back = np.argsort(self.axes)
+        return np.ascontiguousarray(np.transpose(values.reshape(moved), back))
+
+
+def find_layout(
+    reference_shape: tuple[int, ...],
+    port_shape: tuple[int, ...],
+    reference: Array | None = None,
+    port: Array | None = None,
+) -> Layout | None:
+    """The layout between two shapes; recorded values decide where shapes leave a choice.
+
+    None where no permutation and no reshaping fits.
+    """
+    if reference_shape == port_shape:
+        return Layout(reference_shape, port_shape)
+    if math.prod(reference_shape) != math.prod(port_shape):
+        return None
+    candidates = [Layout(reference_shape, port_shape)]
+    if 2 <= len(reference_shape) <= _MOST_AXES:
+        for axes in itertools.permutations(range(len(reference_shape))):
+            moved = tuple(reference_shape[a] for a in axes)
+            if _squeezed(moved) == _squeezed(port_shape) and axes != tuple(range(len(axes))):
+                candidates.append(Layout(reference_shape, port_shape, axes))
+    if reference is None or port is None or reference.size == 0 or len(candidates) == 1:
+        same = [c for c in candidates if c.axes is not None]
+        return same[0] if same and len(reference_shape) == len(port_shape) else candidates[0]
+    return min(candidates, key=lambda c: _distance(c.to_port(reference), port))
+
+
+def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for n in shape if n != 1)
+
+
+def _distance(first: Array, second: Array) -> float:
+    with np.errstate(all="ignore"):
+        gap = first.astype(np.float64) - second.astype(np.float64)
+        return float(np.nansum(np.abs(gap)))
+
+
+def match_slots(
+    reference: list[Array], port: list[Array]
+) -> list[tuple[int, int, Layout]]:
+    """Pair the tensors of a call's two sides: equal position first, then any that fits.
+
+    Where the sizes disagree (an earlier layer of the port has the wrong stride), tensors of equal
+    position and number of axes are paired as they are.
+    """
+    pairs: list[tuple[int, int, Layout]] = []
+    free = list(range(len(reference)))
+    waiting: list[int] = []
+    for j, theirs in enumerate(port):
+        if j in free and _same_kind(reference[j], theirs):
+            layout = find_layout(reference[j].shape, theirs.shape, reference[j], theirs)
+            if layout is not None:
+                pairs.append((j, j, layout))
+                free.remove(j)
+                continue
+        waiting.append(j)
+    for j in waiting:
+        for i in free:
+            if not _same_kind(reference[i], port[j]):
+                continue
+            layout = find_layout(reference[i].shape, port[j].shape, reference[i], port[j])
+            if layout is not None:
+                pairs.append((i, j, layout))
+                free.remove(i)
+                break
+        else:
+            if j in free and _same_kind(reference[j], port[j]) and reference[j].ndim == port[j].ndim:
+                shape = reference[j].shape
+                pairs.append((j, j, Layout(shape, shape)))
+                free.remove(j)
+    return sorted(pairs, key=lambda pair: pair[:2])
+
+
+def _same_kind(first: Array, second: Array) -> bool:
+    return np.issubdtype(first.dtype, np.floating) == np.issubdtype(second.dtype, np.floating)

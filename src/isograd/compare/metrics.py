@@ -1,0 +1,98 @@
+"""How far two tensors are apart: finite elements by norm, everything else by pattern.
+
+Frobenius norms of the finite elements follow TTrace (arXiv 2506.09280) and our own measurements
+(docs/thresholds.md): cosine is blind to eps faults, units in the last place explode near zero.
+Values that stand for "masked out" (-inf, -1e4, -1e9, the dtype's minimum) are one pattern,
+because a softmax makes nothing of any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isograd.tensors import UNIT_ROUNDOFF, Array
+
+Float64 = NDArray[np.float64]
+
+#: A value below -MASK × max(1, typical magnitude) stands for "masked out".
+MASK = 5e3
+#: Below this, float32 hardware may flush to zero.
+SMALLEST_NORMAL = 1.2e-38
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two tensors of one shape.
+
+    error: Frobenius norm of the difference of the elements that are finite on both sides.
+    size: Frobenius norm of the same elements of the reference.
+    pattern_mismatches: elements that are NaN, +Inf or masked on one side only.
+    finite: number of elements that took part in the norms.
+    """
+
+    error: float
+    size: float
+    pattern_mismatches: int
+    finite: int
+    total: int
+
+
+def patterns(values: Float64) -> NDArray[np.int8]:
+    """0 finite, 1 NaN, 2 +Inf, 3 masked (-Inf or far below everything else)."""
+    found = np.zeros(values.shape, np.int8)
+    if not values.size:
+        return found
+    lowest = np.nanmin(values) if not np.isnan(values).all() else 0.0
+    if np.isfinite(values.sum()) and lowest > -MASK:
+        return found
+    found[np.isnan(values)] = 1
+    found[values == np.inf] = 2
+    with np.errstate(invalid="ignore"):
+        ordinary = np.abs(values[(values > -1e3) & np.isfinite(values)])
+        typical = float(np.median(ordinary)) if ordinary.size else 1.0
+        found[values <= -MASK * max(1.0, typical)] = 3
+    return found
+
+
+def difference(reference: Array, other: Array) -> Difference:
+    """Compare two arrays of one shape; complex numbers as pairs, integers and booleans exactly."""
+    first, second = as_float64(reference), as_float64(other)
+    pattern_first, pattern_second = patterns(first), patterns(second)
+    mismatches = int(np.count_nonzero(pattern_first != pattern_second))
+    if pattern_first.any() or pattern_second.any():
+        use = (pattern_first == 0) & (pattern_second == 0)
+        first, second = first[use], second[use]
+    return Difference(
+        norm(first - second), norm(first), mismatches, int(first.size), int(pattern_first.size)
+    )
+
+
+def as_float64(values: Array) -> Float64:
+    """Any dtype as float64; complex as a last axis of two."""
+    if np.iscomplexobj(values):
+        values = np.stack([values.real, values.imag], axis=-1)
+    return np.asarray(values, dtype=np.float64)
+
+
+def norm(values: Float64) -> float:
+    """Frobenius norm, accumulated in float64 and safe against overflow."""
+    if not values.size:
+        return 0.0
+    flat = values.reshape(-1)
+    total = float(flat @ flat)
+    if np.isfinite(total) and total > 1e-280:
+        return float(np.sqrt(total))
+    largest = float(np.abs(flat).max())
+    if largest == 0.0 or not np.isfinite(largest):
+        return largest
+    scaled = flat / largest
+    return float(largest * np.sqrt(scaled @ scaled))
+
+
+def rounding_floor(size: float, count: int, dtype: str) -> float:
+    """The error that merely storing a result in this dtype may cost."""
+    unit = UNIT_ROUNDOFF.get(dtype, 0.0)
+    return unit * size + SMALLEST_NORMAL * float(np.sqrt(count))

@@ -1,0 +1,222 @@
+"""Pairing of calls: which call within the port's forward pass is which of the reference's.
+
+Within a paired call the calls of paired modules meet occurrence by occurrence.  The calls of
+modules without a partner, and of modules that one side shares and the other does not, are aligned
+by kind and output shapes between the pairs found so far, and by their values where these tell.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from isograd.compare.pairing.conventions import CONTAINERS, canonical_kind, may_be_one
+from isograd.compare.pairing.evidence import Pairs, align_in_order, in_order
+from isograd.compare.pairing.results import ModulePairing
+from isograd.compare.pairing.slots import modules_with_parameters
+from isograd.frameworks.base import ModuleInfo, Structure
+
+Similarity = Callable[[int, int], float]
+
+#: A call is another's by value if its next rival is this many times further away.
+CLEARLY_CLOSER = 10.0
+#: Relative difference below which two values are taken for the same, whatever the rivals are.
+UNRELATED = 0.5
+
+#: What speaks for two calls in an alignment; the number of pairs comes first.
+FITTING = 4.0
+PAIRED_MODULES = 2.0
+SAME_KIND = 1.0
+
+
+def pair_calls(
+    reference: Structure,
+    port: Structure,
+    modules: ModulePairing,
+    similarity: Similarity | None = None,
+) -> tuple[tuple[int, int], ...]:
+    """Pairs of indices into the calls of both sides, in the order of the reference.
+
+    similarity gives the relative difference of the values of two calls, lower is closer; it is
+    asked only where counts differ or modules have no partner.
+    """
+    pairing = _Calls(reference, port, modules, similarity)
+    roots = [index for index, call in enumerate(reference.calls) if call.parent is None]
+    port_roots = [index for index, call in enumerate(port.calls) if call.parent is None]
+    pairing.pair_within(roots, port_roots)
+    return tuple(sorted(pairing.pairs))
+
+
+class _Calls:
+    """The call trees of both sides."""
+
+    def __init__(
+        self,
+        reference: Structure,
+        port: Structure,
+        modules: ModulePairing,
+        similarity: Similarity | None,
+    ) -> None:
+        self._reference, self._port = reference, port
+        self._similarity = similarity
+        self._partner = {pair.reference: pair.port for pair in modules.pairs}
+        self._port_paired = {pair.port for pair in modules.pairs}
+        self._infos = {module.name: module for module in reference.modules}
+        self._port_infos = {module.name: module for module in port.modules}
+        self._children, self._port_children = _children(reference), _children(port)
+        self._with_parameters = modules_with_parameters(reference)
+        self._port_with_parameters = modules_with_parameters(port)
+        self.pairs: Pairs = []
+
+    def pair_within(self, reference: Sequence[int], port: Sequence[int]) -> None:
+        """Pair the calls of two forests that belong to each other."""
+        waiting = [(list(reference), list(port))]
+        while waiting:
+            here, there = waiting.pop()
+            found = self._pair_frontiers(
+                self._frontier(here, self._reference, set(self._partner), self._children),
+                self._frontier(there, self._port, self._port_paired, self._port_children),
+            )
+            self.pairs.extend(found)
+            waiting.extend(
+                (self._children.get(row, []), self._port_children.get(column, []))
+                for row, column in found
+                if self._is_paired(row, column)
+            )
+
+    def _is_paired(self, call: int, other: int) -> bool:
+        """Whether both modules have a partner: calls of others are looked through instead."""
+        return (
+            self._reference.calls[call].module in self._partner
+            and self._port.calls[other].module in self._port_paired
+        )
+
+    def _frontier(
+        self,
+        calls: Sequence[int],
+        structure: Structure,
+        paired: set[str],
+        children: Mapping[int, list[int]],
+    ) -> list[int]:
+        """The calls of a forest in order, seen through the modules that have no partner."""
+        seen = []
+        stack = list(reversed(calls))
+        while stack:
+            index = stack.pop()
+            seen.append(index)
+            if structure.calls[index].module not in paired:
+                stack.extend(reversed(children.get(index, [])))
+        return seen
+
+    def _pair_frontiers(self, here: list[int], there: list[int]) -> Pairs:
+        by_module, port_by_module = (
+            self._by_module(here, self._reference),
+            self._by_module(there, self._port),
+        )
+        pairs: Pairs = []
+        for module, calls in by_module.items():
+            others = port_by_module.get(self._partner.get(module, "\0"), [])
+            if len(calls) == len(others):
+                pairs.extend(zip(calls, others, strict=True))
+        pairs += self._align_rest(here, there, pairs)
+        return pairs
+
+    def _by_module(self, calls: Sequence[int], structure: Structure) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for index in calls:
+            found.setdefault(structure.calls[index].module, []).append(index)
+        return found
+
+    def _align_rest(self, here: list[int], there: list[int], pairs: Pairs) -> Pairs:
+        """Pair what is left between the calls that are paired already."""
+        taken, port_taken = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+        rows = {index: row for row, index in enumerate(here)}
+        columns = {index: column for column, index in enumerate(there)}
+        found: Pairs = []
+        if self._similarity is not None:
+            found = self._decided_by_value(
+                [index for index in here if index not in taken],
+                [index for index in there if index not in port_taken],
+                self._similarity,
+            )
+            taken.update(pair[0] for pair in found)
+            port_taken.update(pair[1] for pair in found)
+        anchors = in_order([(rows[pair[0]], columns[pair[1]]) for pair in (*pairs, *found)])
+        start = port_start = 0
+        for row, column in [*anchors, (len(here), len(there))]:
+            mine = [index for index in here[start:row] if index not in taken]
+            its = [index for index in there[port_start:column] if index not in port_taken]
+            start, port_start = row + 1, column + 1
+            found.extend(
+                (mine[position], its[other])
+                for position, other in align_in_order(len(mine), len(its), self._scores(mine, its))
+            )
+        return found
+
+    def _scores(self, mine: list[int], its: list[int]) -> Callable[[int, int], float | None]:
+        def score(row: int, column: int) -> float | None:
+            return self._worth(mine[row], its[column])
+
+        return score
+
+    def _worth(self, call: int, other: int) -> float | None:
+        """What speaks for two calls being one; None where something speaks against it."""
+        mine, its = self._reference.calls[call], self._port.calls[other]
+        if mine.output_shapes != its.output_shapes:
+            return None
+        info, port_info = self._infos.get(mine.module), self._port_infos.get(its.module)
+        if info is None or port_info is None:
+            return None
+        if self._partner.get(mine.module) == its.module:
+            return FITTING + PAIRED_MODULES
+        if mine.module in self._with_parameters or its.module in self._port_with_parameters:
+            return None
+        return _kinds_worth(info, port_info)
+
+    def _decided_by_value(self, here: list[int], there: list[int], similarity: Similarity) -> Pairs:
+        """Pairs of fitting calls whose values are far closer to each other than to any rival's."""
+        rivals: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        port_rivals: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        for call in here:
+            fitting = [other for other in there if self._worth(call, other) is not None]
+            for other in fitting:
+                difference = similarity(call, other)
+                rivals[call][other] = difference
+                port_rivals[other][call] = difference
+        return [
+            (call, other)
+            for call, differences in rivals.items()
+            for other in [_clearly_closest(differences)]
+            if other is not None and _clearly_closest(port_rivals[other]) == call
+        ]
+
+
+def _children(structure: Structure) -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for index, call in enumerate(structure.calls):
+        if call.parent is not None:
+            children.setdefault(call.parent, []).append(index)
+    return children
+
+
+def _kinds_worth(info: ModuleInfo, port_info: ModuleInfo) -> float | None:
+    """What two classes say of calls whose modules have no partner in each other."""
+    if canonical_kind(info.kind) == canonical_kind(port_info.kind):
+        return FITTING + SAME_KIND
+    containers = {canonical_kind(info.kind), canonical_kind(port_info.kind)} & CONTAINERS
+    if containers or not (info.library and port_info.library):
+        return None
+    if not may_be_one(info.kind, port_info.kind, both_library=True):
+        return None
+    return FITTING if "Identity" not in (info.kind, port_info.kind) else None
+
+
+def _clearly_closest(differences: Mapping[int, float]) -> int | None:
+    """The index of the least difference if it is far below the next."""
+    ordered = sorted(differences.items(), key=lambda found: found[1])
+    index, least = ordered[0]
+    if not least < UNRELATED:
+        return None
+    if len(ordered) > 1 and not ordered[1][1] > CLEARLY_CLOSER * least:
+        return None
+    return index

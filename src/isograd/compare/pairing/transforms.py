@@ -1,0 +1,181 @@
+"""What turns parameters of the reference into parameters of the port, and gradients back.
+
+Every transform moves numbers and changes none, so it also carries gradients and optimizer state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import prod
+
+import numpy as np
+
+from isograd.tensors import Array
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The same array."""
+
+    def apply(self, arrays: Sequence[Array]) -> list[Array]:
+        """Reference to port."""
+        return list(arrays)
+
+    def invert(self, arrays: Sequence[Array]) -> list[Array]:
+        """Port to reference."""
+        return list(arrays)
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """Axes in another order, as `numpy.transpose` spells it."""
+
+    axes: tuple[int, ...]
+
+    def apply(self, arrays: Sequence[Array]) -> list[Array]:
+        """Reference to port."""
+        return [np.transpose(array, self.axes) for array in arrays]
+
+    def invert(self, arrays: Sequence[Array]) -> list[Array]:
+        """Port to reference."""
+        return [np.transpose(array, np.argsort(self.axes)) for array in arrays]
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """The same elements in the same order in another shape."""
+
+    reference: Shape
+    port: Shape
+
+    def apply(self, arrays: Sequence[Array]) -> list[Array]:
+        """Reference to port."""
+        return [array.reshape(self.port) for array in arrays]
+
+    def invert(self, arrays: Sequence[Array]) -> list[Array]:
+        """Port to reference."""
+        return [array.reshape(self.reference) for array in arrays]
+
+
+@dataclass(frozen=True)
+class Concatenate:
+    """Several parameters of the reference, one of the port; sizes along the axis."""
+
+    axis: int
+    sizes: tuple[int, ...]
+
+    def apply(self, arrays: Sequence[Array]) -> list[Array]:
+        """Reference to port."""
+        return [np.concatenate(list(arrays), axis=self.axis)]
+
+    def invert(self, arrays: Sequence[Array]) -> list[Array]:
+        """Port to reference."""
+        return _cut(arrays, self.axis, self.sizes)
+
+
+@dataclass(frozen=True)
+class Split:
+    """One parameter of the reference, several of the port; sizes along the axis."""
+
+    axis: int
+    sizes: tuple[int, ...]
+
+    def apply(self, arrays: Sequence[Array]) -> list[Array]:
+        """Reference to port."""
+        return _cut(arrays, self.axis, self.sizes)
+
+    def invert(self, arrays: Sequence[Array]) -> list[Array]:
+        """Port to reference."""
+        return [np.concatenate(list(arrays), axis=self.axis)]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Transforms one after the other, from the reference to the port."""
+
+    steps: tuple[Transform, ...]
+
+    def apply(self, arrays: Sequence[Array]) -> list[Array]:
+        """Reference to port."""
+        result = list(arrays)
+        for step in self.steps:
+            result = step.apply(result)
+        return result
+
+    def invert(self, arrays: Sequence[Array]) -> list[Array]:
+        """Port to reference."""
+        result = list(arrays)
+        for step in reversed(self.steps):
+            result = step.invert(result)
+        return result
+
+
+Transform = Identity | Transpose | Reshape | Concatenate | Split | Chain
+
+
+def _cut(arrays: Sequence[Array], axis: int, sizes: tuple[int, ...]) -> list[Array]:
+    (array,) = arrays
+    return list(np.split(array, np.cumsum(sizes)[:-1].tolist(), axis=axis))
+
+
+def chain(*steps: Transform) -> Transform:
+    """Transforms one after the other, without those that do nothing."""
+    useful = tuple(step for step in steps if not isinstance(step, Identity))
+    if not useful:
+        return Identity()
+    return useful[0] if len(useful) == 1 else Chain(useful)
+
+
+def transform_between(
+    reference: Shape, port: Shape, *, same_library_kind: bool, same_name: bool
+) -> Transform | None:
+    """The transform that two shapes suggest, or None where they contradict each other.
+
+    Layers of the same library kind store their weights alike, but for a convolution's data format
+    and its one-dimensional case; other shapes there are mistakes of the port and not transforms.
+    """
+    if reference == port:
+        return Identity()
+    if same_library_kind:
+        return _between_like_layers(reference, port)
+    if len(reference) == 2 and port == reference[::-1]:
+        return Transpose((1, 0))
+    if _without_ones(reference) == _without_ones(port):
+        return Reshape(reference, port)
+    axes = _only_permutation(reference, port)
+    if axes is not None:
+        return Transpose(axes)
+    if same_name and prod(reference) == prod(port):
+        return Reshape(reference, port)
+    return None
+
+
+def _between_like_layers(reference: Shape, port: Shape) -> Transform | None:
+    if len(reference) != len(port):
+        if _without_ones(reference) == _without_ones(port):
+            return Reshape(reference, port)
+        return None
+    if len(reference) >= 4:
+        channels_last = (0, *range(2, len(reference)), 1)
+        if port == tuple(reference[axis] for axis in channels_last):
+            return Transpose(channels_last)
+    return None
+
+
+def _without_ones(shape: Shape) -> Shape:
+    return tuple(size for size in shape if size != 1)
+
+
+def _only_permutation(reference: Shape, port: Shape) -> tuple[int, ...] | None:
+    if not 3 <= len(reference) == len(port) <= 4 or sorted(reference) != sorted(port):
+        return None
+    found = [
+        axes
+        for axes in permutations(range(len(reference)))
+        if tuple(reference[axis] for axis in axes) == port
+    ]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,55 @@
+"""Every error that isograd raises on purpose, as one tree.
+
+IsogradError                    what and where; then what to do
+├── UsageError                  isograd was called wrongly
+│   └── CaseError               a case file is wrong
+├── FrameworkMissingError       an interpreter lacks torch or MindSpore
+├── RecordingError              a recording cannot be read, or would be empty
+├── UserCodeError               a callable of the user's raised
+└── WorkerError                 a worker process ended or answered nonsense
+
+A message has two sentences: the first says what is wrong and where, the second what to do.
+"""
+
+from __future__ import annotations
+
+
+class IsogradError(Exception):
+    """Base of all errors that isograd raises on purpose."""
+
+    def __init__(self, what: str, advice: str) -> None:
+        super().__init__(f"{what.rstrip('. ')}. {advice}")
+        self.what = what
+        self.advice = advice
+
+
+class UsageError(IsogradError):
+    """isograd was called wrongly."""
+
+
+class CaseError(UsageError):
+    """A case file is wrong."""
+
+
+class FrameworkMissingError(IsogradError):
+    """The interpreter of one side does not have its framework."""
+
+
+class RecordingError(IsogradError):
+    """A recording cannot be read or written, or would be empty."""
+
+
+class UserCodeError(IsogradError):
+    """A callable of the user's raised; `trace` holds the user's part of the traceback."""
+
+    def __init__(self, what: str, advice: str, trace: str = "") -> None:
+        super().__init__(what, advice)
+        self.trace = trace
+
+
+class WorkerError(IsogradError):
+    """A worker process ended unexpectedly; `stage` and `last_words` say where and how."""
+
+    def __init__(self, what: str, advice: str, last_words: str = "") -> None:
+        super().__init__(what, advice)
+        self.last_words = last_words

@@ -1,0 +1,92 @@
+"""Output files that appear whole or not at all, and are known to be writable before work begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from isograd.errors import UsageError
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8, atomically; a lone surrogate is written as its escape.
+
+    Raises UsageError where the file cannot be written.
+    """
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes, atomically: readers see the old file or the whole new one.
+
+    A link is followed; a device or a pipe is written to directly, never replaced.
+    Raises UsageError where the file cannot be written.
+    """
+    try:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
+        partial = _partial(target)
+        try:
+            with partial.open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            if target.exists():
+                partial.chmod(target.stat().st_mode & 0o777)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise _unwritable(path, error) from error
+
+
+def require_writable(path: Path) -> None:
+    """Raise UsageError unless a file can be written at this path now."""
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        if target.exists() and not target.is_file():
+            return
+        partial = _partial(target)
+        partial.open("xb").close()
+        partial.unlink()
+    except (OSError, RuntimeError) as error:
+        raise _unwritable(path, error) from error
+
+
+def prepare_folder(path: Path) -> None:
+    """Make a folder for a run's files; UsageError where it is not empty or cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        occupied = any(path.iterdir())
+        require_writable(path / "probe")
+    except OSError as error:
+        raise UsageError(
+            f"the folder {path} cannot be made: {_reason(error)}",
+            "Give a folder in which you may write.",
+        ) from error
+    if occupied:
+        raise UsageError(
+            f"the folder {path} is not empty",
+            "Give a new or an empty folder, so that nothing is mixed up.",
+        )
+
+
+def _partial(target: Path) -> Path:
+    return target.with_name(f".isograd-{os.getpid()}-{os.urandom(4).hex()}.partial")
+
+
+def _unwritable(path: Path, error: Exception) -> UsageError:
+    return UsageError(
+        f"{path} cannot be written: {_reason(error)}",
+        "Give a file in a folder that exists and in which you may write.",
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error)

@@ -1,0 +1,253 @@
+"""What isograd knows of a network, and the protocol through which it drives a framework.
+
+The core sees networks only as the frozen values below; torch, MindSpore and the numpy fake fill
+them in.  An adapter lives in a worker process (see `isograd.worker`), so everything that crosses
+the protocol is a plain value or a numpy array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from isograd.tensors import TensorValue
+
+
+@dataclass(frozen=True)
+class ParameterInfo:
+    """A parameter or a buffer of a network.
+
+    name: unique name by the framework's own convention, for example ``layer1.0.bn1.weight``.
+    module: name of the owning module; attribute: its name within the module.
+    shape, dtype: as numpy spells them, plus "bfloat16".
+    tied_to: name of the parameter that shares its storage and comes first, or None.
+    """
+
+    name: str
+    module: str
+    attribute: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    is_buffer: bool = False
+    tied_to: str | None = None
+
+
+@dataclass(frozen=True)
+class ModuleInfo:
+    """A module (torch) or cell (MindSpore).
+
+    name: as in `named_modules` / `cells_and_names`; the root is ``""``.
+    kind: class name; library: whether the class belongs to the framework and not to the user.
+    where: ``file:line`` of the class or, better, of the place where the module is built.
+    """
+
+    name: str
+    kind: str
+    library: bool
+    settings: str = ""
+    where: str | None = None
+
+
+@dataclass(frozen=True)
+class CallInfo:
+    """One call of a module within an end-to-end forward pass, in the order of the calls' starts.
+
+    occurrence: the how-manieth call of this module, from 0.
+    parent: index in the list of calls of the enclosing call, or None for the root.
+    input_shapes, output_shapes: of the tensors, in the order of `isograd.tree.flatten`.
+    """
+
+    module: str
+    occurrence: int
+    parent: int | None
+    input_shapes: tuple[tuple[int, ...], ...]
+    output_shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A network as a value: its modules, its parameters and buffers, and its calls.
+
+    calls is empty until a forward pass has been recorded.
+    """
+
+    framework: str
+    modules: tuple[ModuleInfo, ...]
+    parameters: tuple[ParameterInfo, ...]
+    calls: tuple[CallInfo, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How a pass is computed: natively, in float64, or natively with simulated rounding.
+
+    alternative_kernels: another kernel path of the framework (torch: without oneDNN).
+    input_noise: move floating inputs by up to one unit in the last place.
+    operator_noise: move every operator's result by its rounding error; `biased` uses one sign
+    throughout, because rounding of a kernel can be systematic.
+    amplitude: multiplies the noise.
+    """
+
+    float64: bool = False
+    alternative_kernels: bool = False
+    input_noise: bool = False
+    operator_noise: bool = False
+    biased: bool = False
+    amplitude: float = 1.0
+    seed: int = 0
+
+
+NATIVE = Arithmetic()
+FLOAT64 = Arithmetic(float64=True)
+
+Tensors = dict[str, TensorValue]
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """Run one recorded call again, alone, with given inputs and with given results of children.
+
+    call: index of the call in the recorded list; pins: indices of calls inside it whose results
+    are given instead of computed.
+    inputs: a tensor for each slot, or None to keep what was recorded.
+    pin_outputs: for each pin, a tensor for each output slot, or None likewise.
+    output_cotangents, pin_cotangents: gradients that are fed in at the outputs of the call and
+    at the inputs of its pins; None feeds nothing.
+    parameters: those whose gradients are wanted; buffers: those wanted as the call leaves them.
+    """
+
+    call: int
+    pins: tuple[int, ...]
+    inputs: tuple[TensorValue | None, ...]
+    pin_outputs: tuple[tuple[TensorValue | None, ...], ...]
+    output_cotangents: tuple[TensorValue | None, ...] = ()
+    pin_cotangents: tuple[tuple[TensorValue | None, ...], ...] = ()
+    parameters: tuple[str, ...] = ()
+    buffers: tuple[str, ...] = ()
+    backward: bool = False
+
+
+@dataclass(frozen=True)
+class DropoutSite:
+    """A place where elements are dropped, as measured: probability is 0.0 where inactive."""
+
+    module: str
+    occurrence: int
+    probability: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class SideSpec:
+    """What one side of a case runs: callables as ``file.py:name`` or ``package.module:name``."""
+
+    framework: str
+    model: str
+    folder: str
+    model_kwargs: dict[str, Any] = field(default_factory=dict)
+    loss: str | None = None
+    optimizer: str | None = None
+
+
+class Framework(Protocol):
+    """What isograd asks of a framework; one object drives one network in one process.
+
+    Tensors are named in results: ``output.0``, ``loss``, ``gradient.parameter.NAME``,
+    ``gradient.input.0``, ``input_of.PIN.SLOT``, ``gradient.pin.PIN.SLOT``, ``buffer.NAME``,
+    ``state.NAME``.
+    A failing callable of the user's raises `UserCodeError`.
+    """
+
+    name: str
+
+    def build(self, spec: SideSpec, seed: int) -> Structure:
+        """Import the callables, seed the framework and build the network."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """Versions and the device: framework_version, python_version, numpy_version, device."""
+        ...
+
+    def state(self) -> Tensors:
+        """All parameters and buffers by name."""
+        ...
+
+    def load_state(self, tensors: Tensors) -> None:
+        """Overwrite parameters and buffers; unknown names and wrong shapes raise."""
+        ...
+
+    def forward(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        *,
+        record: bool = False,
+        backward: bool = False,
+        arithmetic: Arithmetic = NATIVE,
+    ) -> Tensors:
+        """One end-to-end pass; with record, keep every call's tensors for `replay`."""
+        ...
+
+    def calls(self) -> tuple[CallInfo, ...]:
+        """The calls of the recorded pass."""
+        ...
+
+    def recorded(self, call: int) -> Tensors:
+        """A recorded call's tensors: input.I, output.I, gradient.input.I, gradient.output.I."""
+        ...
+
+    def replay(self, request: ReplayRequest, arithmetic: Arithmetic = NATIVE) -> Tensors:
+        """Run one recorded call again, alone."""
+        ...
+
+    def forward_shifted(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        backward: bool,
+        shift: tuple[int, str, list[TensorValue | None]],
+    ) -> Tensors:
+        """An end-to-end pass in which a recorded call's inputs or outputs are moved by a shift.
+
+        shift: index of the call, "input" or "output", and what is added to each slot.
+        """
+        ...
+
+    def loss(
+        self,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        arithmetic: Arithmetic = NATIVE,
+    ) -> Tensors:
+        """The loss of given outputs and its gradient with respect to them."""
+        ...
+
+    def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:
+        """Make a fresh optimizer over a copy of the network; the names that it updates."""
+        ...
+
+    def train_step(
+        self,
+        track: str,
+        state: Tensors | None,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        gradients: Tensors | None = None,
+    ) -> Tensors:
+        """One optimizer step on a track, from its own or a given state; loss and state after.
+
+        With gradients (by parameter name) forward and backward are replaced by them.
+        """
+        ...
+
+    def end_training(self) -> None:
+        """Drop all tracks; the network is as it was before `start_training`."""
+        ...
+
+    def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
+        """What the dropouts of the recorded pass would do in this mode, by experiment."""
+        ...

@@ -1,0 +1,75 @@
+"""What both real adapters do alike: split inputs, count occurrences, find where a module is built."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from isograd.errors import UserCodeError
+from isograd.frameworks.user_code import _is_users
+
+Value = TypeVar("Value")
+
+
+class _Call(Protocol):
+    module: str
+    parent: int | None
+
+
+def split_inputs(inputs: Mapping[str, Value]) -> tuple[list[Value], dict[str, Value]]:
+    """Positional inputs are keyed by their number, keyword inputs by their name."""
+    positional = [value for key, value in inputs.items() if key.isdigit()]
+    return positional, {key: value for key, value in inputs.items() if not key.isdigit()}
+
+
+def occurrences_within(calls: Sequence[_Call], call: int, pins: Sequence[int]) -> list[int]:
+    """For each pinned call, the how-manieth call of its module a replay of `call` will make.
+
+    Calls inside a pinned call do not happen in a replay, so they do not count.
+    """
+    inside = {call}
+    hidden: set[int] = set()
+    pinned = set(pins)
+    counts: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for index in range(call + 1, len(calls)):
+        parent = calls[index].parent
+        if parent in hidden or (parent in pinned and parent in inside):
+            hidden.add(index)
+            continue
+        if parent not in inside:
+            continue
+        inside.add(index)
+        name = calls[index].module
+        if index in pinned:
+            found[index] = counts.get(name, 0)
+        counts[name] = counts.get(name, 0) + 1
+    return [found[pin] for pin in pins]
+
+
+def building_line(built: Any) -> str | None:
+    """``file:line`` of the user's code that is constructing this object right now."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        own = code.co_varnames[0] if code.co_argcount else None
+        inside_itself = own is not None and frame.f_locals.get(own) is built
+        if not inside_itself and _is_users(code.co_filename):
+            return f"{Path(code.co_filename).name}:{frame.f_lineno}"
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return None
+
+
+def split_optimizer(made: Any) -> tuple[Any, list[Any]]:
+    """An optimizer callable returns an optimizer, or an optimizer and its schedulers."""
+    if isinstance(made, (tuple, list)):
+        if not made:
+            raise UserCodeError("the optimizer callable returned nothing", "Return an optimizer.")
+        return made[0], [part for part in made[1:] if hasattr(part, "step")]
+    if made is None:
+        raise UserCodeError("the optimizer callable returned None", "Return an optimizer.")
+    return made, []

@@ -1,0 +1,25 @@
+"""Which adapter drives which framework; an adapter is imported only when it is opened."""
+
+from __future__ import annotations
+
+from isograd.errors import UsageError
+from isograd.frameworks.base import Framework
+
+NAMES = ("torch", "mindspore", "fake")
+
+
+def open_framework(name: str) -> Framework:
+    """Import an adapter and make one; raises `UsageError` for an unknown name."""
+    if name == "torch":
+        from isograd.frameworks.torch.adapter import TorchFramework
+
+        return TorchFramework()
+    if name == "mindspore":
+        from isograd.frameworks.mindspore.adapter import MindSporeFramework
+
+        return MindSporeFramework()
+    if name == "fake":
+        from isograd.frameworks.fake.adapter import FakeFramework
+
+        return FakeFramework()
+    raise UsageError(f"{name!r} is no framework", f"Use one of {', '.join(NAMES[:2])}.")

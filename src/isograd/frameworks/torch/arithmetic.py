@@ -1,0 +1,225 @@
+"""The same torch computation in float64, or natively with simulated rounding.
+
+float64 is the reference of every comparison (MindSpore's CPU kernels have no float64
+convolution).  The simulated rounding spans the envelope: what another correct implementation
+may yield.  Noise is added behind every ATen operator, forward and backward, with a magnitude of
+one unit in the last place, times the operator's floor in the device profile
+(`isograd.compare.profile`), because kernels differ: MindSpore's CPU tanh is a thousand units off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from isograd.frameworks.base import Arithmetic
+from isograd.tensors import UNIT_ROUNDOFF
+
+_LOW = (torch.float32, torch.float16, torch.bfloat16)
+_LOW_CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
+
+#: ATen operators whose results are exact: copies, views, selections and comparisons.
+EXACT = frozenset(
+    """abs alias amax amin any all arange argmax argmin argsort as_strided bitwise_and
+    bitwise_not bitwise_or cat ceil clamp clamp_max clamp_min clone col2im constant_pad_nd copy
+    copysign detach diagonal embedding empty empty_like eq expand fill flip floor full full_like
+    gather ge gt index index_select isinf isnan le lift_fresh logical_and logical_not logical_or
+    lt masked_fill masked_select max max_pool2d_with_indices max_pool3d_with_indices
+    max_pool2d_with_indices_backward maximum min minimum ne neg new_empty new_full new_ones
+    new_zeros nonzero ones ones_like permute reflection_pad1d reflection_pad2d relu repeat
+    replication_pad1d replication_pad2d reshape resize roll round scalar_tensor scatter select
+    select_backward set sign slice slice_backward sort split split_with_sizes squeeze stack t
+    threshold_backward hardtanh_backward to topk transpose tril triu unbind unfold unsqueeze
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d view where zero zeros zeros_like
+    _local_scalar_dense _reshape_alias _to_copy _unsafe_view im2col leaky_relu_none
+    pixel_shuffle pixel_unshuffle _unsafe_index normal_ uniform_ bernoulli_ random_
+    native_dropout rand randn randint""".split()
+)
+
+#: Operators that work element by element: their rounding is relative to the element itself.
+POINTWISE = frozenset(
+    """add sub mul div rsub pow sqrt rsqrt exp expm1 log log1p log2 tanh sigmoid erf gelu silu
+    mish hardswish hardsigmoid elu softplus leaky_relu reciprocal sin cos lerp addcmul addcdiv
+    square _softmax softmax exp2 logit atan2 prelu _prelu_kernel""".split()
+)
+
+
+class RoundingNoise(TorchDispatchMode):
+    """Moves the result of every ATen operator by its simulated rounding error."""
+
+    def __init__(self, arithmetic: Arithmetic, floors: dict[str, float]) -> None:
+        super().__init__()
+        self._generator = torch.Generator().manual_seed(arithmetic.seed * 7919 + 17)
+        self._amplitude = arithmetic.amplitude
+        self._biased = arithmetic.biased
+        self._floors = floors
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.partition("::")[2]
+        base = name.rstrip("_") if not name.startswith("_") else name
+        if base in EXACT or func.is_view:
+            return result
+        written = [
+            value
+            for argument, value in zip(func._schema.arguments, args, strict=False)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
+        floor = self._floors.get(base.removeprefix("_").removesuffix("_backward"), 1.0)
+        if written:
+            for tensor in _tensors(written):
+                self._move(tensor, base, 0, args, floor)
+            return result
+        for position, tensor in enumerate(_tensors([result])):
+            self._move(tensor, base, position, args, floor)
+        if "batch_norm" in base and "backward" not in base:
+            for tensor in args[3:5]:
+                if isinstance(tensor, torch.Tensor):
+                    self._move(tensor, "add", 0, args, floor)
+        return result
+
+    def _move(
+        self, tensor: torch.Tensor, name: str, position: int, args: tuple[Any, ...], floor: float
+    ) -> None:
+        unit = UNIT_ROUNDOFF.get(str(tensor.dtype).removeprefix("torch."))
+        if unit is None or tensor.numel() == 0 or tensor.dtype is torch.float64:
+            return
+        with torch.no_grad():
+            work = tensor.float() if tensor.dtype is not torch.float32 else tensor
+            draw = torch.empty(tensor.shape).uniform_(
+                0.0 if self._biased else -1.0, 1.0, generator=self._generator
+            )
+            scale = _scale(work, name, position, args)
+            moved = torch.addcmul(work, scale, draw, value=2.0 * unit * floor * self._amplitude)
+            if not math.isfinite(float(moved.sum())):
+                moved = torch.where(torch.isfinite(work), moved, work)
+            tensor.copy_(moved)
+
+
+def _scale(result: torch.Tensor, name: str, position: int, args: tuple[Any, ...]) -> torch.Tensor:
+    """The magnitude to which an element's rounding error is relative.
+
+    For an element-wise operator the element; for a sum of products the typical element, because
+    an element that cancels keeps the error of its terms; for plain sums and the parameter
+    gradients of normalisations and biases the root of the sum of squares of the terms (random
+    walk of rounding errors, Higham & Mary 2019, doi 10.1137/18M1226312).
+    """
+    magnitude = result.abs()
+    if name in POINTWISE:
+        return magnitude
+    terms: torch.Tensor | None = None
+    if name in ("sum", "mean"):
+        source = args[0]
+        if isinstance(source, torch.Tensor) and source.is_floating_point():
+            terms = _root_sum_of_squares(source, result, args)
+            if name == "mean" and result.numel():
+                terms = terms / max(1.0, source.numel() / result.numel())
+    elif name == "convolution_backward" and position == 2:
+        gradient = args[0].float()
+        terms = gradient.square().sum([d for d in range(gradient.dim()) if d != 1]).sqrt()
+    elif name.endswith("norm_backward") and result.numel():
+        gradient = args[0].float()
+        if result.shape == gradient.shape:
+            terms = _normalisation_input_scale(gradient, name, args)
+        elif gradient.numel() % result.numel() == 0:
+            terms = gradient.square().sum().div(result.numel()).sqrt().expand_as(result)
+    if terms is not None and terms.numel() in (1, result.numel()):
+        return torch.maximum(magnitude, terms.reshape(result.shape if terms.numel() > 1 else ()))
+    typical = result.float().square().mean().sqrt()
+    return torch.maximum(magnitude, torch.nan_to_num(typical, 0.0, 0.0, 0.0))
+
+
+def _root_sum_of_squares(
+    source: torch.Tensor, result: torch.Tensor, args: tuple[Any, ...]
+) -> torch.Tensor:
+    squares = source.float().square()
+    dims = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple, int)) else None
+    if dims is None or dims == []:
+        return squares.sum().sqrt()
+    keep = bool(args[2]) if len(args) > 2 else False
+    total = squares.sum(dims, keepdim=keep).sqrt()
+    return total if total.numel() == result.numel() else squares.sum().sqrt()
+
+
+def _normalisation_input_scale(
+    gradient: torch.Tensor, name: str, args: tuple[Any, ...]
+) -> torch.Tensor | None:
+    """Typical |dy · weight / deviation|: the terms that cancel in a normalisation's gradient."""
+    inverse = next((a for a in reversed(args[3:7]) if isinstance(a, torch.Tensor)), None)
+    if "layer_norm" in name and len(args) > 4 and isinstance(args[4], torch.Tensor):
+        inverse = args[4]
+    if inverse is None or inverse.numel() == 0:
+        return None
+    typical = gradient.square().mean().sqrt() * inverse.float().abs().max()
+    return typical.expand(gradient.shape)
+
+
+def _tensors(values: Any) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.is_floating_point():
+                yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _tensors(value)
+
+
+class Float64(TorchFunctionMode):
+    """Turns casts to lower precision into casts to float64 and lifts what is still lower."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func in _LOW_CASTS:
+            return args[0].double()
+        args = tuple(_lift_dtype(a) for a in args)
+        result = func(*args, **{k: _lift_dtype(v) for k, v in (kwargs or {}).items()})
+        if isinstance(result, torch.Tensor) and result.dtype in _LOW:
+            if not any(result is a for a in args) and getattr(func, "__name__", "") != "__get__":
+                return result.double()
+        return result
+
+
+def _lift_dtype(value: Any) -> Any:
+    return torch.float64 if isinstance(value, torch.dtype) and value in _LOW else value
+
+
+@contextlib.contextmanager
+def computing(arithmetic: Arithmetic, floors: dict[str, float]) -> Iterator[None]:
+    """Compute what is inside with this arithmetic; undone on the way out."""
+    with contextlib.ExitStack() as stack:
+        if arithmetic.float64:
+            before = torch.get_default_dtype()
+            stack.callback(torch.set_default_dtype, before)
+            torch.set_default_dtype(torch.float64)
+            stack.enter_context(torch.autocast("cpu", enabled=False))
+            stack.enter_context(Float64())
+        if arithmetic.alternative_kernels:
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        if arithmetic.operator_noise:
+            stack.enter_context(RoundingNoise(arithmetic, floors))
+        yield
+
+
+def with_input_noise(tensor: torch.Tensor, arithmetic: Arithmetic, position: int) -> torch.Tensor:
+    """Move every element to one of its neighbours, or leave it, at random."""
+    if not tensor.is_floating_point() or tensor.dtype is torch.float64:
+        return tensor
+    generator = torch.Generator().manual_seed(arithmetic.seed * 104729 + position)
+    draw = torch.randint(-1, 2, tensor.shape, generator=generator)
+    if tensor.dtype is torch.float32:
+        towards = torch.where(draw < 0, -math.inf, math.inf)
+        return torch.where(draw == 0, tensor, torch.nextafter(tensor, towards))
+    unit = 2 * UNIT_ROUNDOFF[str(tensor.dtype).removeprefix("torch.")]
+    return (tensor.float() * (1 + unit * draw)).to(tensor.dtype)

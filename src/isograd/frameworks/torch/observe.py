@@ -1,0 +1,252 @@
+"""Watching and steering the calls of a torch network: recording, pinning, neutral dropout.
+
+Everything here is a context manager that undoes itself, also when the network raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from isograd import tree
+from isograd.frameworks.base import CallInfo, DropoutSite
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter)
+
+
+@dataclass
+class Call:
+    """A recorded call with its tensors; skeletons put tensors back into the arguments' places."""
+
+    module: str
+    occurrence: int
+    parent: int | None
+    arguments: Any = None
+    inputs: list[torch.Tensor] = field(default_factory=list)
+    result: Any = None
+    outputs: list[torch.Tensor] = field(default_factory=list)
+    in_place: bool = False
+    entry: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    input_gradients: dict[int, torch.Tensor] = field(default_factory=dict)
+    output_gradients: dict[int, torch.Tensor] = field(default_factory=dict)
+    finished: bool = False
+
+    def info(self) -> CallInfo:
+        return CallInfo(
+            self.module,
+            self.occurrence,
+            self.parent,
+            tuple(tuple(t.shape) for t in self.inputs),
+            tuple(tuple(t.shape) for t in self.outputs),
+        )
+
+
+class CallRecorder:
+    """Records every module call of a forward pass and, through hooks, its gradients."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._open: list[int] = []
+        self._counts: dict[str, int] = {}
+        self._copies: dict[tuple[int, int, Any, Any], torch.Tensor] = {}
+        self._keep: list[torch.Tensor] = []
+
+    @contextlib.contextmanager
+    def watching(self, model: nn.Module) -> Iterator[None]:
+        """Hook every module of the network until the end of the block."""
+        handles = []
+        try:
+            for name, module in model.named_modules():
+                before, after = self._hooks(name)
+                handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+                handles.append(module.register_forward_hook(after, with_kwargs=True))
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+            self._copies.clear()
+            self._keep.clear()
+
+    def _hooks(self, name: str) -> tuple[Callable[..., None], Callable[..., None]]:
+        def before(module: nn.Module, args: Any, kwargs: Any) -> None:
+            occurrence = self._counts.get(name, 0)
+            self._counts[name] = occurrence + 1
+            call = Call(name, occurrence, self._open[-1] if self._open else None)
+            tensors, call.arguments = tree.flatten((tuple(args), dict(kwargs)), is_tensor)
+            call.inputs = [self._copy(t) for t in tensors]
+            self._catch(tensors, call.input_gradients)
+            self._open.append(len(self.calls))
+            self.calls.append(call)
+            call.entry = [(t, t._version) for t in tensors]
+
+        def after(module: nn.Module, args: Any, kwargs: Any, result: Any) -> None:
+            call = self.calls[self._open.pop()]
+            tensors, call.result = tree.flatten(result, is_tensor)
+            call.in_place = any(t is o and t._version != v for t, v in call.entry for o in tensors)
+            call.entry = []
+            call.outputs = [self._copy(t) for t in tensors]
+            self._catch(tensors, call.output_gradients)
+            call.finished = True
+
+        return before, after
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        key = (tensor.data_ptr(), tensor._version, tuple(tensor.shape), tensor.stride())
+        known = self._copies.get(key)
+        if known is not None and known.dtype is tensor.dtype:
+            return known
+        copy = tensor.detach().clone()
+        self._copies[key] = copy
+        self._keep.append(tensor)
+        return copy
+
+    @staticmethod
+    def _catch(tensors: list[torch.Tensor], store: dict[int, torch.Tensor]) -> None:
+        for position, tensor in enumerate(tensors):
+            if tensor.requires_grad:
+
+                def keep(gradient: torch.Tensor, position: int = position) -> None:
+                    store[position] = gradient.detach().clone()
+
+                tensor.register_hook(keep)
+
+
+@dataclass
+class Pin:
+    """A call inside a replay whose result is given; `seen` are the inputs that reached it."""
+
+    module: str
+    occurrence: int
+    result: Any
+    outputs: list[torch.Tensor]
+    in_place: bool = False
+    seen: list[torch.Tensor] | None = None
+
+
+@contextlib.contextmanager
+def pinned(modules: dict[str, nn.Module], pins: list[Pin]) -> Iterator[None]:
+    """Give the results of these calls instead of computing them, and catch their inputs."""
+    by_module: dict[str, dict[int, Pin]] = {}
+    for pin in pins:
+        by_module.setdefault(pin.module, {})[pin.occurrence] = pin
+    patched: list[nn.Module] = []
+    try:
+        for name, wanted in by_module.items():
+            module = modules[name]
+            module.__dict__["forward"] = _given_forward(module, wanted)
+            patched.append(module)
+        yield
+    finally:
+        for module in patched:
+            module.__dict__.pop("forward", None)
+
+
+def _given_forward(module: nn.Module, wanted: dict[int, Pin]) -> Callable[..., Any]:
+    original = module.forward
+    count = 0
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        pin = wanted.get(count)
+        count += 1
+        if pin is None:
+            return original(*args, **kwargs)
+        tensors, _ = tree.flatten((args, kwargs), is_tensor)
+        pin.seen = [t.clone() for t in tensors]
+        outputs = [t.clone() for t in pin.outputs]
+        if pin.in_place and tensors and outputs and tensors[0].shape == outputs[0].shape:
+            tensors[0].copy_(outputs[0])
+            outputs[0] = tensors[0]
+        return tree.unflatten(pin.result, outputs)
+
+    return forward
+
+
+@contextlib.contextmanager
+def shifted(
+    module: nn.Module, occurrence: int, where: str, shifts: list[torch.Tensor | None]
+) -> Iterator[None]:
+    """Add a shift to the inputs or outputs of one call of a module."""
+    count = -1
+
+    def moved(value: Any) -> Any:
+        tensors, skeleton = tree.flatten(value, is_tensor)
+        for slot, shift in enumerate(shifts[: len(tensors)]):
+            if shift is not None and shift.shape == tensors[slot].shape:
+                tensors[slot] = tensors[slot] + shift.to(tensors[slot].dtype)
+        return tree.unflatten(skeleton, tensors)
+
+    def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        return moved((args, kwargs)) if where == "input" and count == occurrence else None
+
+    def after(_: nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
+        return moved(result) if where == "output" and count == occurrence else None
+
+    handles = [
+        module.register_forward_pre_hook(before, with_kwargs=True),
+        module.register_forward_hook(after, with_kwargs=True),
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+_DROPOUTS = frozenset(
+    """dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_
+    feature_alpha_dropout feature_alpha_dropout_ dropout1d dropout2d dropout3d""".split()
+)
+
+
+class NeutralDropout(TorchFunctionMode):
+    """Lets functional and module dropout pass its input, so that both sides can be compared."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in _DROPOUTS:
+            return args[0] if args else kwargs["input"]
+        if name == "scaled_dot_product_attention":
+            if len(args) > 4:
+                args = (*args[:4], 0.0, *args[5:])
+            else:
+                kwargs["dropout_p"] = 0.0
+        return func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def neutral_dropout(model: nn.Module) -> Iterator[None]:
+    """No dropout anywhere inside: functional, modules, RNNs and attention."""
+    changed: list[tuple[nn.Module, float]] = []
+    try:
+        for module in model.modules():
+            if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
+                changed.append((module, module.dropout))
+                module.dropout = 0.0
+        with NeutralDropout():
+            yield
+    finally:
+        for module, probability in changed:
+            module.dropout = probability
+
+
+def measure_dropout(name: str, module: nn.Module, occurrence: int) -> DropoutSite:
+    """Run a dropout module on ones: which share becomes zero, and what is the rest scaled by."""
+    with torch.no_grad():
+        out = module(torch.ones(64, 64, 4, 4))
+    kept = out[out != 0]
+    share = 1.0 - kept.numel() / out.numel()
+    return DropoutSite(name, occurrence, share, float(kept.mean()) if kept.numel() else 0.0)

@@ -1,0 +1,108 @@
+"""Importing the callables that a case names, and saying clearly where they fail.
+
+A callable is ``file.py:name`` (relative to the case's folder) or ``package.module:name``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from isograd.errors import CaseError, IsogradError, UserCodeError
+
+_HERE = str(Path(__file__).resolve().parent.parent)
+
+
+def load_callable(reference: str, folder: str, what: str) -> Callable[..., Any]:
+    """Import the callable that a case names; `what` is its key in the case, for messages."""
+    place, colon, name = reference.rpartition(":")
+    if not colon or not place or not name:
+        raise CaseError(
+            f"{what} = {reference!r} is not a callable's name",
+            "Write it as 'file.py:name' or 'package.module:name'.",
+        )
+    with user_code(f"importing {what} {reference!r}"):
+        module = _import_file(place, folder, what) if place.endswith(".py") else _import(place, folder)
+        target: Any = module
+        for part in name.split("."):
+            if not hasattr(target, part):
+                raise CaseError(
+                    f"{what} = {reference!r}: there is no {part!r} in {place}",
+                    f"It defines: {', '.join(_public_names(target)) or 'nothing callable'}.",
+                )
+            target = getattr(target, part)
+    if not callable(target):
+        raise CaseError(
+            f"{what} = {reference!r} is a {type(target).__name__}, not a callable",
+            "Name a function or a class.",
+        )
+    found: Callable[..., Any] = target
+    return found
+
+
+def _public_names(module: Any) -> list[str]:
+    names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
+    return sorted(names)[:12]
+
+
+def _import_file(place: str, folder: str, what: str) -> Any:
+    path = (Path(folder) / place).resolve()
+    if not path.is_file():
+        raise CaseError(f"{what} names the file {path}, which does not exist", "Correct the path.")
+    for entry in (str(path.parent), folder):
+        if entry not in sys.path:
+            sys.path.insert(0, entry)
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    unique = f"isograd_case_{path.stem}_{digest}"
+    if unique in sys.modules:
+        return sys.modules[unique]
+    spec = importlib.util.spec_from_file_location(unique, path)
+    if spec is None or spec.loader is None:
+        raise CaseError(f"{what}: {path} cannot be imported", "Name a Python source file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[unique]
+        raise
+    return module
+
+
+def _import(place: str, folder: str) -> Any:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(place)
+
+
+@contextlib.contextmanager
+def user_code(doing: str, advice: str = "") -> Iterator[None]:
+    """Turn what the user's code raises into a `UserCodeError` that names the line."""
+    try:
+        yield
+    except IsogradError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
+        place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        said = " ".join(str(error).split())[:600]
+        text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        trace = "".join(traceback.format_list(frames)) + text
+        raise UserCodeError(
+            f"{doing} raised {text}{place}",
+            advice or "Run it on its own, mend it, and start isograd again.",
+            trace,
+        ) from error
+
+
+def _is_users(filename: str) -> bool:
+    if filename.startswith(("<", _HERE)):
+        return False
+    return not any(part in filename for part in ("/site-packages/", "/dist-packages/", "/lib/python"))

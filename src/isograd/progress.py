@@ -1,0 +1,33 @@
+"""How a long verification says what it is doing, without knowing who listens."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from isograd.model import Stage
+
+
+class Progress(Protocol):
+    """A listener to a long run; its methods return at once and never raise."""
+
+    def stage(self, stage: Stage) -> None:
+        """A stage begins."""
+
+    def advance(self, done: int, total: int, what: str) -> None:
+        """`done` of `total` units of the stage are finished; `what` is the one at hand."""
+
+    def note(self, text: str) -> None:
+        """Something that a person should know while they wait."""
+
+
+class SilentProgress:
+    """A listener that says nothing."""
+
+    def stage(self, stage: Stage) -> None:
+        """Ignore it."""
+
+    def advance(self, done: int, total: int, what: str) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""

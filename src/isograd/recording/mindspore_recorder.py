@@ -1,0 +1,303 @@
+"""Watches a MindSpore network in PyNative mode through forward hooks and tensor hooks.
+
+Copying to the host inside a backward hook stalls MindSpore's pipeline (about five times the step
+on a small network), and cells' backward hooks alone cost half a step.  So gradients are caught by
+hooks on the tensors, which only keep a reference; they are read when the step ends, or earlier
+when more than 512 MiB are held.  On a CPU reading is free: the array shares the tensor's memory.
+
+MindSpore does not count in-place changes, so every tensor is measured each time that it is seen;
+one at the same address with the same statistics is the same value.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import mindspore  # noqa: TID253  # this module is loaded only for a MindSpore network
+import numpy as np
+
+from isograd import tree
+from isograd.errors import RecordingError
+from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
+from isograd.recording.format import Slot
+from isograd.recording.mindspore_glue import Glue
+from isograd.recording.recorder import Facts
+from isograd.tensors import Array
+
+if TYPE_CHECKING:
+    from isograd.recording.recorder import Recorder
+    from isograd.recording.writer import StepBuilder
+
+HELD_BYTES = 512 * 1024 * 1024
+
+_GRAPH_ADVICE = (
+    "MindSpore's hooks are silent under GRAPH_MODE and inside jit: record with "
+    "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) and without mindspore.jit, and call the "
+    "network itself inside of `with`."
+)
+
+
+class MindSporeObserver:
+    """The `Observer` of MindSpore."""
+
+    silence_advice = _GRAPH_ADVICE
+
+    def __init__(self, model: Any, optimizer: Any) -> None:
+        self._model = model
+        self._optimizer = optimizer
+        self._cells: list[tuple[str, Any]] = list(model.cells_and_names())
+        self._handles: list[Any] = []
+        self._held: list[tuple[StepBuilder, int | str, Any]] = []
+        self._held_bytes = 0
+        self._seen: dict[tuple[int, tuple[int, ...], str], tuple[int, Any]] = {}
+        self._hooked: set[int] = set()
+        self._stack: list[tuple[Any, int]] = []
+        self._never_called: set[str] = set()
+        self._recorder: Recorder | None = None
+        self._glue: Glue | None = None
+
+    def module_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self._cells)
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, mindspore.Tensor)
+
+    def silent(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self._cells if name in self._never_called)
+
+    def facts(self) -> Facts:
+        changed = ["forward hooks on cells, hooks on tensors and on parameters"]
+        if self._glue is not None:
+            changed.append(
+                "functions of mindspore.ops and mindspore.mint and Tensor's methods were wrapped; "
+                "functions that were imported by name before recording began are not seen"
+            )
+        seed = mindspore.get_seed()
+        return Facts(
+            framework="mindspore",
+            framework_version=str(mindspore.__version__),
+            device=str(mindspore.get_context("device_target")),
+            seeds={} if seed is None else {"mindspore": int(seed)},
+            changed=tuple(changed),
+        )
+
+    def structure(self) -> Structure:
+        modules = tuple(
+            ModuleInfo(name, type(cell).__name__, is_library(cell), str(cell.extend_repr()))
+            for name, cell in self._cells
+        )
+        first: dict[int, str] = {}
+        parameters = tuple(
+            ParameterInfo(
+                name=name,
+                module=owner,
+                attribute=attribute,
+                shape=tuple(parameter.shape),
+                dtype=_dtype_name(parameter),
+                trainable=bool(parameter.requires_grad),
+                tied_to=first[id(parameter)]
+                if first.setdefault(id(parameter), name) != name
+                else None,
+            )
+            for name, owner, attribute, parameter in self._parameters()
+        )
+        return Structure("mindspore", modules, parameters)
+
+    def state(self) -> Iterator[tuple[str, Any]]:
+        for name, _, _, parameter in self._parameters():
+            yield name, parameter
+
+    def attach(self, recorder: Recorder, modules: frozenset[str], glue: bool) -> None:
+        self._refuse_graphs(modules)
+        self._recorder = recorder
+        self._never_called = set(modules)
+        keep = self._handles.append
+        for name, cell in self._cells:
+            if name in modules:
+                before = functools.partial(self._before, name)
+                keep(cell.register_forward_pre_hook(before, with_kwargs=True))
+                keep(cell.register_forward_hook(self._after))
+        for name, owner, _, parameter in self._parameters():
+            if parameter.requires_grad and owner in modules:
+                keep(parameter.register_hook(functools.partial(self._parameter_gradient, name)))
+        if isinstance(self._optimizer, mindspore.nn.Cell):
+            keep(self._optimizer.register_forward_hook(self._optimizer_stepped))
+        if glue:
+            self._glue = Glue(self._glue_scope, self._operation)
+            self._glue.attach()
+
+    def detach(self) -> None:
+        if self._glue is not None:
+            self._glue.detach()
+            self._glue = None
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._forget()
+        self._recorder = None
+
+    def settle(self, step: StepBuilder) -> None:
+        self._read_held()
+        self._forget()
+
+    def add(self, step: StepBuilder, tensor: Any) -> int:
+        array, dtype = self._array(tensor)
+        if array is None:
+            return step.add_missing(_dtype_name(tensor), tuple(tensor.shape), dtype)
+        return step.add(array, dtype)
+
+    def _array(self, tensor: Any) -> tuple[Array | None, str]:
+        if self._glue is None:
+            return as_array(tensor)
+        with self._glue.paused():
+            return as_array(tensor)
+
+    def _parameters(self) -> Iterator[tuple[str, str, str, Any]]:
+        """Name, owning cell, attribute and parameter; the name is the path of the attribute."""
+        for owner, cell in self._cells:
+            for attribute, parameter in cell._params.items():
+                if parameter is not None:
+                    path = f"{owner}.{attribute}" if owner else attribute
+                    yield path, owner, attribute, parameter
+
+    def _refuse_graphs(self, modules: frozenset[str]) -> None:
+        if mindspore.get_context("mode") == mindspore.GRAPH_MODE:
+            raise RecordingError("MindSpore is in GRAPH_MODE", _GRAPH_ADVICE)
+        for name, cell in self._cells:
+            if not getattr(cell.construct, "__wrapped_by_jit__", False):
+                continue
+            hidden = [
+                inner
+                for inner, _ in self._cells
+                if inner in modules and inner != name and (not name or inner.startswith(f"{name}."))
+            ]
+            if hidden:
+                raise RecordingError(
+                    f"the construct of cell {name!r} ({type(cell).__name__}) is compiled by jit, "
+                    f"so {len(hidden)} watched cells inside it would stay silent",
+                    _GRAPH_ADVICE + " Or watch only cells outside of it with modules=….",
+                )
+
+    def _forget(self) -> None:
+        self._held.clear()
+        self._held_bytes = 0
+        self._seen.clear()
+        self._hooked.clear()
+        self._stack.clear()
+
+    def _before(self, name: str, cell: Any, args: Any, kwargs: Any = None) -> None:
+        self._never_called.discard(name)
+        assert self._recorder is not None
+        step = self._recorder.current if self._stack else self._recorder.at_call()
+        if step is None:
+            return
+        parent = self._stack[-1][1] if self._stack else None
+        inputs = self._slots(step, (tuple(args), dict(kwargs or {})))
+        self._stack.append((cell, step.begin_call("module", name, parent, inputs)))
+
+    def _after(self, cell: Any, args: Any, output: Any) -> None:
+        if not any(entry is cell for entry, _ in self._stack):
+            return
+        while (top := self._stack.pop())[0] is not cell:
+            pass  # the call of a cell that raised
+        assert self._recorder is not None
+        step = self._recorder.current
+        if step is not None:
+            step.end_call(top[1], self._slots(step, output))
+
+    def _slots(self, step: StepBuilder, nested: Any) -> tuple[Slot, ...]:
+        tensors, skeleton = tree.flatten(nested, self.is_tensor)
+        names = tree.slot_names(skeleton)
+        return tuple(
+            Slot(name, self._value(step, tensor))
+            for name, tensor in zip(names, tensors, strict=True)
+        )
+
+    def _value(self, step: StepBuilder, tensor: Any) -> int:
+        array, dtype = self._array(tensor)
+        if array is None:
+            return step.add_missing(_dtype_name(tensor), tuple(tensor.shape), dtype)
+        key = (array.__array_interface__["data"][0], array.shape, dtype)
+        known, _ = self._seen.get(key, (None, None))
+        number = step.add(array, dtype, known)
+        if number == known:
+            return number
+        self._seen[key] = (number, tensor)
+        if array.dtype.kind in "fc" or dtype == "bfloat16":
+            hook = functools.partial(self._gradient, step, number)
+            self._handles.append(tensor.register_hook(hook))
+        return number
+
+    def _gradient(self, step: StepBuilder, number: int, gradient: Any) -> None:
+        self._hold(step, number, gradient)
+
+    def _parameter_gradient(self, name: str, gradient: Any) -> None:
+        step = self._recorder.current if self._recorder is not None else None
+        if step is not None:
+            self._hold(step, name, gradient)
+
+    def _hold(self, step: StepBuilder, owner: int | str, gradient: Any) -> None:
+        if self._recorder is None or self._recorder.current is not step:
+            return
+        self._held.append((step, owner, gradient))
+        self._held_bytes += int(gradient.nbytes)
+        if self._held_bytes > HELD_BYTES:
+            self._read_held()
+
+    def _read_held(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        for step, owner, gradient in held:
+            number = self.add(step, gradient)
+            if isinstance(owner, str):
+                step.set_named("gradient", owner, number)
+            else:
+                step.set_gradient(owner, number)
+
+    def _optimizer_stepped(self, *_: Any) -> None:
+        if self._recorder is not None:
+            self._recorder.optimizer_stepped()
+
+    def _glue_scope(self) -> bool:
+        if self._recorder is None or not self._recorder.is_within_step:
+            return False
+        return not self._stack or not is_library(self._stack[-1][0])
+
+    def _operation(self, name: str, inputs: Any, run: Callable[[], Any]) -> Any:
+        assert self._recorder is not None
+        step = self._recorder.current
+        assert step is not None
+        parent = self._stack[-1][1] if self._stack else None
+        before = self._slots(step, inputs)
+        output = run()
+        if tree.flatten(output, self.is_tensor)[0]:
+            call = step.begin_call("operation", name, parent, before)
+            step.end_call(call, self._slots(step, output))
+        return output
+
+
+def is_library(cell: Any) -> bool:
+    """Whether a cell's class is MindSpore's own."""
+    return type(cell).__module__.partition(".")[0] == "mindspore"
+
+
+def as_array(tensor: Any) -> tuple[Array | None, str]:
+    """A tensor's elements, without a copy on a CPU, and its dtype; or None and why not.
+
+    bfloat16 comes as its bits in uint16.
+    """
+    try:
+        array = tensor.asnumpy()
+        name = _dtype_name(tensor)
+        if name == "bfloat16":
+            if array.dtype.itemsize != 2:
+                return None, f"bfloat16 came as {array.dtype}"
+            return array.view(np.uint16), name
+        return array, str(array.dtype)
+    except (RuntimeError, TypeError, ValueError) as error:
+        return None, f"{type(error).__name__}: {error}"[:500]
+
+
+def _dtype_name(tensor: Any) -> str:
+    return str(tensor.dtype).lower()

@@ -1,0 +1,86 @@
+"""A report as JSON, by the contract's schema `isograd/verify/1`; further keys stand beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from isograd.model import Finding, VerifyReport
+
+SCHEMA = "isograd/verify/1"
+
+
+def render_json(report: VerifyReport) -> str:
+    """The report as JSON text in ASCII, with null for every number that is not finite."""
+    return json.dumps(report_value(report), indent=2, allow_nan=False) + "\n"
+
+
+def report_value(report: VerifyReport) -> dict[str, Any]:
+    """The report as plain dictionaries, lists, strings and finite numbers."""
+    value = {
+        "schema": SCHEMA,
+        "verdict": report.verdict,
+        "case": report.case,
+        "seed": report.seed,
+        "seconds": report.elapsed_s,
+        "stages": [
+            {
+                "stage": result.stage,
+                "verdict": result.verdict,
+                "checked": result.checked,
+                "seconds": result.elapsed_s,
+                "detail": result.detail,
+            }
+            for result in report.stages
+        ],
+        "first_divergence": report.first_divergence and asdict(report.first_divergence),
+        "findings": [_finding(finding) for finding in report.findings],
+        "gaps": [asdict(gap) for gap in report.gaps],
+        "modules": [asdict(module) for module in report.modules],
+        "losses": report.losses and asdict(report.losses),
+        "notes": report.notes,
+        "thresholds": report.thresholds,
+        "sides": {
+            "reference": report.reference and asdict(report.reference),
+            "port": report.port and asdict(report.port),
+        },
+    }
+    plain = _plain(value)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "stage": finding.stage,
+        "module": finding.module,
+        "message": finding.message,
+        "ratio": finding.ratio,
+        "step": finding.step,
+        "mode": finding.mode,
+        "isolated": finding.isolated,
+        "evidence": finding.evidence and asdict(finding.evidence),
+        "cause": finding.cause and asdict(finding.cause),
+        "fix": finding.fix and asdict(finding.fix),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's own types: enums by their value, tuples as lists, no NaN or infinity."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return str(getattr(value, "value", value))
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    raise TypeError(f"a report cannot hold {type(value).__name__}")

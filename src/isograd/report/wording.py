@@ -1,0 +1,284 @@
+"""The sentences and numbers that text and HTML share, so that both say the same.
+
+Nothing here decides anything: a report value goes in, words come out.  Every string that comes
+from a network passes `printable`, because names are the user's and may hold anything.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+
+from isograd.model import (
+    Cause,
+    Evidence,
+    Finding,
+    Fix,
+    LossCurves,
+    Severity,
+    Side,
+    Stage,
+    Verdict,
+    VerifyReport,
+)
+
+#: From here on a ratio is written with an exponent.
+_GREAT_RATIO = 1e6
+_STAGES = list(Stage)
+_SEVERITIES = list(Severity)
+#: What the noise of a stage belongs to.
+_SUBJECTS = {
+    Stage.PARAMETERS: "this parameter",
+    Stage.LOSS: "the loss",
+    Stage.UPDATE: "this update",
+    Stage.TRAINING: "this step",
+}
+#: What each stage compares, in one sentence.
+STAGE_MEANINGS = {
+    Stage.PARAMETERS: "Every parameter and buffer has a counterpart of the same shape and role.",
+    Stage.FORWARD: "Every layer gives the same output for the same input.",
+    Stage.LOSS: "The same output and targets give the same loss.",
+    Stage.BACKWARD: "Every layer gives the same gradients for the same gradient.",
+    Stage.UPDATE: "The optimizer makes the same step from the same gradients.",
+    Stage.TRAINING: "Several optimizer steps in a row stay together.",
+    Stage.INFERENCE: "The trained network gives the same output in evaluation mode.",
+}
+SEVERITY_MEANINGS = {
+    Severity.EFFECTIVE: "differs, and the difference reaches the result",
+    Severity.MASKED: "differs, but later layers hide it on these inputs",
+    Severity.BELOW_NOISE: "differs by less than rounding does",
+    Severity.EQUIVALENT: "written differently, computes the same",
+}
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control and direction characters written as escapes."""
+    return "".join(_escape(character) if _is_hidden(character) else character for character in text)
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", errors="backslashreplace").decode("ascii")
+
+
+def module_name(name: str) -> str:
+    """A module's name; the root has none of its own."""
+    return printable(name) if name else "the whole network"
+
+
+def ratio_text(ratio: float) -> str:
+    """A ratio with two significant digits: `0.43`, `41,000`, `1.4e+09`."""
+    if not math.isfinite(ratio):
+        return "∞" if ratio > 0 else "not a number"
+    if abs(ratio) >= _GREAT_RATIO:
+        return f"{ratio:.1e}"
+    if abs(ratio) >= 10:
+        return f"{float(f'{ratio:.1e}'):,.0f}"
+    return f"{ratio:.2g}"
+
+
+def number_text(value: float | str | None) -> str:
+    """A setting's value as a person would write it."""
+    if isinstance(value, str):
+        return printable(value)
+    return "unknown" if value is None else f"{value:.6g}"
+
+
+def seconds_text(elapsed_s: float) -> str:
+    """A duration in seconds, with one decimal."""
+    return f"{elapsed_s:.1f}"
+
+
+def index_text(index: tuple[int, ...]) -> str:
+    """An index as Python writes it."""
+    return str(tuple(int(part) for part in index))
+
+
+def place(finding: Finding) -> str:
+    """Where a finding is: `layer1.0.bn1 (forward, step 0)`."""
+    mode = f", {finding.mode} mode" if finding.mode else ""
+    return f"{module_name(finding.module)} ({finding.stage.value}{mode}, step {finding.step})"
+
+
+def headline(finding: Finding) -> str:
+    """Where a finding is and what it says."""
+    return f"{place(finding)}: {printable(finding.message)}"
+
+
+def explanation(finding: Finding, *, is_first: bool) -> list[str]:
+    """The lines below a finding's headline: evidence, cause and fix, as far as they are known."""
+    lines = [] if finding.evidence is None else _evidence_lines(finding.evidence, finding)
+    if is_first:
+        lines.append(_first_line(finding))
+    if finding.severity is Severity.MASKED:
+        lines.append(f"masked: {SEVERITY_MEANINGS[Severity.MASKED]}")
+    if finding.cause is not None:
+        lines.append(f"cause: {cause_text(finding.cause)}")
+    elif finding.ratio is not None and is_first:
+        lines.append("cause: not known to isograd, and it does not guess")
+    if finding.fix is not None:
+        lines.append(f"fix: {fix_text(finding.fix)}")
+    return lines
+
+
+def _evidence_lines(evidence: Evidence, finding: Finding) -> list[str]:
+    tensor = "" if evidence.tensor in ("", "output") else f" of {printable(evidence.tensor)}"
+    share = 100 * evidence.differing / evidence.total if evidence.total else 0.0
+    counted = f"{evidence.differing:,} / {evidence.total:,} elements{tensor} ({share:.1f} %)"
+    if evidence.first_index is not None:
+        counted += f", first at {index_text(evidence.first_index)}"
+    lines = [counted, _error_line(evidence, finding)]
+    if evidence.greatest_index is not None:
+        lines.append(
+            f"greatest difference at {index_text(evidence.greatest_index)}: "
+            f"{number_text(evidence.greatest_reference)} in the reference, "
+            f"{number_text(evidence.greatest_port)} in the port"
+        )
+    if evidence.note:
+        lines.append(printable(evidence.note))
+    return lines
+
+
+def _error_line(evidence: Evidence, finding: Finding) -> str:
+    ratio = finding.ratio
+    if ratio is None and evidence.allowed > 0:
+        ratio = evidence.error / evidence.allowed
+    if not math.isfinite(evidence.error):
+        return "error not finite: one side has NaN or infinity where the other has a number"
+    error = f"error {evidence.error:.1e}"
+    if ratio is None:
+        return f"{error}, allowed {evidence.allowed:.1e}"
+    subject = _SUBJECTS.get(finding.stage, "this layer")
+    return f"{error}, {ratio_text(ratio)} × the rounding noise of {subject}"
+
+
+def _first_line(finding: Finding) -> str:
+    if finding.ratio is None or finding.stage in _SUBJECTS:
+        return "all stages before agree: this is the first divergence"
+    if finding.isolated:
+        return "inputs of this layer agree: this is the first divergence"
+    return "inputs of this layer differ too: the divergence begins here or just before"
+
+
+def cause_text(cause: Cause) -> str:
+    """A cause, how well it is established, and what else could be."""
+    text = printable(cause.id)
+    if cause.reference is not None or cause.port is not None:
+        text += (
+            f" is {number_text(cause.port)} in the port,"
+            f" {number_text(cause.reference)} in the reference"
+        )
+    if cause.proved:
+        text += " (proved by re-running with the fix)"
+    elif cause.alpha is not None and cause.interval is not None:
+        low, high = cause.interval
+        text += f" (explains {cause.alpha:.2f} of the error, {low:.2f} to {high:.2f}; not proved)"
+    else:
+        text += " (not proved)"
+    if cause.alternatives:
+        text += f"; as likely: {', '.join(printable(other) for other in cause.alternatives)}"
+    return text
+
+
+def fix_text(fix: Fix) -> str:
+    """Where to change what."""
+    return ": ".join(printable(part) for part in (fix.where, fix.text) if part)
+
+
+def summary_line(finding: Finding) -> str:
+    """A finding on one line."""
+    ratio = "" if finding.ratio is None else f", {ratio_text(finding.ratio)} ×"
+    mode = f", {finding.mode} mode" if finding.mode else ""
+    step = f"step {finding.step}{mode}{ratio}"
+    line = f"{module_name(finding.module)} ({step}): {printable(finding.message)}"
+    if finding.severity is not Severity.EFFECTIVE:
+        line = f"{finding.severity.value}: {line}"
+    if finding.cause is not None:
+        line += f"; cause: {printable(finding.cause.id)}"
+    if finding.fix is not None and finding.fix.where:
+        line += f"; fix: {printable(finding.fix.where)}"
+    return line
+
+
+def first_finding(report: VerifyReport) -> Finding | None:
+    """The finding that `report.first_divergence` speaks of."""
+    return next((finding for finding in report.findings if finding.diverges), None)
+
+
+def further_findings(report: VerifyReport) -> list[Finding]:
+    """All findings but the first divergence, worst first."""
+    first = first_finding(report)
+    return worst_first(finding for finding in report.findings if finding is not first)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings by severity, then by ratio; what is structural or not finite comes before."""
+    return sorted(findings, key=lambda f: (_SEVERITIES.index(f.severity), -_weight(f.ratio)))
+
+
+def by_stage(findings: Iterable[Finding]) -> dict[Stage, list[Finding]]:
+    """Findings grouped by stage, in the order of the ladder; the order within a group is kept."""
+    groups: dict[Stage, list[Finding]] = {}
+    for finding in sorted(findings, key=lambda f: _STAGES.index(f.stage)):
+        groups.setdefault(finding.stage, []).append(finding)
+    return groups
+
+
+def _weight(ratio: float | None) -> float:
+    return math.inf if ratio is None or math.isnan(ratio) else ratio
+
+
+def side_text(side: Side | None) -> str:
+    """What a side ran on."""
+    if side is None:
+        return "did not start"
+    return printable(
+        f"{side.framework} {side.framework_version}, Python {side.python_version}, {side.device}"
+    )
+
+
+def shown_steps(losses: LossCurves, most: int) -> list[int]:
+    """At most `most` steps of the loss curves: evenly chosen, with both ends and the parting."""
+    count = min(len(losses.reference), len(losses.port), len(losses.relative_permille))
+    if count <= most:
+        return list(range(count))
+    chosen = {round(k * (count - 1) / (most - 1)) for k in range(most)}
+    if losses.first_step_out is not None and 0 <= losses.first_step_out < count:
+        chosen.add(losses.first_step_out)
+    return sorted(chosen)
+
+
+def parting_text(losses: LossCurves) -> str:
+    """Where the loss curves part, by the migration guide's own rule."""
+    if losses.first_step_out is None:
+        return "By the migration guide's rule the two curves stay together."
+    return f"By the migration guide's rule the two curves part at step {losses.first_step_out}."
+
+
+def verdict_sentence(report: VerifyReport) -> str:
+    """The answer in one sentence."""
+    compared = sum(result.checked for result in report.stages)
+    if report.verdict is Verdict.EQUIVALENT:
+        return (
+            f"Equivalent: {_count(compared, 'comparison')} in "
+            f"{_count(sum(1 for r in report.stages if r.checked), 'stage')}, "
+            "and every difference is within rounding noise."
+        )
+    if report.verdict is Verdict.INCOMPLETE:
+        return (
+            f"Incomplete: nothing differs in {_count(compared, 'comparison')}, but "
+            f"{_count(len(report.gaps), 'gap')} must be closed before the port can be "
+            "called equivalent."
+        )
+    diverging = sum(1 for finding in report.findings if finding.diverges)
+    first = first_finding(report)
+    where = "" if first is None else f"; the first is {place(first)}"
+    return f"Divergent: {_count(diverging, 'difference')}{where}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

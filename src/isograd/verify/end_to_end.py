@@ -1,0 +1,91 @@
+"""Whole passes on both sides: outputs, loss and gradients from the same weights and inputs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from isograd.compare.envelope import (
+    END_TO_END_VARIANTS,
+    Comparison,
+    Measured,
+    compare,
+    measured,
+)
+from isograd.errors import IsogradError
+from isograd.frameworks.base import Tensors
+from isograd.verify.session import Session
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """One end-to-end pass, judged.
+
+    comparisons: by tensor name; problems: tensors with wrong shapes or missing, in words.
+    allowed: the envelope of each tensor, for `severity`.
+    """
+
+    comparisons: dict[str, Comparison]
+    problems: dict[str, str]
+    allowed: dict[str, float]
+
+    def worst(self, *prefixes: str) -> tuple[str, Comparison] | None:
+        """The comparison with the greatest ratio among tensors with these prefixes."""
+        found = [(k, c) for k, c in self.comparisons.items() if k.startswith(prefixes)]
+        return max(found, key=lambda item: _rank(item[1].ratio), default=None)
+
+
+def _rank(ratio: float) -> float:
+    return math.inf if math.isnan(ratio) else ratio
+
+
+def record_pass(session: Session, mode: str, backward: bool) -> PassResult:
+    """Record a pass on both sides for replays, measure its envelope, and judge it."""
+    inputs, targets = session.inputs(), session.targets()
+    session.reference.send("forward_options", mode, inputs, targets, True, backward)
+    session.port.send("forward_options", mode, inputs, targets, True, backward)
+    native = session.reference.receive()
+    require_numbers(native, mode)
+    session.reference.send(
+        "measure_forward", mode, inputs, targets, backward, list(END_TO_END_VARIANTS)
+    )
+    port = session.port.receive()
+    reference = measured(session.reference.receive())
+    return judge(session, reference, port)
+
+
+def judge(session: Session, reference: dict[str, Measured], port: Tensors) -> PassResult:
+    """Compare a port's pass with a measured one, tensor by tensor."""
+    gradients = {k[19:]: v for k, v in port.items() if k.startswith("gradient.parameter.")}
+    theirs = {k: v for k, v in port.items() if not k.startswith("gradient.parameter.")}
+    for name, value in session.as_reference(gradients, summed=True).items():
+        theirs[f"gradient.parameter.{name}"] = value
+    comparisons: dict[str, Comparison] = {}
+    problems: dict[str, str] = {}
+    for key, expected in reference.items():
+        found = theirs.get(key)
+        if found is None:
+            if not key.startswith("gradient."):
+                problems[key] = "missing in the port"
+            continue
+        if found.shape != expected.values.shape:
+            problems[key] = f"shape {found.shape} instead of {expected.values.shape}"
+            continue
+        comparisons[key] = compare(key, expected, found)
+    return PassResult(comparisons, problems, {k: m.allowed for k, m in reference.items()})
+
+
+def require_numbers(native: Tensors, mode: str) -> None:
+    """Raise where the reference itself yields NaN: there is nothing to be equal to."""
+    for key, value in native.items():
+        if value.is_floating and np.isnan(value.values).any():
+            count = int(np.isnan(value.values).sum())
+            shown = {"loss": "loss"}.get(key, key.replace(".", " "))
+            raise IsogradError(
+                f"the reference's own {shown} holds {count} NaN of {value.values.size:,} values "
+                f"(torch, {mode} mode), so there is nothing to compare with",
+                "Choose inputs, targets and weights on which the original works, "
+                "or mend the original.",
+            )

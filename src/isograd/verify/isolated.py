@@ -1,0 +1,237 @@
+"""The isolated part of the stages forward, backward and training, in one mode.
+
+Every paired call is replayed alone.  What differs becomes a finding of the module that owns the
+code between the pinned calls; differences that only follow from another one are not findings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from isograd.compare.envelope import ISOLATED_THRESHOLD
+from isograd.compare.pairing.calls import pair_calls
+from isograd.compare.pairing.modules import pair_modules
+from isograd.compare.pairing.results import ModulePairing
+from isograd.errors import UserCodeError, WorkerError
+from isograd.frameworks.base import CallInfo
+from isograd.model import Finding, Gap, ModuleRatio, Severity, Stage
+from isograd.verify.call_similarity import call_similarity
+from isograd.verify.parameters import fix_at
+from isograd.verify.replay import Replayer, TensorResult, UnitResult
+from isograd.verify.session import Session
+from isograd.verify.units import Unit, enclosing, make_unit, make_units
+
+#: Relative error above which a difference may be a mere shift of work between two modules, such
+#: as an activation that the port applies one module later; numeric faults are smaller.
+_SHIFTED_WORK = 1e-2
+
+_CODES = {
+    Stage.FORWARD: "forward.output",
+    Stage.BACKWARD: "backward.gradient",
+    Stage.TRAINING: "training.statistics",
+}
+
+
+@dataclass
+class IsolatedResult:
+    """What the isolated replays of one mode found."""
+
+    findings: list[Finding] = field(default_factory=list)
+    order: list[float] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    checked: dict[Stage, int] = field(default_factory=dict)
+    modules: list[ModuleRatio] = field(default_factory=list)
+    following: dict[Stage, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    shifts: dict[int, TensorResult] = field(default_factory=dict)
+
+    def add(self, finding: Finding, position: float) -> None:
+        self.findings.append(finding)
+        self.order.append(position)
+
+
+class IsolatedStage:
+    """Replays all units of a recorded pass and draws the conclusions."""
+
+    def __init__(self, session: Session, mode: str, backward: bool) -> None:
+        self._session = session
+        self._mode = mode
+        self._backward = backward
+        self._reference: tuple[CallInfo, ...] = session.reference.call("calls")
+        self._port: tuple[CallInfo, ...] = session.port.call("calls")
+        self._replayer = Replayer(
+            session, mode, backward, self._reference, self._port, ISOLATED_THRESHOLD
+        )
+        self._kinds = {m.name: m.kind for m in session.reference_structure.modules}
+        self._partner: dict[int, int] = {}
+        self._result = IsolatedResult()
+
+    def run(self) -> IsolatedResult:
+        """Pair the calls, replay every unit, and judge."""
+        self._partner = dict(self._pair())
+        units = make_units(self._reference, self._port, sorted(self._partner.items()))
+        progress = self._session.progress
+
+        def show(number: int, unit: Unit) -> None:
+            module = self._reference[unit.reference].module or "the network"
+            progress.advance(number, len(units), f"{module} ({self._mode} mode)")
+
+        remaining = list(units)
+        while remaining:
+            done = len(units) - len(remaining)
+            for result in self._replayer.run(remaining, lambda n, u, d=done: show(d + n, u)):
+                remaining = remaining[1:]
+                self._conclude(result)
+                if result.crashed:
+                    self._replayer.settle()
+                    self._restart()
+                    break
+        return self._result
+
+    def _pair(self) -> Iterable[tuple[int, int]]:
+        session = self._session
+        reference = dataclasses.replace(session.reference_structure, calls=self._reference)
+        port = dataclasses.replace(session.port_structure, calls=self._port)
+        modules: ModulePairing = pair_modules(reference, port, session.pairing)
+        similarity = call_similarity(session, self._reference, self._port)
+        return pair_calls(reference, port, modules, similarity)
+
+    def _restart(self) -> None:
+        session = self._session
+        session.rebuild_port()
+        session.port.call("load_state", session.transfer(session.reference.call("state")))
+        session.port.call(
+            "forward_options", self._mode, session.inputs(), session.targets(), True, False
+        )
+
+    def _conclude(self, result: UnitResult) -> None:
+        unit = result.unit
+        call = self._reference[unit.reference]
+        if result.failure:
+            self._failed(result)
+            return
+        for tensor in result.tensors:
+            self._result.checked[tensor.stage] = self._result.checked.get(tensor.stage, 0) + 1
+        self._note_ratios(result)
+        wrong = [t for t in result.tensors if not t.ratio <= ISOLATED_THRESHOLD]
+        forward = [t for t in wrong if t.stage is Stage.FORWARD]
+        if forward and self._is_shifted_work(unit, forward):
+            self._result.notes.append(
+                f"{call.module}: the port divides the work between this module and its "
+                "neighbours differently; together they agree"
+            )
+            return
+        if forward:
+            self._find(Stage.FORWARD, call, forward)
+            for stage in (Stage.BACKWARD, Stage.TRAINING):
+                count = sum(1 for t in wrong if t.stage is stage)
+                self._result.following[stage] = self._result.following.get(stage, 0) + count
+            return
+        for stage in (Stage.BACKWARD, Stage.TRAINING):
+            found = [t for t in wrong if t.stage is stage]
+            if found:
+                self._find(stage, call, found)
+        if result.backward_failure:
+            self._result.gaps.append(
+                Gap(Stage.BACKWARD, f"the backward pass of {call.module}", result.backward_failure)
+            )
+
+    def _note_ratios(self, result: UnitResult) -> None:
+        call = self._reference[result.unit.reference]
+        port = self._port[result.unit.port].module
+        for stage in (Stage.FORWARD, Stage.BACKWARD, Stage.TRAINING):
+            ratios = [t.ratio for t in result.tensors if t.stage is stage]
+            if ratios:
+                worst = max(ratios)
+                shown = worst if math.isfinite(worst) else None
+                kind = self._kinds.get(call.module, "")
+                self._result.modules.append(
+                    ModuleRatio(call.module, kind, port, stage, shown, self._mode)
+                )
+
+    def _failed(self, result: UnitResult) -> None:
+        call = self._reference[result.unit.reference]
+        theirs = self._port[result.unit.port]
+        if call.output_shapes != theirs.output_shapes and not result.crashed:
+            message = (
+                f"the port cannot compute on the reference's inputs ({result.failure}); in its own "
+                f"run it yields shapes {_shapes(theirs.output_shapes)} where the reference yields "
+                f"{_shapes(call.output_shapes)}"
+            )
+            finding = self._finding(Stage.FORWARD, call, message, None, None)
+            self._result.add(finding, result.unit.reference)
+            return
+        name = call.module or "the network"
+        self._result.gaps.append(Gap(Stage.FORWARD, f"{name} alone", result.failure))
+
+    def _find(self, stage: Stage, call: CallInfo, wrong: list[TensorResult]) -> None:
+        first = min(wrong, key=lambda t: t.position)
+        if stage is not Stage.FORWARD:
+            first = max(wrong, key=lambda t: t.ratio if math.isfinite(t.ratio) else 0.0)
+        more = f" ({len(wrong)} tensors of this module differ)" if len(wrong) > 1 else ""
+        message = f"{first.what} differs{more}"
+        if first.problem:
+            message = f"{first.what} has {first.problem}"
+        if first.unit.pins and stage is Stage.FORWARD:
+            message = f"the code of {call.module or 'the network'} between its modules: {message}"
+        port_module = self._port[first.unit.port].module
+        ratio = first.ratio if math.isfinite(first.ratio) else None
+        finding = self._finding(stage, call, message, ratio, first, port_module)
+        if stage is Stage.FORWARD:
+            self._result.shifts[len(self._result.findings)] = first
+        self._result.add(finding, first.position)
+
+    def _finding(
+        self,
+        stage: Stage,
+        call: CallInfo,
+        message: str,
+        ratio: float | None,
+        tensor: TensorResult | None,
+        port_module: str = "",
+    ) -> Finding:
+        if call.occurrence and ratio is not None:
+            message += f" (call {call.occurrence + 1} of the module)"
+        return Finding(
+            _CODES[stage],
+            Severity.EFFECTIVE,
+            stage,
+            call.module,
+            message,
+            ratio,
+            0,
+            self._mode,
+            tensor.comparison.evidence if tensor and tensor.comparison else None,
+            fix=fix_at(self._session, port_module, "the port builds this module here"),
+        )
+
+    def _is_shifted_work(self, unit: Unit, wrong: list[TensorResult]) -> bool:
+        """Whether the enclosing call agrees once this pair is no longer held apart."""
+        around = enclosing(self._reference, self._partner, unit.reference)
+        if around is None or not any(_is_large(t) for t in wrong):
+            return False
+        without = {r: p for r, p in self._partner.items() if r != unit.reference}
+        wider = make_unit(self._reference, self._port, without, around)
+        result = self._deferred(wider)
+        if result is None or result.failure or result.backward_failure:
+            return False
+        return all(t.ratio <= ISOLATED_THRESHOLD for t in result.tensors)
+
+    def _deferred(self, unit: Unit) -> UnitResult | None:
+        try:
+            return self._replayer.run_aside(unit)
+        except (UserCodeError, WorkerError):
+            return None
+
+
+def _is_large(tensor: TensorResult) -> bool:
+    if tensor.comparison is None:
+        return True
+    return tensor.comparison.evidence.error > _SHIFTED_WORK
+
+
+def _shapes(shapes: tuple[tuple[int, ...], ...]) -> str:
+    return ", ".join(str(s) for s in shapes) or "none"

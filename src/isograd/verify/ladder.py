@@ -1,0 +1,476 @@
+"""The ladder: stage after stage, from parameters to inference, into one report."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from isograd.compare.envelope import (
+    END_TO_END_THRESHOLD,
+    ISOLATED_THRESHOLD,
+    ISOLATED_VARIANTS,
+
+
+    measured,
+)
+from isograd.frameworks.base import Tensors
+from isograd.model import (
+    Finding,
+    Gap,
+    LossCurves,
+    ModuleRatio,
+    Severity,
+    Stage,
+    StageResult,
+    StageVerdict,
+    Verdict,
+    VerifyReport,
+)
+from isograd.progress import Progress
+from isograd.verify.case import read_case
+from isograd.verify.end_to_end import PassResult, judge, record_pass
+from isograd.verify.isolated import IsolatedResult, IsolatedStage
+from isograd.verify.parameters import ambiguous_gaps, check_parameters, fix_at
+from isograd.verify.probe import probe_state
+from isograd.verify.session import Session
+from isograd.verify.severity import severity_of
+from isograd.verify.training import (
+    StepsResult,
+    free_losses,
+    replay_updates,
+    resynchronised_steps,
+)
+
+_MOST_NAMES = 4
+
+
+def verify_case(path: Path, *, seed: int, keep: Path | None, progress: Progress) -> VerifyReport:
+    """Verify a case file; raises `IsogradError` where the work cannot be done."""
+    case = read_case(path)
+    with Session(case, seed, progress) as session:
+        return Ladder(session, keep).climb()
+
+
+class Ladder:
+    """Collects results, findings and gaps while the stages are climbed."""
+
+    def __init__(self, session: Session, keep: Path | None) -> None:
+        self._session = session
+        self._keep = keep
+        self._results: dict[Stage, StageResult] = {}
+        self._findings: list[tuple[float, Finding]] = []
+        self._gaps: list[Gap] = []
+        self._modules: list[ModuleRatio] = []
+        self._notes: list[str] = []
+        self._losses: LossCurves | None = None
+        self._seconds: dict[Stage, float] = {}
+        self._isolated: dict[str, IsolatedResult] = {}
+        self._passes: dict[str, PassResult] = {}
+
+    def climb(self) -> VerifyReport:
+        """Run all stages and report."""
+        begin = time.monotonic()
+        case = self._session.case
+        self._timed(Stage.PARAMETERS, self._parameters)
+        self._timed(Stage.FORWARD, self._forward)
+        if case.reference.loss is None:
+            for stage in (Stage.LOSS, Stage.BACKWARD, Stage.UPDATE, Stage.TRAINING):
+                self._skip(stage, "the case names no loss")
+        else:
+            self._timed(Stage.LOSS, self._loss)
+            self._timed(Stage.BACKWARD, self._backward)
+            if case.reference.optimizer is None:
+                for stage in (Stage.UPDATE, Stage.TRAINING):
+                    self._skip(stage, "the case names no optimizer")
+            else:
+                self._timed(Stage.UPDATE, self._update)
+                self._timed(Stage.TRAINING, self._training)
+        if "eval" not in case.modes:
+            self._skip(Stage.INFERENCE, "the case asks for train mode only")
+        else:
+            self._timed(Stage.INFERENCE, self._inference)
+        return self._report(time.monotonic() - begin)
+
+    def _timed(self, stage: Stage, run: Callable[[], None]) -> None:
+        self._session.enter(stage.value)
+        self._session.progress.stage(stage)
+        begin = time.monotonic()
+        run()
+        self._seconds[stage] = time.monotonic() - begin
+        found = self._results[stage]
+        self._results[stage] = dataclasses.replace(
+            found, elapsed_s=found.elapsed_s + self._seconds[stage]
+        )
+
+    def _skip(self, stage: Stage, why: str) -> None:
+        self._results[stage] = StageResult(stage, StageVerdict.SKIPPED, 0, 0.0, f"skipped: {why}")
+
+    def _set(self, stage: Stage, checked: int, detail: str, divergent: bool = False) -> None:
+        wrong = divergent or any(f.stage is stage and f.diverges for _, f in self._findings)
+        verdict = StageVerdict.DIVERGENT if wrong else StageVerdict.EQUIVALENT
+        if not wrong and (checked == 0 or any(g.stage is stage for g in self._gaps)):
+            verdict = StageVerdict.ERROR
+        self._results[stage] = StageResult(stage, verdict, checked, 0.0, detail)
+
+    def _add(self, finding: Finding, position: float = 0.0) -> None:
+        self._findings.append((position, finding))
+
+    def _parameters(self) -> None:
+        session = self._session
+        session.build()
+        session.enter(Stage.PARAMETERS.value)
+        findings, gaps, count, detail = check_parameters(session)
+        for position, finding in enumerate(findings):
+            self._add(finding, position)
+        self._gaps += gaps
+        state, moved = probe_state(
+            session.reference_state, session.reference_structure.parameters, session.seed
+        )
+        if moved:
+            self._notes.append(
+                f"{len(moved)} constant parameters and fresh statistics ({_some(moved)}) were "
+                "moved on both sides, because ones and zeros hide faults"
+            )
+        session.reference.call("load_state", state)
+        session.port.call("load_state", session.transfer(state))
+        self._set(Stage.PARAMETERS, count, detail)
+
+    def _forward(self) -> None:
+        session = self._session
+        has_loss = session.case.reference.loss is not None
+        checked = 0
+        worst = 0.0
+        for mode in reversed(session.case.modes):
+            backward = has_loss and mode == session.case.modes[0]
+            whole = record_pass(session, mode, backward)
+            isolated = IsolatedStage(session, mode, backward).run()
+            self._passes[mode], self._isolated[mode] = whole, isolated
+            self._judge_severity(mode, backward, whole, isolated)
+            checked += isolated.checked.get(Stage.FORWARD, 0)
+            checked += sum(1 for k in whole.comparisons if k.startswith("output"))
+            worst = max([worst, *(m.ratio or 0.0 for m in isolated.modules)])
+            self._modules += isolated.modules
+            self._notes += [n for n in isolated.notes if n not in self._notes]
+            self._dropout(mode)
+        for mode in session.case.modes:
+            self._take(Stage.FORWARD, mode)
+        modes = " and ".join(session.case.modes)
+        self._whole(Stage.FORWARD, ("output",))
+        self._settle_ambiguous()
+        self._set(Stage.FORWARD, checked, f"{modes} mode, every module alone and end to end")
+
+    def _judge_severity(
+        self, mode: str, backward: bool, whole: PassResult, isolated: IsolatedResult
+    ) -> None:
+        for index, tensor in list(isolated.shifts.items()):
+            severity = severity_of(self._session, mode, backward, whole, tensor.shift)
+            finding = isolated.findings[index]
+            isolated.findings[index] = dataclasses.replace(finding, severity=severity)
+
+    def _take(self, stage: Stage, mode: str) -> None:
+        """Move a mode's findings of a stage into the report, once for each module and kind."""
+        isolated = self._isolated[mode]
+        for finding, position in zip(isolated.findings, isolated.order, strict=True):
+            if finding.stage is not stage:
+                continue
+            key = (finding.code, finding.module, finding.fix)
+            known = next(
+                (
+                    i
+                    for i, (_, f) in enumerate(self._findings)
+                    if f.stage is stage and (f.code, f.module, f.fix) == key
+                ),
+                None,
+            )
+            if known is None:
+                self._add(finding, position)
+            elif finding.severity is Severity.EFFECTIVE:
+                place, before = self._findings[known]
+                kept = dataclasses.replace(before, severity=Severity.EFFECTIVE)
+                self._findings[known] = (place, kept)
+        self._gaps += [
+            g for g in isolated.gaps if g.stage is stage and g not in self._gaps
+        ]
+
+    def _whole(self, stage: Stage, prefixes: tuple[str, ...]) -> None:
+        """End to end: an own finding only where no module explains the difference."""
+        explained = any(f.diverges for _, f in self._findings)
+        for mode, whole in self._passes.items():
+            for key, problem in whole.problems.items():
+                if key.startswith(prefixes) and not explained:
+                    self._add(
+                        Finding(
+                            f"{stage.value}.shape",
+                            Severity.EFFECTIVE,
+                            stage,
+                            "",
+                            f"{_words(key)} of the whole network: {problem}",
+                            mode=mode,
+                        ),
+                        math.inf,
+                    )
+            worst = whole.worst(*prefixes)
+            if worst is None or explained or not worst[1].exceeds(END_TO_END_THRESHOLD):
+                continue
+            key, comparison = worst
+            self._add(
+                Finding(
+                    f"{stage.value}.end_to_end",
+                    Severity.EFFECTIVE,
+                    stage,
+                    self._owner(key),
+                    f"{_words(key)} differs end to end although every module agrees alone",
+                    _finite(comparison.ratio),
+                    mode=mode,
+                    evidence=comparison.evidence,
+                    isolated=False,
+                ),
+                math.inf,
+            )
+
+    def _owner(self, key: str) -> str:
+        if not key.startswith("gradient.parameter."):
+            return ""
+        infos, _ = self._session.infos()
+        info = infos.get(key.removeprefix("gradient.parameter."))
+        return info.module if info else ""
+
+    def _settle_ambiguous(self) -> None:
+        """A guessed pairing is confirmed where the forward pass agrees with it."""
+        agrees = not any(f.stage is Stage.FORWARD and f.diverges for _, f in self._findings)
+        if not agrees:
+            self._gaps += list(ambiguous_gaps(self._session))
+
+    def _dropout(self, mode: str) -> None:
+        session = self._session
+        session.reference.send("dropout_sites", mode)
+        theirs = session.port.call("dropout_sites", mode)
+        ours = session.reference.receive()
+        if len(ours) != len(theirs):
+            if ours or theirs:
+                self._notes.append(
+                    f"the reference has {len(ours)} dropout modules and the port {len(theirs)}; "
+                    "dropout was neutral on both sides and its rates were not compared"
+                )
+            return
+        for first, second in zip(ours, theirs, strict=True):
+            if abs(first.probability - second.probability) <= 0.01:
+                continue
+            active = "is active" if second.probability else "is not active"
+            self._add(
+                Finding(
+                    "forward.dropout",
+                    Severity.EFFECTIVE,
+                    Stage.FORWARD,
+                    first.module,
+                    f"dropout zeroes {second.probability:.1%} in the port and "
+                    f"{first.probability:.1%} in the reference: it {active} in {mode} mode",
+                    mode=mode,
+                    fix=fix_at(session, second.module, "set its probability as in the reference"),
+                ),
+                math.inf,
+            )
+
+    def _loss(self) -> None:
+        session = self._session
+        outputs = self._recorded_outputs()
+        targets = session.targets()
+        variants = list(ISOLATED_VARIANTS)
+        session.reference.send("measure_loss", outputs, targets, variants)
+        found = session.port.call("loss", outputs, targets)
+        reference = measured(session.reference.receive())
+        result = judge(session, reference, found)
+        for key, problem in result.problems.items():
+            self._add(
+                Finding("loss.shape", Severity.EFFECTIVE, Stage.LOSS, "", f"{key}: {problem}")
+            )
+        wrong = [(k, c) for k, c in result.comparisons.items() if c.exceeds(ISOLATED_THRESHOLD)]
+        if wrong:
+            key, comparison = max(wrong, key=lambda item: item[1].ratio)
+            names = " and ".join(_words(k) for k, _ in wrong)
+            value = result.comparisons.get("loss")
+            shown = ""
+            if value is not None and value.evidence.greatest_reference is not None:
+                shown = f": {value.evidence.greatest_reference:.6g} in the reference, "
+                shown += f"{value.evidence.greatest_port:.6g} in the port"
+            name = session.case.port.loss
+            self._add(
+                Finding(
+                    "loss.value",
+                    Severity.EFFECTIVE,
+                    Stage.LOSS,
+                    "",
+                    f"the loss {name}, given the reference's outputs: {names} differ{shown}",
+                    _finite(comparison.ratio),
+                    evidence=comparison.evidence,
+                )
+            )
+        self._set(Stage.LOSS, len(result.comparisons), "the loss alone, on the same outputs")
+
+    def _recorded_outputs(self) -> list[object]:
+        recorded: Tensors = self._session.reference.call("recorded", 0)
+        count = sum(1 for key in recorded if key.startswith("output."))
+        return [recorded[f"output.{i}"] for i in range(count)]
+
+    def _backward(self) -> None:
+        mode = self._session.case.modes[0]
+        isolated, whole = self._isolated[mode], self._passes[mode]
+        self._take(Stage.BACKWARD, mode)
+        following = isolated.following.get(Stage.BACKWARD, 0)
+        self._whole(Stage.BACKWARD, ("gradient",))
+        checked = isolated.checked.get(Stage.BACKWARD, 0)
+        checked += sum(1 for k in whole.comparisons if k.startswith("gradient"))
+        detail = "gradients of activations and parameters, alone and end to end"
+        own = any(f.stage is Stage.BACKWARD for _, f in self._findings)
+        if following and not own:
+            detail = f"{following} gradients differ, all in modules whose forward pass differs"
+        self._set(Stage.BACKWARD, checked, detail, divergent=following > 0)
+
+    def _update(self) -> None:
+        result, losses, findings = replay_updates(self._session)
+        for finding in findings:
+            self._add(finding)
+        left_out = {f.module for f in findings}
+        wrong = {n: s for n, s in result.first.items() if self._module(n) not in left_out}
+        for finding in self._step_findings(Stage.UPDATE, result, wrong):
+            self._add(finding, 1.0)
+        steps = self._session.case.steps
+        self._set(
+            Stage.UPDATE,
+            result.checked,
+            f"{steps} optimizer steps on the reference's gradients",
+            divergent=bool(result.first),
+        )
+        self._losses = free_losses(self._session, losses)
+
+    def _training(self) -> None:
+        explained = any(f.diverges for _, f in self._findings)
+        for mode, isolated in self._isolated.items():
+            if isolated.checked.get(Stage.TRAINING):
+                self._take(Stage.TRAINING, mode)
+        result, state = resynchronised_steps(self._session)
+        own = any(f.stage is Stage.TRAINING for _, f in self._findings)
+        steps = self._session.case.steps
+        detail = f"{steps} steps, each from the reference's state, with running statistics"
+        if result.first and not explained and not own:
+            for finding in self._step_findings(Stage.TRAINING, result, result.first):
+                self._add(finding, math.inf)
+        elif result.first and not own:
+            detail = f"{len(result.first)} tensors differ after a step, as the stages before say"
+        checked = result.checked + sum(
+            i.checked.get(Stage.TRAINING, 0) for i in self._isolated.values()
+        )
+        self._set(Stage.TRAINING, checked, detail, divergent=bool(result.first))
+        self._session.reference.call("load_state", state)
+        self._session.port.call("load_state", self._session.transfer(state))
+
+    def _step_findings(
+        self, stage: Stage, result: StepsResult, wrong: dict[str, int]
+    ) -> Iterable[Finding]:
+        """One finding for the optimizer where nearly all differ, else one for each module."""
+        if not wrong:
+            return
+        infos, _ = self._session.infos()
+        compared = [n for n in result.worst if n == "loss" or infos[n].trainable]
+        differing = [n for n in compared if n in wrong]
+        by_module: dict[str, list[str]] = {}
+        if len(differing) > 1 and len(differing) >= 0.8 * len(compared):
+            by_module[""] = differing
+        else:
+            for name in wrong:
+                by_module.setdefault(self._module(name), []).append(name)
+        for module, names in by_module.items():
+            step = min(wrong[n] for n in names)
+            worst = max(names, key=lambda n: result.worst[n][1].ratio)
+            comparison = result.worst[worst][1]
+            what = f"{len(names)} of {len(compared)} tensors" if len(names) > 1 else names[0]
+            yield Finding(
+                f"{stage.value}.parameters",
+                Severity.EFFECTIVE,
+                stage,
+                module,
+                f"{what} differ after the step (worst: {worst}, {_some(names)})",
+                _finite(comparison.ratio),
+                step,
+                evidence=comparison.evidence,
+            )
+
+    def _module(self, name: str) -> str:
+        infos, _ = self._session.infos()
+        return infos[name].module if name in infos else ""
+
+    def _inference(self) -> None:
+        session = self._session
+        earlier = [f for _, f in self._findings if f.diverges]
+        whole = record_pass(session, "eval", False)
+        worst = whole.worst("output")
+        wrong = bool(whole.problems) or (
+            worst is not None and worst[1].exceeds(END_TO_END_THRESHOLD)
+        )
+        trained = Stage.UPDATE in self._seconds
+        detail = "eval mode after the training steps" if trained else "eval mode"
+        if wrong and not earlier:
+            self._isolated["inference"] = IsolatedStage(session, "eval", False).run()
+            for finding, position in zip(
+                self._isolated["inference"].findings, self._isolated["inference"].order, strict=True
+            ):
+                self._add(dataclasses.replace(finding, stage=Stage.INFERENCE), position)
+            if not any(f.diverges for _, f in self._findings):
+                self._passes = {"eval": whole}
+                self._whole(Stage.INFERENCE, ("output",))
+        elif wrong:
+            detail += "; differs, as the stages before say"
+        self._set(Stage.INFERENCE, len(whole.comparisons), detail, divergent=wrong)
+
+    def _report(self, elapsed_s: float) -> VerifyReport:
+        order = list(Stage)
+        ranked = sorted(
+            enumerate(self._findings), key=lambda e: (order.index(e[1][1].stage), e[1][0], e[0])
+        )
+        findings = tuple(finding for _, (_, finding) in ranked)
+        verdict = Verdict.EQUIVALENT
+        if any(f.diverges for f in findings) or any(
+            r.verdict is StageVerdict.DIVERGENT for r in self._results.values()
+        ):
+            verdict = Verdict.DIVERGENT
+        elif self._gaps or any(r.verdict is StageVerdict.ERROR for r in self._results.values()):
+            verdict = Verdict.INCOMPLETE
+        sides = self._session.sides
+        return VerifyReport(
+            verdict,
+            str(self._session.case.path),
+            sides[0] if sides else None,
+            sides[1] if sides else None,
+            tuple(self._results[stage] for stage in order),
+            findings,
+            tuple(self._gaps),
+            tuple(self._modules),
+            self._losses,
+            tuple(self._notes),
+            self._session.seed,
+            elapsed_s,
+            {"isolated": ISOLATED_THRESHOLD, "end_to_end": END_TO_END_THRESHOLD},
+        )
+
+
+def _finite(ratio: float) -> float | None:
+    return ratio if math.isfinite(ratio) else None
+
+
+def _some(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+    return ", ".join(found[:_MOST_NAMES]) + more
+
+
+def _words(key: str) -> str:
+    if key.startswith("gradient.parameter."):
+        return f"the gradient of {key.removeprefix('gradient.parameter.')}"
+    if key.startswith("gradient."):
+        return f"the gradient of {key.removeprefix('gradient.').replace('.', ' ')}"
+    return "the loss" if key == "loss" else f"the {key.replace('.', ' ')}"
+
+

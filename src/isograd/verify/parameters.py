@@ -1,0 +1,271 @@
+"""Stage parameters: counts, shapes, dtypes, trainable or not, buffers, initial distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from isograd.frameworks.base import ParameterInfo
+from isograd.model import Cause, Finding, Fix, Gap, Severity, Stage
+from isograd.tensors import Array
+from isograd.verify.session import Session
+
+#: A two-sample Kolmogorov-Smirnov statistic times sqrt(n·m/(n+m)) above this is no accident:
+#: the asymptotic tail 2·exp(-2·z²) is 3e-8 (Smirnov 1948).
+_DISTRIBUTION_THRESHOLD = 3.0
+_FEWEST_VALUES = 8
+_MOST_VALUES = 200_000
+_CAUSES = {
+    ("Conv", "bias"): "conv.bias",
+    ("Linear", "bias"): "linear.bias",
+    ("LayerNorm", "bias"): "layer_norm.bias",
+    ("LSTM", "bias"): "rnn.bias",
+    ("GRU", "bias"): "rnn.bias",
+    ("RNN", "bias"): "rnn.bias",
+}
+
+
+def check_parameters(session: Session) -> tuple[list[Finding], list[Gap], int, str]:
+    """Findings, gaps, the number of compared tensors, and a sentence about them."""
+    findings = [*_missing(session), *_mismatches(session), *_initialised_differently(session)]
+    gaps = list(_gaps(session, {f.module for f in findings}))
+    count = sum(len(pair.reference) for pair in session.pairing.pairs)
+    ours, theirs = session.infos()
+    trainable = (_trainable(ours), _trainable(theirs))
+    detail = f"{trainable[0]:,} trainable values"
+    if trainable[0] != trainable[1]:
+        detail = f"{trainable[0]:,} trainable values in the reference, {trainable[1]:,} in the port"
+    return findings, gaps, count, detail
+
+
+def _trainable(infos: dict[str, ParameterInfo]) -> int:
+    return sum(math.prod(p.shape) for p in infos.values() if p.trainable and p.tied_to is None)
+
+
+def _missing(session: Session) -> Iterator[Finding]:
+    """A parameter that one side of a paired module lacks."""
+    ours, theirs = session.infos()
+    partner = _module_partners(session)
+    for name in session.pairing.unpaired_reference:
+        info = ours[name]
+        port_module = partner.get(info.module)
+        if port_module is None or not info.trainable:
+            continue
+        conflict = next((b for a, b in session.pairing.shape_conflicts if a == name), None)
+        kind = _kind(session, info.module)
+        if conflict is not None:
+            message = f"{info.attribute} has shape {info.shape} but {theirs[conflict].shape} in "
+            message += f"the port ({conflict})"
+            yield _structural("parameter.shape", info.module, message, None, session, port_module)
+        else:
+            yield _structural(
+                "parameter.missing",
+                info.module,
+                f"the port's {port_module or 'network'} has no {info.attribute} "
+                f"(the reference's {kind} has one of shape {info.shape})",
+                _cause(kind, info.attribute),
+                session,
+                port_module,
+            )
+    back = {port: reference for reference, port in partner.items()}
+    for name in session.pairing.unpaired_port:
+        info = theirs[name]
+        if info.module not in back or not info.trainable:
+            continue
+        if any(name == b for _, b in session.pairing.shape_conflicts):
+            continue
+        module = back[info.module]
+        yield _structural(
+            "parameter.extra",
+            module,
+            f"the port's {info.module or 'network'} trains {info.attribute} of shape "
+            f"{info.shape}, which the reference's {_kind(session, module)} does not have",
+            _cause(_kind(session, module), info.attribute),
+            session,
+            info.module,
+        )
+
+
+def _module_partners(session: Session) -> dict[str, str]:
+    ours, theirs = session.infos()
+    partners: dict[str, str] = {}
+    for pair in session.pairing.pairs:
+        if len(pair.reference) == len(pair.port) == 1:
+            partners.setdefault(ours[pair.reference[0]].module, theirs[pair.port[0]].module)
+    return partners
+
+
+def _mismatches(session: Session) -> Iterator[Finding]:
+    """Pairs that differ in dtype, in being trainable, or in being shared."""
+    ours, theirs = session.infos()
+    for pair in session.pairing.pairs:
+        first, second = ours[pair.reference[0]], theirs[pair.port[0]]
+        if first.trainable != second.trainable:
+            words = ("trains", "does not train")
+            yield _structural(
+                "parameter.trainable",
+                first.module,
+                f"the reference {words[not first.trainable]} {pair.reference[0]}, the port "
+                f"{words[not second.trainable]} {pair.port[0]}",
+                Cause("optimizer.frozen", "trainable", "frozen") if first.trainable else None,
+                session,
+                second.module,
+            )
+        if first.dtype != second.dtype and not _harmless_dtypes(first, second):
+            yield _structural(
+                "parameter.dtype",
+                first.module,
+                f"{first.attribute} is {first.dtype} in the reference and {second.dtype} in the "
+                "port",
+                Cause("precision.cast", first.dtype, second.dtype),
+                session,
+                second.module,
+            )
+        if pair.untied and first.trainable:
+            yield _structural(
+                "parameter.untied",
+                first.module,
+                f"{', '.join(pair.reference)} is one shared parameter in the reference, but the "
+                f"port trains {', '.join(pair.port)} apart",
+                None,
+                session,
+                second.module,
+            )
+        if pair.tied_only_in_port and first.trainable:
+            yield _structural(
+                "parameter.tied",
+                first.module,
+                f"the port shares {', '.join(pair.port)} between parameters that the reference "
+                "trains apart",
+                None,
+                session,
+                second.module,
+            )
+
+
+def _harmless_dtypes(first: ParameterInfo, second: ParameterInfo) -> bool:
+    integral = ("int" in first.dtype or first.dtype == "bool", "int" in second.dtype)
+    return first.is_buffer and all(integral)
+
+
+def _initialised_differently(session: Session) -> Iterator[Finding]:
+    """Trainable pairs whose initial values come from different distributions."""
+    ours, theirs = session.infos()
+    for pair in session.pairing.pairs:
+        info = ours[pair.reference[0]]
+        if not info.trainable or pair.how == "value":
+            continue
+        arrays = [session.port_initial[name].values for name in pair.port]
+        first = np.concatenate([session.reference_state[n].values.ravel() for n in pair.reference])
+        second = np.concatenate([a.ravel() for a in pair.transform.invert(arrays)])
+        found = _distributions_differ(first, second)
+        if found:
+            yield Finding(
+                "parameter.initialisation",
+                Severity.EQUIVALENT,
+                Stage.PARAMETERS,
+                info.module,
+                f"{info.attribute} is initialised differently: {found}; with transferred weights "
+                "the networks agree, but training from scratch starts elsewhere",
+                fix=_where(session, theirs[pair.port[0]].module, "initialise it alike"),
+            )
+
+
+def _distributions_differ(first: Array, second: Array) -> str:
+    first, second = (np.asarray(v[:_MOST_VALUES], np.float64) for v in (first, second))
+    if not (np.isfinite(first).all() and np.isfinite(second).all()) or not first.size:
+        return ""
+    shown = [
+        f"constant {v[0]:.4g}" if np.ptp(v) == 0 else f"mean {v.mean():.2g}, deviation {v.std():.3g}"
+        for v in (first, second)
+    ]
+    constant = [np.ptp(v) == 0 for v in (first, second)]
+    if all(constant) or first.size < _FEWEST_VALUES:
+        different = constant[0] != constant[1] or (all(constant) and first[0] != second[0])
+    else:
+        different = any(constant) or _smirnov(first, second) > _DISTRIBUTION_THRESHOLD
+    return f"{shown[0]} in the reference, {shown[1]} in the port" if different else ""
+
+
+def _smirnov(first: Array, second: Array) -> float:
+    """The two-sample Kolmogorov-Smirnov statistic, scaled by sqrt(n·m/(n+m))."""
+    both = np.concatenate([first, second])
+    both.sort()
+    shares = [np.searchsorted(np.sort(v), both, side="right") / v.size for v in (first, second)]
+    scale = math.sqrt(first.size * second.size / (first.size + second.size))
+    return float(np.abs(shares[0] - shares[1]).max()) * scale
+
+
+def _gaps(session: Session, found: set[str]) -> Iterator[Gap]:
+    ours, theirs = session.infos()
+    for name in session.pairing.unpaired_reference:
+        if ours[name].module not in found:
+            yield Gap(
+                Stage.PARAMETERS,
+                f"{name} {ours[name].shape} of the reference has no partner in the port",
+                'name it in the case: [weights] rename = { "%s" = "…" }' % name,
+            )
+    partners = {b: a for a, b in _module_partners(session).items()}
+    for name in session.pairing.unpaired_port:
+        info = theirs[name]
+        if partners.get(info.module) not in found:
+            yield Gap(
+                Stage.PARAMETERS,
+                f"{name} {info.shape} of the port has no partner in the reference",
+                "it keeps its own initial values; name its partner in [weights] rename",
+            )
+
+
+def ambiguous_gaps(session: Session) -> Iterator[Gap]:
+    """Groups of parameters whose pairing only an agreeing forward pass could confirm."""
+    for group in session.pairing.ambiguous:
+        names = ", ".join(f"{' + '.join(p.reference)} → {' + '.join(p.port)}" for p in group)
+        yield Gap(
+            Stage.PARAMETERS,
+            f"which parameter is which was guessed: {names}",
+            "settle it in the case with [weights] rename",
+        )
+
+
+def _kind(session: Session, module: str) -> str:
+    kinds = {m.name: m.kind for m in session.reference_structure.modules}
+    return kinds.get(module, "module")
+
+
+def _cause(kind: str, attribute: str) -> Cause | None:
+    for (part, word), cause in _CAUSES.items():
+        if part in kind and attribute.startswith(word):
+            return Cause(cause, "present", "absent")
+    return None
+
+
+def _structural(
+    code: str,
+    module: str,
+    message: str,
+    cause: Cause | None,
+    session: Session,
+    port_module: str,
+) -> Finding:
+    fix = _where(session, port_module, "make it as in the reference")
+    return Finding(
+        code, Severity.EFFECTIVE, Stage.PARAMETERS, module, message, cause=cause, fix=fix
+    )
+
+
+def _where(session: Session, port_module: str, text: str) -> Fix | None:
+    return fix_at(session, port_module, text)
+
+
+def fix_at(session: Session, port_module: str, text: str) -> Fix | None:
+    """The line of the port that builds this module, or the nearest one around it."""
+    lines = {m.name: m.where for m in session.port_structure.modules}
+    name = port_module
+    while name and not lines.get(name):
+        name = name.rpartition(".")[0]
+    where = lines.get(name)
+    return Fix(text, where) if where else None
+
+

@@ -1,0 +1,350 @@
+"""Isolated replay: one unit on both sides, judged tensor by tensor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isograd.compare.envelope import (
+    ISOLATED_VARIANTS,
+    Comparison,
+    Measured,
+    compare,
+    measured,
+)
+from isograd.compare.layout import Layout, match_slots
+from isograd.errors import UserCodeError, WorkerError
+from isograd.frameworks.base import CallInfo, ReplayRequest, Tensors
+from isograd.model import Stage
+from isograd.tensors import TensorValue
+from isograd.verify.session import Session
+from isograd.verify.units import Unit, last_descendant
+
+_SLOT = re.compile(r"(output|gradient\.input)\.(\d+)$")
+_PIN_SLOT = re.compile(r"(input_of|gradient\.pin)\.(\d+)\.(\d+)$")
+
+Slots = list[tuple[int, int, Layout]]
+
+
+@dataclass(frozen=True)
+class TensorResult:
+    """The judgement of one tensor of one unit.
+
+    position: where in the reference's order of calls the tensor arises.
+    what: in words, for example "output" or "input of layer1.0.conv2".
+    problem: why there is no comparison (a wrong shape, a call that never happened), or "".
+    shift: for a forward tensor that differs, the call, "input" or "output", and the slot that
+    the error belongs to, with the error itself.
+    """
+
+    stage: Stage
+    unit: Unit
+    position: float
+    what: str
+    comparison: Comparison | None
+    problem: str = ""
+    shift: tuple[int, str, int, TensorValue] | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.comparison.ratio if self.comparison is not None else float("inf")
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """The judgement of one unit; failure says why it could not be replayed."""
+
+    unit: Unit
+    tensors: tuple[TensorResult, ...] = ()
+    failure: str = ""
+    crashed: bool = False
+    backward_failure: str = ""
+
+
+@dataclass
+class Replayer:
+    """Replays units of one recorded pass on both sides."""
+
+    session: Session
+    mode: str
+    backward: bool
+    reference_calls: tuple[CallInfo, ...]
+    port_calls: tuple[CallInfo, ...]
+    threshold: float
+
+    _ahead: Any = None
+
+    def run(
+        self, units: list[Unit], on_progress: Callable[[int, Unit], None]
+    ) -> Iterator[UnitResult]:
+        """Replay units one after the other; the reference measures the next one meanwhile."""
+        worker = self.session.reference
+        for number, unit in enumerate(units):
+            on_progress(number, unit)
+            if self._ahead is None:
+                worker.send("measure_unit", *self._question(unit))
+                answer = worker.receive()
+            elif self._ahead == "asked":
+                answer = worker.receive()
+            else:
+                answer = self._ahead
+            self._ahead = None
+            if number + 1 < len(units):
+                worker.send("measure_unit", *self._question(units[number + 1]))
+                self._ahead = "asked"
+            yield self._judge(unit, answer["request"], measured(answer["measured"]))
+
+    def run_aside(self, unit: Unit) -> UnitResult:
+        """Replay one more unit while `run` is under way."""
+        self.settle()
+        worker = self.session.reference
+        answer = worker.call("measure_unit", *self._question(unit))
+        return self._judge(unit, answer["request"], measured(answer["measured"]))
+
+    def settle(self) -> None:
+        """Fetch the answer to a question that was asked ahead, so that others can be asked."""
+        if self._ahead == "asked":
+            self._ahead = self.session.reference.receive()
+
+    def _question(self, unit: Unit) -> list[Any]:
+        module = self.reference_calls[unit.reference].module
+        pinned = {self.reference_calls[pin].module for pin, _ in unit.pins}
+        first, _ = self.session.infos()
+        inside = [
+            p
+            for p in first.values()
+            if _is_inside(p.module, module) and not any(_is_inside(p.module, m) for m in pinned)
+        ]
+        paired = [p for p in inside if self.session.pair_of(p.name) is not None]
+        parameters = [p.name for p in paired if p.trainable and p.tied_to is None]
+        moving = ("running_mean", "running_var")
+        buffers = [p.name for p in paired if p.is_buffer and p.attribute in moving]
+        return [
+            unit.reference,
+            [reference for reference, _ in unit.pins],
+            parameters if self.backward else [],
+            buffers if self.mode == "train" else [],
+            self.backward,
+            list(ISOLATED_VARIANTS),
+        ]
+
+    def _judge(
+        self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]
+    ) -> UnitResult:
+        own = self.session.port
+        places = self._places(unit, request, reference)
+        port_request = self._port_request(unit, request, places)
+        backward_failure = ""
+        try:
+            try:
+                answer = own.call("replay", port_request)
+            except UserCodeError as error:
+                if not self.backward:
+                    return UnitResult(unit, failure=error.what)
+                backward_failure = error.what
+                answer = own.call("replay", _forward_only(port_request))
+        except UserCodeError as error:
+            return UnitResult(unit, failure=error.what)
+        except WorkerError as error:
+            return UnitResult(unit, failure=error.what, crashed=True)
+        tensors = tuple(self._compare(unit, reference, answer, places, bool(backward_failure)))
+        return UnitResult(unit, tensors, backward_failure=backward_failure)
+
+    def _places(
+        self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]
+    ) -> _Places:
+        theirs = self.session.port.call("recorded", unit.port)
+        outputs = [reference[f"output.{i}"].values for i in range(_count(reference, "output"))]
+        own_inputs = [v.values for v in request.inputs if v is not None]
+        pin_inputs: list[Slots] = []
+        pin_outputs: list[Slots] = []
+        for number, (_, port) in enumerate(unit.pins):
+            child = self.session.port.call("recorded", port)
+            seen = _count(reference, f"input_of.{number}")
+            ours = [reference[f"input_of.{number}.{i}"].values for i in range(seen)]
+            pin_inputs.append(match_slots(ours, _values(child, "input")))
+            given = [v.values for v in request.pin_outputs[number] if v is not None]
+            pin_outputs.append(match_slots(given, _values(child, "output")))
+        return _Places(
+            match_slots(own_inputs, _values(theirs, "input")),
+            match_slots(outputs, _values(theirs, "output")),
+            pin_inputs,
+            pin_outputs,
+            [v.shape for k, v in sorted(theirs.items()) if k.startswith("output.")],
+        )
+
+    def _port_request(
+        self, unit: Unit, request: ReplayRequest, places: _Places
+    ) -> ReplayRequest:
+        calls = self.port_calls
+        pins = [port for _, port in unit.pins]
+        return ReplayRequest(
+            unit.port,
+            tuple(pins),
+            _moved(request.inputs, places.inputs, len(calls[unit.port].input_shapes)),
+            tuple(
+                _moved(values, slots, len(calls[pin].output_shapes))
+                for values, slots, pin in zip(
+                    request.pin_outputs, places.pin_outputs, pins, strict=True
+                )
+            ),
+            _moved(request.output_cotangents, places.outputs, len(calls[unit.port].output_shapes)),
+            tuple(
+                _moved(values, slots, len(calls[pin].input_shapes))
+                for values, slots, pin in zip(
+                    request.pin_cotangents, places.pin_inputs, pins, strict=False
+                )
+            ),
+            tuple(self.session.port_names(request.parameters)),
+            tuple(self.session.port_names(request.buffers)),
+            request.backward,
+        )
+
+    def _compare(
+        self,
+        unit: Unit,
+        reference: dict[str, Measured],
+        answer: Tensors,
+        places: _Places,
+        no_gradients: bool,
+    ) -> Iterator[TensorResult]:
+        port = places.as_reference(answer)
+        gradients = {k[19:]: v for k, v in answer.items() if k.startswith("gradient.parameter.")}
+        for name, value in self.session.as_reference(gradients, summed=True).items():
+            port[f"gradient.parameter.{name}"] = value
+        buffers = {k[7:]: v for k, v in answer.items() if k.startswith("buffer.")}
+        for name, value in self.session.as_reference(buffers).items():
+            port[f"buffer.{name}"] = value
+        for key, expected in reference.items():
+            if no_gradients and key.startswith("gradient."):
+                continue
+            yield self._result(unit, key, expected, port.get(key), places)
+
+    def _result(
+        self,
+        unit: Unit,
+        key: str,
+        expected: Measured,
+        found: TensorValue | None,
+        places: _Places,
+    ) -> TensorResult:
+        stage, position, what = self._describe(unit, key)
+        if found is None:
+            if key.startswith("gradient."):
+                zero = np.zeros(expected.values.shape, np.float32)
+                found = TensorValue(zero, "float32")
+            else:
+                return TensorResult(
+                    stage, unit, position, what, None, places.why_missing(key, expected)
+                )
+        if found.shape != expected.values.shape:
+            problem = f"shape {found.shape} instead of {expected.values.shape}"
+            return TensorResult(stage, unit, position, what, None, problem)
+        comparison = compare(what, expected, found)
+        shift = None
+        if stage is Stage.FORWARD and comparison.exceeds(self.threshold):
+            shift = self._shift(unit, key, expected, found)
+        return TensorResult(stage, unit, position, what, comparison, shift=shift)
+
+    def _shift(
+        self, unit: Unit, key: str, expected: Measured, found: TensorValue
+    ) -> tuple[int, str, int, TensorValue] | None:
+        if not np.issubdtype(expected.values.dtype, np.floating):
+            return None
+        with np.errstate(invalid="ignore"):
+            error = np.nan_to_num(found.values - expected.values, nan=0.0, posinf=0.0, neginf=0.0)
+        value = TensorValue(error.astype(np.float32), "float32")
+        pin = _PIN_SLOT.match(key)
+        if pin:
+            return unit.pins[int(pin[2])][0], "input", int(pin[3]), value
+        return unit.reference, "output", int(key.rpartition(".")[2]), value
+
+    def _describe(self, unit: Unit, key: str) -> tuple[Stage, float, str]:
+        calls = self.reference_calls
+        end = last_descendant(calls, unit.reference) + (0.5 if unit.pins else 0.0)
+        pin = _PIN_SLOT.match(key)
+        if pin:
+            call = unit.pins[int(pin[2])][0]
+            if pin[1] == "input_of":
+                name = calls[call].module
+                return Stage.FORWARD, call - 0.5, f"input {pin[3]} of {name}"
+            return Stage.BACKWARD, -call, f"gradient of the output of {calls[call].module}"
+        slot = _SLOT.match(key)
+        if slot and slot[1] == "output":
+            return Stage.FORWARD, end, f"output {slot[2]}"
+        if slot:
+            return Stage.BACKWARD, -unit.reference, f"gradient of input {slot[2]}"
+        if key.startswith("buffer."):
+            return Stage.TRAINING, end, key.removeprefix("buffer.").rpartition(".")[2]
+        return Stage.BACKWARD, -unit.reference, f"gradient of {key.rpartition('.')[2]}"
+
+
+@dataclass(frozen=True)
+class _Places:
+    """How the tensors of a unit correspond between the two sides."""
+
+    inputs: Slots
+    outputs: Slots
+    pin_inputs: list[Slots]
+    pin_outputs: list[Slots]
+    output_shapes: list[tuple[int, ...]]
+
+    def as_reference(self, answer: Tensors) -> Tensors:
+        """The port's results under the reference's names and in its layouts."""
+        groups = [("output", self.outputs), ("gradient.input", self.inputs)]
+        for number, slots in enumerate(self.pin_inputs):
+            groups.append((f"input_of.{number}", slots))
+        for number, slots in enumerate(self.pin_outputs):
+            groups.append((f"gradient.pin.{number}", slots))
+        result: Tensors = {}
+        for word, slots in groups:
+            for ours, theirs, layout in slots:
+                value = answer.get(f"{word}.{theirs}")
+                if value is None:
+                    continue
+                values = value.values
+                if value.shape == layout.port_shape:
+                    values = layout.to_reference(values)
+                result[f"{word}.{ours}"] = TensorValue(values, value.dtype)
+        return result
+
+    def why_missing(self, key: str, expected: Measured) -> str:
+        """Why the port has no tensor for this one."""
+        if key.startswith("output."):
+            shapes = ", ".join(str(s) for s in self.output_shapes) or "none"
+            return f"outputs of shape {shapes} instead of {expected.values.shape}"
+        return f"no tensor of shape {expected.values.shape} reaches it in the port"
+
+
+def _moved(
+    values: tuple[TensorValue | None, ...], slots: Slots, count: int
+) -> tuple[TensorValue | None, ...]:
+    """The reference's tensors in the port's slots and layouts; None where there is none."""
+    result: list[TensorValue | None] = [None] * count
+    for ours, theirs, layout in slots:
+        value = values[ours] if ours < len(values) else None
+        if value is not None and value.shape == layout.reference_shape:
+            result[theirs] = TensorValue(layout.to_port(value.values), value.dtype)
+    return tuple(result)
+
+
+def _forward_only(request: ReplayRequest) -> ReplayRequest:
+    return ReplayRequest(
+        request.call, request.pins, request.inputs, request.pin_outputs, buffers=request.buffers
+    )
+
+
+def _values(tensors: Tensors, word: str) -> list[Any]:
+    return [tensors[f"{word}.{i}"].values for i in range(_count(tensors, word))]
+
+
+def _count(tensors: dict[str, Any], word: str) -> int:
+    return sum(1 for k in tensors if k.startswith(f"{word}.") and k[len(word) + 1 :].isdigit())
+
+
+def _is_inside(module: str, container: str) -> bool:
+    return not container or module == container or module.startswith(f"{container}.")

@@ -1,0 +1,173 @@
+"""Two workers, two networks with the same weights: what every stage of the ladder works with."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Literal
+
+import numpy as np
+
+from isograd.compare.pairing.parameters import pair_parameters
+from isograd.compare.pairing.results import ParameterPair, ParameterPairing
+from isograd.frameworks.base import ParameterInfo, Structure, Tensors
+from isograd.model import Side
+from isograd.progress import Progress
+from isograd.tensors import Array, TensorValue
+from isograd.verify.case import Case
+from isograd.verify.inputs import make_inputs, make_targets
+from isograd.worker.host import Worker
+
+
+class Session:
+    """One verification: its case, its two workers, and how their tensors correspond."""
+
+    def __init__(self, case: Case, seed: int, progress: Progress) -> None:
+        self.case = case
+        self.seed = seed
+        self.progress = progress
+        self.reference = Worker(case.reference.framework, "reference", case.reference_python)
+        try:
+            self.port = Worker(case.port.framework, "port", case.port_python)
+        except BaseException:
+            self.reference.close()
+            raise
+        self.reference_structure = Structure("", (), ())
+        self.port_structure = Structure("", (), ())
+        self.pairing = ParameterPairing(())
+        self.reference_state: Tensors = {}
+        self.port_initial: Tensors = {}
+        self.sides: tuple[Side, Side] | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.reference.close()
+        self.port.close()
+
+    def enter(self, stage: str) -> None:
+        """Tell both workers where they are, for what they say when they die."""
+        self.reference.stage = self.port.stage = stage
+
+    def build(self) -> None:
+        """Build both networks, run each once to see the order of its calls, and pair them."""
+        self.reference.send("build", self.case.reference, self.seed)
+        self.port.send("build", self.case.port, self.seed)
+        self.reference_structure = self.reference.receive()
+        self.port_structure = self.port.receive()
+        self.reference_state = self.reference.call("state")
+        self.port_initial = self.port.call("state")
+        self.sides = (self._side(self.reference), self._side(self.port))
+        self._note_calls()
+        states = {"reference": self.reference_state, "port": self.port_initial}
+
+        def values(side: Literal["reference", "port"], name: str) -> Array:
+            return states[side][name].values
+
+        self.pairing = pair_parameters(
+            self.reference_structure,
+            self.port_structure,
+            rename=self.case.rename,
+            values=values,
+        )
+
+    def _note_calls(self) -> None:
+        self.enter("forward")
+        arguments = (self.case.modes[0], self.inputs(), self.targets(), True, False)
+        self.reference.send("forward_options", *arguments)
+        self.port.send("forward_options", *arguments)
+        self.reference.receive()
+        calls = self.reference.call("calls")
+        self.reference_structure = dataclasses.replace(self.reference_structure, calls=calls)
+        self.port.receive()
+        calls = self.port.call("calls")
+        self.port_structure = dataclasses.replace(self.port_structure, calls=calls)
+
+    def rebuild_port(self) -> None:
+        """Start the port's worker again after it has died."""
+        self.port.close()
+        stage = self.port.stage
+        self.port = Worker(self.case.port.framework, "port", self.case.port_python)
+        self.port.stage = stage
+        self.port.call("build", self.case.port, self.seed)
+
+    @staticmethod
+    def _side(worker: Worker) -> Side:
+        found = worker.call("describe")
+        return Side(
+            found["framework"],
+            found["framework_version"],
+            found["python_version"],
+            found["device"],
+            tuple(filter(None, found.get("changed", "").split("; "))),
+        )
+
+    def inputs(self, step: int = 0) -> dict[str, TensorValue]:
+        """The model's arguments of one step."""
+        return make_inputs(self.case, self.seed, step)
+
+    def targets(self, step: int = 0) -> list[TensorValue]:
+        """The loss's further arguments of one step."""
+        return make_targets(self.case, self.seed, step)
+
+    def transfer(self, state: Tensors) -> Tensors:
+        """The reference's parameters and buffers as the port holds them."""
+        result: Tensors = {}
+        for pair in self.pairing.pairs:
+            if not all(name in state for name in pair.reference):
+                continue
+            arrays = pair.transform.apply([state[name].values for name in pair.reference])
+            dtype = state[pair.reference[0]].dtype
+            for name, array in zip(pair.port, _spread(arrays, pair.port), strict=True):
+                result[name] = TensorValue(np.ascontiguousarray(array), dtype)
+        return result
+
+    def as_reference(self, tensors: Mapping[str, TensorValue], summed: bool = False) -> Tensors:
+        """The port's parameter-like tensors under the reference's names and layouts.
+
+        With summed, tensors that the port keeps apart for one tied reference are added, as
+        gradients are.
+        """
+        result: Tensors = {}
+        for pair in self.pairing.pairs:
+            if not all(name in tensors for name in pair.port):
+                continue
+            arrays = pair.transform.invert([tensors[name].values for name in pair.port])
+            dtype = tensors[pair.port[0]].dtype
+            for name, array in zip(pair.reference, arrays, strict=False):
+                if summed and pair.untied and name in result:
+                    array = array + result[name].values
+                result[name] = TensorValue(np.ascontiguousarray(array), dtype)
+        return result
+
+    def port_names(self, names: Iterable[str]) -> list[str]:
+        """The port's parameters that correspond to these of the reference."""
+        wanted = set(names)
+        found: list[str] = []
+        for pair in self.pairing.pairs:
+            if wanted.intersection(pair.reference):
+                found += [name for name in pair.port if name not in found]
+        return found
+
+    def pair_of(self, name: str) -> ParameterPair | None:
+        """The pair that holds this parameter of the reference."""
+        return next((p for p in self.pairing.pairs if name in p.reference), None)
+
+    def infos(self) -> tuple[dict[str, ParameterInfo], dict[str, ParameterInfo]]:
+        """Parameters and buffers by name, of both sides."""
+        first, second = self.reference_structure.parameters, self.port_structure.parameters
+        return {p.name: p for p in first}, {p.name: p for p in second}
+
+
+def _spread(arrays: list[Array], names: tuple[str, ...]) -> list[Array]:
+    """One array for several tied names."""
+    return arrays * len(names) if len(arrays) == 1 and len(names) > 1 else arrays
+
+

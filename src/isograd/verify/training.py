@@ -1,0 +1,191 @@
+"""Stages update, training and inference: optimizers on equal gradients, steps from equal states.
+
+Free-running losses are chaotic: a correct port leaves 1 ‰ within 50 steps (docs/thresholds.md).
+So the optimizer is fed the reference's own gradients, and training is re-synchronised with the
+reference's parameters and statistics at every step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from isograd.compare.envelope import (
+    END_TO_END_THRESHOLD,
+    ISOLATED_THRESHOLD,
+    Comparison,
+    Measured,
+    compare,
+    measured,
+)
+from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
+from isograd.model import Finding, LossCurves, Severity, Stage
+from isograd.verify.parameters import fix_at
+from isograd.verify.session import Session
+
+_UPDATE_TRACKS: dict[str, Arithmetic] = {
+    "float64": FLOAT64,
+    "plain": NATIVE,
+    "noise1": Arithmetic(operator_noise=True, seed=11),
+    "noise2": Arithmetic(operator_noise=True, seed=12),
+    "biased": Arithmetic(operator_noise=True, biased=True, seed=13),
+}
+_TRAINING_TRACKS: dict[str, Arithmetic] = {
+    "float64": FLOAT64,
+    "plain": NATIVE,
+    "other": Arithmetic(alternative_kernels=True),
+    "noise1": Arithmetic(input_noise=True, operator_noise=True, seed=11),
+    "noise2": Arithmetic(
+        input_noise=True, operator_noise=True, alternative_kernels=True, seed=12
+    ),
+    "biased": Arithmetic(operator_noise=True, biased=True, seed=13),
+    "loud1": Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=14),
+    "loud2": Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=15),
+}
+
+
+@dataclass
+class StepsResult:
+    """The judgements of a stage that takes steps.
+
+    worst: for each tensor of the reference, its worst comparison and the step of it; first: the
+    first step at which it left the envelope.
+    """
+
+    checked: int = 0
+    worst: dict[str, tuple[int, Comparison]] = field(default_factory=dict)
+    first: dict[str, int] = field(default_factory=dict)
+
+    def note(self, name: str, step: int, comparison: Comparison, threshold: float) -> None:
+        """Take one comparison into account."""
+        self.checked += 1
+        known = self.worst.get(name)
+        if known is None or not comparison.ratio <= known[1].ratio:
+            self.worst[name] = (step, comparison)
+        if not comparison.ratio <= threshold:
+            self.first.setdefault(name, step)
+
+
+def replay_updates(session: Session) -> tuple[StepsResult, list[float], list[Finding]]:
+    """Feed the reference's gradients to both optimizers; also the reference's free losses."""
+    steps = session.case.steps
+    reference, port = session.reference, session.port
+    updated = set(reference.call("start_training", "native", NATIVE))
+    for track, arithmetic in _UPDATE_TRACKS.items():
+        reference.call("start_training", track, arithmetic)
+    port_updated = set(port.call("start_training", "port", NATIVE))
+    findings = list(_left_out(session, updated, port_updated))
+    result, losses = StepsResult(), []
+    for step in range(steps):
+        session.progress.advance(step, steps, f"step {step}")
+        native = reference.call(
+            "train_step", "native", None, session.inputs(step), session.targets(step), None
+        )
+        losses.append(float(native["loss"].values.sum()))
+        gradients = {k: v for k, v in native.items() if k.startswith("gradient.")}
+        plain = {k[19:]: v for k, v in gradients.items()}
+        moved = {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
+        reference.send("measure_step", list(_UPDATE_TRACKS), None, {}, [], gradients)
+        port.send("train_step", "port", None, {}, [], moved)
+        expected = measured(reference.receive())
+        found = _state(session, port.receive())
+        for name, comparison in _compare_states(session, expected, found, trainable=True):
+            result.note(name, step, comparison, ISOLATED_THRESHOLD)
+    reference.call("end_training")
+    port.call("end_training")
+    return result, losses, findings
+
+
+def _left_out(session: Session, ours: set[str], theirs: set[str]) -> Iterator[Finding]:
+    """Parameters that only one of the two optimizers updates."""
+    first, second = session.infos()
+    for pair in session.pairing.pairs:
+        info = first[pair.reference[0]]
+        if not info.trainable or not second[pair.port[0]].trainable:
+            continue
+        here = any(name in ours for name in pair.reference)
+        there = any(name in theirs for name in pair.port)
+        if here and not there:
+            yield Finding(
+                "update.left_out",
+                Severity.EFFECTIVE,
+                Stage.UPDATE,
+                info.module,
+                f"the port's optimizer does not hold {pair.port[0]}, so {info.attribute} is "
+                "never updated",
+                fix=fix_at(session, second[pair.port[0]].module, "give it to the optimizer"),
+            )
+
+
+def resynchronised_steps(session: Session) -> tuple[StepsResult, Tensors]:
+    """Train both sides, each step from the reference's state; the last state is returned."""
+    steps = session.case.steps
+    reference, port = session.reference, session.port
+    reference.call("start_training", "native", NATIVE)
+    for track, arithmetic in _TRAINING_TRACKS.items():
+        reference.call("start_training", track, arithmetic)
+    port.call("start_training", "port", NATIVE)
+    state: Tensors = reference.call("state")
+    result = StepsResult()
+    for step in range(steps):
+        session.progress.advance(step, steps, f"step {step}")
+        inputs, targets = session.inputs(step), session.targets(step)
+        port.send("train_step", "port", session.transfer(state), inputs, targets, None)
+        raw = reference.call("measure_step", list(_TRAINING_TRACKS), state, inputs, targets, None)
+        expected = measured(raw)
+        answer = port.receive()
+        found = _state(session, answer)
+        for name, comparison in _compare_states(session, expected, found, trainable=False):
+            result.note(name, step, comparison, END_TO_END_THRESHOLD)
+        if answer["loss"].shape == expected["loss"].values.shape:
+            comparison = compare("loss", expected["loss"], answer["loss"])
+            result.note("loss", step, comparison, END_TO_END_THRESHOLD)
+        native = reference.call("train_step", "native", None, inputs, targets, None)
+        state = {k[6:]: v for k, v in native.items() if k.startswith("state.")}
+    reference.call("end_training")
+    port.call("end_training")
+    return result, state
+
+
+def _state(session: Session, answer: Tensors) -> Tensors:
+    return session.as_reference({k[6:]: v for k, v in answer.items() if k.startswith("state.")})
+
+
+def _compare_states(
+    session: Session, expected: dict[str, Measured], found: Tensors, trainable: bool
+) -> Iterator[tuple[str, Comparison]]:
+    infos, _ = session.infos()
+    for name, measure in expected.items():
+        if not name.startswith("state."):
+            continue
+        key = name.removeprefix("state.")
+        value = found.get(key)
+        info = infos.get(key)
+        if value is None or info is None or info.tied_to is not None:
+            continue
+        wanted = info.trainable if trainable else info.trainable or _is_statistic(info.attribute)
+        if wanted and value.shape == measure.values.shape:
+            yield key, compare(key, measure, value)
+
+
+def _is_statistic(attribute: str) -> bool:
+    return attribute in ("running_mean", "running_var")
+
+
+def free_losses(session: Session, reference: list[float]) -> LossCurves:
+    """The port's free-running losses beside the reference's, by the migration guide's rule."""
+    session.port.call("start_training", "port", NATIVE)
+    port: list[float] = []
+    for step in range(session.case.steps):
+        answer = session.port.call(
+            "train_step", "port", None, session.inputs(step), session.targets(step), None
+        )
+        port.append(float(answer["loss"].values.sum()))
+    session.port.call("end_training")
+    permille = [
+        1000.0 * abs(theirs - ours) / abs(ours) if ours else math.inf
+        for ours, theirs in zip(reference, port, strict=True)
+    ]
+    out = next((i for i, value in enumerate(permille) if not value <= 1.0), None)
+    return LossCurves(tuple(reference), tuple(port), tuple(permille), out)

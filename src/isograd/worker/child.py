@@ -1,0 +1,62 @@
+"""The worker process: one framework, one network, requests from a pipe.
+
+Started as ``python child.py ISOGRAD_PACKAGE_FOLDER FRAMEWORK IN_DESCRIPTOR OUT_DESCRIPTOR`` in
+the interpreter that the case names.  isograd is imported from its own folder without adding the
+folder's neighbours to the path, so the other interpreter's packages are never mixed up with ours.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import traceback
+from pathlib import Path
+
+
+def _import_isograd(folder: str) -> None:
+    location = Path(folder) / "__init__.py"
+    spec = importlib.util.spec_from_file_location(
+        "isograd", location, submodule_search_locations=[folder]
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["isograd"] = module
+    spec.loader.exec_module(module)
+
+
+def main() -> None:
+    """Answer requests until the pipe closes."""
+    folder, framework, reading, writing = sys.argv[1:5]
+    sys.path[0:1] = []
+    _import_isograd(folder)
+    from isograd.errors import IsogradError
+    from isograd.worker.service import Service
+    from isograd.worker.wire import read_message, write_message
+
+    source = os.fdopen(int(reading), "rb", buffering=0)
+    sink = os.fdopen(int(writing), "wb")
+    service: Service | None = None
+    while True:
+        try:
+            method, arguments = read_message(source)
+        except EOFError:
+            break
+        try:
+            if service is None:
+                service = Service(framework)
+            answer = ("ok", service.call(method, arguments))
+        except IsogradError as error:
+            details = getattr(error, "trace", "")
+            answer = ("error", [type(error).__name__, error.what, error.advice, details])
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            answer = ("failed", [text, traceback.format_exc()])
+        write_message(sink, answer)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

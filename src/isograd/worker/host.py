@@ -1,0 +1,192 @@
+"""isograd's end of a worker: start it, ask it, end it on every way out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from isograd import errors
+from isograd.errors import FrameworkMissingError, IsogradError, UserCodeError, WorkerError
+from isograd.worker.wire import read_message, write_message
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_LAST_WORDS_LINES = 12
+_EXTRAS = {"torch": "torch", "mindspore": "mindspore"}
+
+
+class Worker:
+    """A process that holds one framework and one network.
+
+    Raises `FrameworkMissingError` where the interpreter lacks the framework, `UserCodeError`
+    where the user's code raises, `WorkerError` where the process dies.
+    """
+
+    def __init__(self, framework: str, side: str, python: str | None = None) -> None:
+        self.framework = framework
+        self.side = side
+        self.stage = "start"
+        self._python = _interpreter(python, side)
+        self._log = tempfile.TemporaryFile()
+        to_child, self._out = os.pipe()
+        self._in, from_child = os.pipe()
+        command = [
+            self._python,
+            str(_PACKAGE / "worker" / "child.py"),
+            str(_PACKAGE),
+            framework,
+            str(to_child),
+            str(from_child),
+        ]
+        environment = dict(os.environ)
+        environment.setdefault("GLOG_v", "3")
+        environment.pop("PYTHONHOME", None)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            pass_fds=(to_child, from_child),
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(to_child)
+        os.close(from_child)
+        self._sink = os.fdopen(self._out, "wb")
+        self._source = os.fdopen(self._in, "rb", buffering=0)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Ask the worker and wait for its answer."""
+        self.send(method, *arguments)
+        return self.receive()
+
+    def send(self, method: str, *arguments: Any) -> None:
+        """Ask the worker; the answer is fetched by `receive`."""
+        self._method = method
+        try:
+            write_message(self._sink, (method, list(arguments)))
+        except (BrokenPipeError, ValueError):
+            raise self._died() from None
+
+    def receive(self) -> Any:
+        """The answer to the last `send`."""
+        try:
+            status, answer = read_message(self._source)  # type: ignore[arg-type]
+        except EOFError:
+            raise self._died() from None
+        if status == "ok":
+            return answer
+        if status == "error":
+            raise _rebuilt(*answer)
+        text, trace = answer
+        if "No module named" in text or "ImportError" in text.partition(":")[0]:
+            missing = _missing_framework(text, trace, self.framework)
+            if missing:
+                raise FrameworkMissingError(
+                    f"the {self.side} side needs {self.framework}, which {self._python} "
+                    f"cannot import ({missing})",
+                    f"Install it there (pip install 'isograd[{_EXTRAS.get(self.framework)}]') "
+                    f"or set [{self.side}] python in the case to an interpreter that has it.",
+                )
+        raise WorkerError(
+            f"the {self.side} worker ({self.framework}) failed in stage {self.stage}: {text}",
+            "If the network runs on its own, this is a fault of isograd: report it with the "
+            "trace in --json.",
+            trace,
+        )
+
+    def _died(self) -> WorkerError:
+        try:
+            code = self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        how = f"exit status {code}"
+        if code < 0:
+            try:
+                how = f"signal {signal.Signals(-code).name}"
+            except ValueError:
+                how = f"signal {-code}"
+        words = self.last_words()
+        said = words.strip().splitlines()[-1].strip()[:300] if words.strip() else "nothing"
+        return WorkerError(
+            f"the {self.side} worker ({self.framework}) ended with {how} in stage {self.stage}, "
+            f"method {self._method}; its last words: {said}",
+            "Run the network on its own in that interpreter, or leave out what crashes it.",
+            words,
+        )
+
+    def last_words(self) -> str:
+        """The last lines that the worker printed."""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - 8192))
+        text = self._log.read().decode(errors="replace")
+        return "\n".join(text.splitlines()[-_LAST_WORDS_LINES:])
+
+    def close(self) -> None:
+        """End the process; safe to call again."""
+        for stream in (self._sink, self._source):
+            try:
+                stream.close()
+            except OSError:
+                continue
+        if self._process.poll() is None:
+            try:
+                self._process.wait(timeout=0.5)
+            except subprocess.TimeoutExpired:
+                self._end_group(signal.SIGTERM)
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._end_group(signal.SIGKILL)
+            self._process.wait()
+        self._log.close()
+
+    def _end_group(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+
+def _interpreter(python: str | None, side: str) -> str:
+    if python is None:
+        return sys.executable
+    found = shutil.which(os.path.expanduser(python))
+    if found is None:
+        raise errors.CaseError(
+            f"[{side}] python = {python!r} is not an executable file",
+            "Name a Python interpreter that has the framework.",
+        )
+    return found
+
+
+def _rebuilt(kind: str, what: str, advice: str, trace: str) -> IsogradError:
+    found = getattr(errors, kind, IsogradError)
+    if found is UserCodeError:
+        return UserCodeError(what, advice, trace)
+    error: IsogradError = found(what, advice)
+    return error
+
+
+def _missing_framework(text: str, trace: str, framework: str) -> str | None:
+    """What is missing where the adapter itself, not the user's code, failed to import."""
+    inside_adapter = f"isograd/frameworks/{framework}" in trace or "isograd/worker" in trace
+    return text.partition(":")[2].strip() if inside_adapter else None

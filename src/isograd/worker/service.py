@@ -1,0 +1,194 @@
+"""What a worker does beyond the framework protocol: measure envelopes next to the tensors.
+
+An envelope needs a dozen passes over the same tensors; they stay in the worker, and only the
+float64 result and one number per tensor cross the pipe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from isograd.compare.envelope import errors_against
+from isograd.compare.metrics import difference
+from isograd.frameworks.base import FLOAT64, Arithmetic, ReplayRequest, Tensors
+from isograd.frameworks.registry import open_framework
+from isograd.tensors import TensorValue, tensor_value
+
+_OWN = (
+    "build describe state load_state forward calls recorded replay loss start_training "
+    "train_step end_training dropout_sites"
+).split()
+
+
+class Service:
+    """Answers requests by name; an unknown name is an error."""
+
+    def __init__(self, framework: str) -> None:
+        self._framework: Any = open_framework(framework)
+
+    def call(self, method: str, arguments: list[Any]) -> Any:
+        """Run one request."""
+        if method in _OWN:
+            return getattr(self._framework, method)(*arguments)
+        own: Callable[..., Any] | None = getattr(self, f"do_{method}", None)
+        if own is None:
+            raise ValueError(f"unknown request {method!r}")
+        return own(*arguments)
+
+    def do_set_floors(self, floors: dict[str, float]) -> None:
+        """Give the device profile's noise floors to the framework."""
+        self._framework.floors = dict(floors)
+
+    def do_measure_floors(self) -> dict[str, list[float]]:
+        """Measure this framework's kernels; see `isograd.compare.profile`."""
+        from isograd.frameworks.kernels import measure
+
+        return measure(self._framework.name)
+
+    def do_forward_options(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        record: bool,
+        backward: bool,
+    ) -> Tensors:
+        """`forward` with its keyword options."""
+        found: Tensors = self._framework.forward(
+            mode, inputs, targets, record=record, backward=backward
+        )
+        return found
+
+    def do_measure_forward(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        backward: bool,
+        variants: list[Arithmetic],
+    ) -> dict[str, list[Any]]:
+        """End to end in float64, and the errors of the native variants against it."""
+
+        def run(arithmetic: Arithmetic) -> Tensors:
+            found: Tensors = self._framework.forward(
+                mode, inputs, targets, backward=backward, arithmetic=arithmetic
+            )
+            return found
+
+        return _measure(run, variants)
+
+    def do_measure_unit(
+        self,
+        call: int,
+        pins: list[int],
+        parameters: list[str],
+        buffers: list[str],
+        backward: bool,
+        variants: list[Arithmetic],
+    ) -> dict[str, Any]:
+        """One call alone in float64, the errors of the variants, and what was fed in."""
+        request = self._request(call, pins, parameters, buffers, backward)
+        raw = _measure(lambda a: self._framework.replay(request, a), variants)
+        return {"request": request, "measured": raw}
+
+    def _request(
+        self, call: int, pins: list[int], parameters: list[str], buffers: list[str], backward: bool
+    ) -> ReplayRequest:
+        own = self._framework.recorded(call)
+        children = [self._framework.recorded(pin) for pin in pins]
+        seed = (call, len(pins))
+        return ReplayRequest(
+            call,
+            tuple(pins),
+            _slots(own, "input"),
+            tuple(_slots(child, "output") for child in children),
+            _cotangents(own, "output", seed) if backward else (),
+            tuple(_cotangents(c, "input", (*seed, i)) for i, c in enumerate(children))
+            if backward
+            else (),
+            tuple(parameters),
+            tuple(buffers),
+            backward,
+        )
+
+    def do_measure_loss(
+        self,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        variants: list[Arithmetic],
+    ) -> dict[str, list[Any]]:
+        """The loss alone in float64, and the errors of the native variants against it."""
+        return _measure(lambda a: self._framework.loss(outputs, targets, a), variants)
+
+    def do_measure_step(
+        self,
+        tracks: list[str],
+        state: Tensors | None,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        gradients: Tensors | None,
+    ) -> dict[str, list[Any]]:
+        """One training step on the first track, and the errors of the other tracks against it."""
+
+        def run(track: str) -> Tensors:
+            found: Tensors = self._framework.train_step(track, state, inputs, targets, gradients)
+            return found
+
+        reference = run(tracks[0])
+        return errors_against(reference, (run(track) for track in tracks[1:]))
+
+    def do_shifted(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        backward: bool,
+        shift: tuple[int, str, list[TensorValue | None]],
+    ) -> dict[str, float]:
+        """How far an end-to-end pass moves when one call's tensors are shifted: norms by name."""
+        plain = self._framework.forward(mode, inputs, targets, backward=backward)
+        moved = self._framework.forward_shifted(mode, inputs, targets, backward, shift)
+        return {
+            key: math.inf if found.pattern_mismatches else found.error
+            for key, value in plain.items()
+            if key in moved
+            for found in [difference(value.values, moved[key].values)]
+        }
+
+
+def _slots(tensors: Tensors, word: str) -> tuple[TensorValue, ...]:
+    count = sum(1 for key in tensors if key.startswith(f"{word}."))
+    return tuple(tensors[f"{word}.{i}"] for i in range(count))
+
+
+def _cotangents(
+    tensors: Tensors, word: str, seed: tuple[int, ...]
+) -> tuple[TensorValue | None, ...]:
+    """The recorded gradients, or random ones where none arrived: a dead branch is tested too."""
+    result: list[TensorValue | None] = []
+    for slot, value in enumerate(_slots(tensors, word)):
+        gradient = tensors.get(f"gradient.{word}.{slot}")
+        if not value.is_floating:
+            result.append(None)
+        elif gradient is not None and gradient.shape == value.shape and usable(gradient.values):
+            result.append(gradient)
+        else:
+            drawn = np.random.default_rng((*seed, slot)).standard_normal(value.shape)
+            result.append(tensor_value(drawn.astype(np.float32)))
+    return tuple(result)
+
+
+def usable(gradient: Any) -> bool:
+    """Whether a recorded gradient can be fed in again: finite, and not zero throughout."""
+    return bool(np.isfinite(gradient).all() and np.any(gradient))
+
+
+def _measure(
+    run: Callable[[Arithmetic], Tensors], variants: list[Arithmetic]
+) -> dict[str, list[Any]]:
+    reference = run(FLOAT64)
+    return errors_against(reference, (run(variant) for variant in variants))

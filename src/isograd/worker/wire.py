@@ -1,0 +1,122 @@
+"""Values on the pipe between isograd and its workers: JSON and raw tensor bytes, never pickle.
+
+A message is ``length of head (8 bytes, little endian) · head (JSON) · tensor bytes``.  The head
+holds the value, with tensors by number, and the dtype, shape and size of each tensor.  Only the
+frozen dataclasses listed here cross the pipe.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from isograd.frameworks.base import (
+    Arithmetic,
+    CallInfo,
+    DropoutSite,
+    ModuleInfo,
+    ParameterInfo,
+    ReplayRequest,
+    SideSpec,
+    Structure,
+)
+from isograd.tensors import TensorValue
+
+_TYPES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        Arithmetic,
+        CallInfo,
+        DropoutSite,
+        ModuleInfo,
+        ParameterInfo,
+        ReplayRequest,
+        SideSpec,
+        Structure,
+    )
+}
+_HEAD = struct.Struct("<Q")
+_LARGEST_HEAD_BYTES = 1 << 30
+
+
+def write_message(stream: BinaryIO, value: Any) -> None:
+    """Write one message and flush."""
+    tensors: list[TensorValue] = []
+    body = _encode(value, tensors)
+    arrays = [np.ascontiguousarray(t.values) for t in tensors]
+    table = [
+        [t.dtype, a.dtype.str, list(t.values.shape), a.nbytes]
+        for t, a in zip(tensors, arrays, strict=True)
+    ]
+    head = json.dumps({"value": body, "tensors": table}).encode()
+    stream.write(_HEAD.pack(len(head)))
+    stream.write(head)
+    for array in arrays:
+        if array.nbytes:
+            stream.write(memoryview(array.reshape(-1)).cast("B"))
+    stream.flush()
+
+
+def read_message(stream: BinaryIO) -> Any:
+    """Read one message; `EOFError` where the other end has closed."""
+    (length,) = _HEAD.unpack(_exactly(stream, _HEAD.size))
+    if length > _LARGEST_HEAD_BYTES:
+        raise EOFError("the stream does not hold a message")
+    head = json.loads(_exactly(stream, length))
+    tensors = []
+    for dtype, stored, shape, size in head["tensors"]:
+        array = np.frombuffer(_exactly(stream, size), dtype=np.dtype(stored)).reshape(shape)
+        tensors.append(TensorValue(array, dtype))
+    return _decode(head["value"], tensors)
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytearray:
+    buffer = bytearray(size)
+    view = memoryview(buffer)
+    done = 0
+    while done < size:
+        count = stream.readinto(view[done:])  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError("the other process has closed the pipe")
+        done += count
+    return buffer
+
+
+def _encode(value: Any, tensors: list[TensorValue]) -> Any:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value.value if hasattr(value, "value") else value
+    if isinstance(value, TensorValue):
+        tensors.append(value)
+        return {"tensor": len(tensors) - 1}
+    if isinstance(value, (tuple, list)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_encode(part, tensors) for part in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_encode(k, tensors), _encode(v, tensors)] for k, v in value.items()]}
+    if dataclasses.is_dataclass(value) and type(value).__name__ in _TYPES:
+        fields = {
+            f.name: _encode(getattr(value, f.name), tensors) for f in dataclasses.fields(value)
+        }
+        return {"object": type(value).__name__, "fields": fields}
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} does not cross the pipe")
+
+
+def _decode(value: Any, tensors: list[TensorValue]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    if "tuple" in value:
+        return tuple(_decode(part, tensors) for part in value["tuple"])
+    if "list" in value:
+        return [_decode(part, tensors) for part in value["list"]]
+    if "dict" in value:
+        return {_decode(k, tensors): _decode(v, tensors) for k, v in value["dict"]}
+    fields = {name: _decode(part, tensors) for name, part in value["fields"].items()}
+    return _TYPES[value["object"]](**fields)

@@ -1,0 +1,33 @@
+"""Options and fixtures that all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--refresh-goldens",
+        action="store_true",
+        help="write the golden files anew instead of comparing with them",
+    )
+
+
+@pytest.fixture
+def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with the golden file of this name beside the test, or write it anew."""
+    folder = Path(request.path).parent / "golden"
+    is_refresh = request.config.getoption("--refresh-goldens")
+
+    def check(name: str, text: str) -> None:
+        path = folder / name
+        if is_refresh:
+            folder.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path} is missing: run pytest --refresh-goldens and review it"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check

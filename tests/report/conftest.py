@@ -1,0 +1,183 @@
+"""Reports made by hand: one of each verdict, and one whose names are hostile."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from isograd.model import (
+    Cause,
+    Evidence,
+    Finding,
+    Fix,
+    Gap,
+    LossCurves,
+    ModuleRatio,
+    Severity,
+    Side,
+    Stage,
+    StageResult,
+    StageVerdict,
+    Verdict,
+    VerifyReport,
+)
+
+REFERENCE = Side("torch", "2.13.0", "3.11.7", "cpu", ("deterministic algorithms", "1 thread"))
+PORT = Side("mindspore", "2.10.0", "3.11.7", "CPU")
+
+
+def _stages(*verdicts: StageVerdict, detail: str = "") -> tuple[StageResult, ...]:
+    return tuple(
+        StageResult(stage, verdict, 0 if verdict is StageVerdict.SKIPPED else 161, 0.42, detail)
+        for stage, verdict in zip(Stage, verdicts, strict=True)
+    )
+
+
+def _modules(ratio: float) -> tuple[ModuleRatio, ...]:
+    return (
+        ModuleRatio("", "ResNet", "", Stage.FORWARD, 0.7, "train"),
+        ModuleRatio("conv1", "Conv2d", "conv1", Stage.FORWARD, 0.11, "train"),
+        ModuleRatio("layer1.0.bn1", "BatchNorm2d", "layer1.0.norm1", Stage.FORWARD, ratio, "train"),
+        ModuleRatio("layer1.0.bn1", "BatchNorm2d", "layer1.0.norm1", Stage.BACKWARD, 0.3, "train"),
+        ModuleRatio("layer1.0.relu", "ReLU", None, Stage.FORWARD, None),
+        ModuleRatio("fc", "Linear", "fc", Stage.FORWARD, 0.2, "train"),
+    )
+
+
+@pytest.fixture
+def equivalent_report() -> VerifyReport:
+    return VerifyReport(
+        verdict=Verdict.EQUIVALENT,
+        case="examples/resnet50/faithful.toml",
+        reference=REFERENCE,
+        port=PORT,
+        stages=_stages(*[StageVerdict.EQUIVALENT] * 7, detail="worst 0.71 × the noise, at conv1"),
+        findings=(),
+        gaps=(),
+        modules=_modules(0.71),
+        losses=LossCurves((6.91, 6.5, 6.1), (6.91, 6.5, 6.1), (0.0, 0.001, 0.002), None),
+        notes=("torch ran on one thread.",),
+        elapsed_s=31.25,
+        thresholds={"envelope_factor": 8.0},
+    )
+
+
+@pytest.fixture
+def first_finding() -> Finding:
+    """The example of the style guide."""
+    return Finding(
+        code="forward.output",
+        severity=Severity.EFFECTIVE,
+        stage=Stage.FORWARD,
+        module="encoder.layer.3.attn",
+        message="outputs differ",
+        ratio=41_234.0,
+        evidence=Evidence("output", 12, 98_304, (0, 17, 5), 3.1e-2, 7.5e-7),
+        cause=Cause("softmax.axis", reference="-1", port="1", proved=True),
+        fix=Fix("", "net_mindspore.py:88"),
+    )
+
+
+@pytest.fixture
+def divergent_report(equivalent_report: VerifyReport, first_finding: Finding) -> VerifyReport:
+    batch_norm = Finding(
+        code="forward.output",
+        severity=Severity.EFFECTIVE,
+        stage=Stage.FORWARD,
+        module="layer1.0.bn1",
+        message="outputs differ",
+        ratio=959.0,
+        mode="train",
+        evidence=Evidence(
+            "output", 4096, 8192, (0, 0, 0), 2e-3, 2.1e-6, (1, 3, 2), 0.512345678, 0.498
+        ),
+        cause=Cause(
+            "batch_norm.eps", 1e-05, 0.001, 1.0, (0.99, 1.01), True, ("batch_norm.unbiased",)
+        ),
+        fix=Fix("set eps=1e-05", "net_mindspore.py:41"),
+    )
+    missing = Finding(
+        code="parameter.missing",
+        severity=Severity.MASKED,
+        stage=Stage.BACKWARD,
+        module="fc",
+        message="the bias has no gradient in the port",
+        evidence=Evidence("bias", 10, 10, (0,), math.inf, 1e-7),
+    )
+    quiet = Finding(
+        code="forward.noise",
+        severity=Severity.BELOW_NOISE,
+        stage=Stage.INFERENCE,
+        module="",
+        message="eps differs",
+        ratio=0.02,
+    )
+    verdicts = (
+        StageVerdict.EQUIVALENT,
+        StageVerdict.DIVERGENT,
+        StageVerdict.EQUIVALENT,
+        StageVerdict.DIVERGENT,
+        StageVerdict.ERROR,
+        StageVerdict.SKIPPED,
+        StageVerdict.EQUIVALENT,
+    )
+    return replace(
+        equivalent_report,
+        verdict=Verdict.DIVERGENT,
+        case="examples/bert/guide.toml",
+        stages=_stages(*verdicts, detail="see below"),
+        findings=(first_finding, batch_norm, missing, quiet),
+        gaps=(Gap(Stage.UPDATE, "optimizer", "the port's worker ended with status 11"),),
+        modules=(
+            *_modules(959.0),
+            ModuleRatio("encoder.layer.3.attn", "Attention", None, Stage.FORWARD, 41_234.0),
+        ),
+        losses=LossCurves(
+            tuple(7 - step / 20 for step in range(30)),
+            tuple(7 - step / 25 for step in range(30)),
+            tuple(float(step) for step in range(30)),
+            5,
+        ),
+    )
+
+
+@pytest.fixture
+def incomplete_report(equivalent_report: VerifyReport) -> VerifyReport:
+    return replace(
+        equivalent_report,
+        verdict=Verdict.INCOMPLETE,
+        gaps=(Gap(Stage.FORWARD, "layer4.2.drop", "no module of the port corresponds to it"),),
+        losses=None,
+    )
+
+
+HOSTILE = "</script><script>alert('x')</script>[red]&\x1b[31m\n\u202e\ud800"
+
+
+@pytest.fixture
+def hostile_report(divergent_report: VerifyReport, first_finding: Finding) -> VerifyReport:
+    finding = replace(
+        first_finding,
+        module=HOSTILE,
+        message=HOSTILE,
+        evidence=Evidence(HOSTILE, 0, 0, None, math.nan, 0.0, (0,), math.nan, -math.inf, HOSTILE),
+        cause=Cause(HOSTILE, HOSTILE, math.nan, math.nan, (math.nan, math.inf), False, (HOSTILE,)),
+        fix=Fix(HOSTILE, HOSTILE),
+        ratio=math.inf,
+    )
+    side = Side(HOSTILE, HOSTILE, HOSTILE, HOSTILE, (HOSTILE,))
+    return replace(
+        divergent_report,
+        case=HOSTILE,
+        reference=side,
+        port=side,
+        stages=_stages(*[StageVerdict.DIVERGENT] * 7, detail=HOSTILE),
+        findings=(finding, *[replace(finding, severity=severity) for severity in Severity]),
+        gaps=(Gap(Stage.FORWARD, HOSTILE, HOSTILE),),
+        modules=(ModuleRatio(HOSTILE, HOSTILE, HOSTILE, Stage.FORWARD, math.nan, HOSTILE),),
+        notes=(HOSTILE,),
+        losses=LossCurves((1.0, math.nan), (math.inf, 1.0), (math.nan, math.inf), 1),
+        thresholds={HOSTILE: math.inf},
+    )

@@ -1,0 +1,118 @@
+"""The report as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from isograd.model import Finding, Gap, Severity, Stage, VerifyReport
+from isograd.report.text import render_text, render_verdict
+from isograd.report.wording import explanation, headline, ratio_text
+
+CheckGolden = Callable[[str, str], None]
+
+
+@pytest.mark.parametrize("name", ["equivalent", "divergent", "incomplete"])
+def test_text_is_the_golden_one(
+    name: str, request: pytest.FixtureRequest, check_golden: CheckGolden
+) -> None:
+    check_golden(f"{name}.txt", render_text(request.getfixturevalue(f"{name}_report")))
+
+
+def test_first_divergence_reads_as_in_the_style_guide(first_finding: Finding) -> None:
+    assert [headline(first_finding), *explanation(first_finding, is_first=True)] == [
+        "encoder.layer.3.attn (forward, step 0): outputs differ",
+        "12 / 98,304 elements (0.0 %), first at (0, 17, 5)",
+        "error 3.1e-02, 41,000 × the rounding noise of this layer",
+        "inputs of this layer agree: this is the first divergence",
+        "cause: softmax.axis is 1 in the port, -1 in the reference"
+        " (proved by re-running with the fix)",
+        "fix: net_mindspore.py:88",
+    ]
+
+
+def test_an_unknown_cause_is_said_to_be_unknown(first_finding: Finding) -> None:
+    lines = explanation(replace(first_finding, cause=None), is_first=True)
+    assert "cause: not known to isograd, and it does not guess" in lines
+
+
+def test_lists_are_capped_and_say_so(
+    divergent_report: VerifyReport, first_finding: Finding
+) -> None:
+    report = replace(
+        divergent_report,
+        findings=(
+            first_finding,
+            *(replace(first_finding, module=f"m{k}", ratio=float(k + 2)) for k in range(50)),
+        ),
+        gaps=tuple(Gap(Stage.FORWARD, f"g{k}", "why") for k in range(23)),
+    )
+    text = render_text(report)
+    assert "and 30 more in --json" in text
+    assert "and 3 more in --json" in text
+    assert text.index("m49 (") < text.index("m30 (")
+    assert "m29 (" not in text
+
+
+def test_worst_findings_of_late_stages_survive_the_cap(
+    divergent_report: VerifyReport, first_finding: Finding
+) -> None:
+    mild = tuple(replace(first_finding, module=f"m{k}", ratio=2.0) for k in range(40))
+    late = replace(first_finding, stage=Stage.INFERENCE, module="late", ratio=9e9)
+    report = replace(divergent_report, findings=(first_finding, *mild, late))
+    assert "late (step 0, 9.0e+09 ×)" in render_text(report)
+
+
+def test_hostile_names_stay_harmless(hostile_report: VerifyReport) -> None:
+    text = render_text(hostile_report)
+    assert "[red]" in text
+    assert r"\x1b[31m\n\u202e\ud800" in text
+    assert not any(character in text for character in "\x1b\u202e\ud800")
+
+
+def test_colour_is_written_only_when_asked_for(divergent_report: VerifyReport) -> None:
+    assert "\x1b[" not in render_text(divergent_report)
+    assert "\x1b[1;31m" in render_text(divergent_report, colour=True)
+
+
+def test_long_names_are_never_broken(divergent_report: VerifyReport) -> None:
+    name = ".".join(["block"] * 60)
+    first = replace(divergent_report.findings[0], module=name)
+    report = replace(divergent_report, findings=(first,))
+    assert name in render_text(report, width=60)
+
+
+def test_a_report_without_anything_still_renders(equivalent_report: VerifyReport) -> None:
+    empty = replace(
+        equivalent_report, reference=None, port=None, stages=(), losses=None, modules=()
+    )
+    assert "did not start" in render_text(empty)
+
+
+def test_verdict_alone_is_the_last_line(divergent_report: VerifyReport) -> None:
+    assert render_text(divergent_report).endswith(render_verdict(divergent_report))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [
+        (0.0, "0"),
+        (0.432, "0.43"),
+        (3.0, "3"),
+        (9.96, "10"),
+        (959.0, "960"),
+        (41_234.0, "41,000"),
+        (2.5e9, "2.5e+09"),
+        (float("inf"), "∞"),
+        (float("nan"), "not a number"),
+    ],
+)
+def test_ratios_have_two_significant_digits(ratio: float, expected: str) -> None:
+    assert ratio_text(ratio) == expected
+
+
+def test_masked_findings_are_explained(first_finding: Finding) -> None:
+    masked = replace(first_finding, severity=Severity.MASKED)
+    assert any(line.startswith("masked: ") for line in explanation(masked, is_first=False))

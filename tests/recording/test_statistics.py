@@ -52,9 +52,7 @@ def check(row: tuple[float, ...], values: np.ndarray) -> None:
         wanted.nan_count,
         wanted.infinity_count,
     )
-    np.testing.assert_array_equal(
-        [found.minimum, found.maximum], [wanted.minimum, wanted.maximum]
-    )
+    np.testing.assert_array_equal([found.minimum, found.maximum], [wanted.minimum, wanted.maximum])
     np.testing.assert_allclose(found.norm, wanted.norm, rtol=1e-12)
     spread = max(abs(wanted.minimum), abs(wanted.maximum))
     np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-12, atol=1e-13 * spread)

@@ -6,14 +6,21 @@ MindSpore has no hook for operations, so the functions of `mindspore.ops`, `mind
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mindspore  # noqa: TID253  # this module is loaded only for a MindSpore network
 
+_MODULES = (mindspore.ops, mindspore.mint, mindspore.mint.nn.functional)
+_IN_PLACE = re.compile(
+    r"[a-z][a-z0-9_]*[a-z0-9]_|assign(_\w+)?|set_data|__setitem__"
+    r"|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor)__"
+)
 #: Special methods of Tensor that compute.
 _OPERATORS = frozenset(
     f"__{name}__"
@@ -31,69 +38,90 @@ _READERS = frozenset(
 )
 
 
-class Glue:
-    """Passes each operation that is glue to `operation`, which runs it."""
+class _Patches:
+    """Replaces attributes and puts them back."""
 
-    def __init__(
-        self, is_glue_now: Callable[[], bool], operation: Callable[[str, Any, Any], Any]
-    ) -> None:
-        self._is_glue_now = is_glue_now
-        self._operation = operation
+    def __init__(self) -> None:
         self._depth = 0
         self._undo: list[Callable[[], None]] = []
-
-    def attach(self) -> None:
-        """Wrap the functions and methods."""
-        try:
-            for module in (mindspore.ops, mindspore.mint, mindspore.mint.nn.functional):
-                for name, value in list(vars(module).items()):
-                    if _is_operation(name, value):
-                        self._replace(module, name, value, f"{module.__name__}.{name}")
-            for name in dir(mindspore.Tensor):
-                value = inspect.getattr_static(mindspore.Tensor, name)
-                if _is_method(name, value):
-                    self._replace(mindspore.Tensor, name, value, f"mindspore.Tensor.{name}")
-        except BaseException:
-            self.detach()
-            raise
 
     def detach(self) -> None:
         """Put everything back."""
         while self._undo:
             self._undo.pop()()
 
-    def paused(self) -> Glue._Pause:
-        """A context in which nothing is seen, for the recorder's own operations."""
-        return Glue._Pause(self)
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is seen inside, for the recorder's own operations."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
-    class _Pause:
-        def __init__(self, glue: Glue) -> None:
-            self._glue = glue
-
-        def __enter__(self) -> None:
-            self._glue._depth += 1
-
-        def __exit__(self, *_: object) -> None:
-            self._glue._depth -= 1
-
-    def _replace(self, owner: Any, name: str, original: Any, shown: str) -> None:
+    def _replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         own = name in vars(owner)
+        original = inspect.getattr_static(owner, name)
+        setattr(owner, name, functools.wraps(original)(wrap(original)))
+        restore = functools.partial(setattr, owner, name, original)
+        self._undo.append(restore if own else functools.partial(delattr, owner, name))
 
-        @functools.wraps(original)
+
+class Glue(_Patches):
+    """Passes each operation that is glue to `operation`, which runs it."""
+
+    def __init__(
+        self, is_glue_now: Callable[[], bool], operation: Callable[[str, Any, Any], Any]
+    ) -> None:
+        super().__init__()
+        self._is_glue_now = is_glue_now
+        self._operation = operation
+
+    def attach(self) -> None:
+        """Wrap the functions and methods."""
+        for module in _MODULES:
+            for name, value in list(vars(module).items()):
+                if _is_operation(name, value):
+                    self._replace(module, name, self._showing(f"{module.__name__}.{name}"))
+        for name in dir(mindspore.Tensor):
+            if _is_method(name, inspect.getattr_static(mindspore.Tensor, name)):
+                self._replace(mindspore.Tensor, name, self._showing(f"mindspore.Tensor.{name}"))
+
+    def _showing(self, shown: str) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                if self._depth or not self._is_glue_now():
+                    return original(*args, **kwargs)
+                with self.paused():
+                    return self._operation(shown, (args, kwargs), lambda: original(*args, **kwargs))
+
+            return wrapper
+
+        return wrap
+
+
+class InPlaceGuard(_Patches):
+    """Calls `before` whenever Python code is about to change a tensor in place."""
+
+    def __init__(self, before: Callable[[], None]) -> None:
+        super().__init__()
+        self._before = before
+
+    def attach(self) -> None:
+        """Wrap what works in place: `name_`, `assign…`, `__setitem__`, `__iadd__` and its kind."""
+        for owner in (*_MODULES, mindspore.Tensor, mindspore.Parameter):
+            inherits = owner is mindspore.Tensor  # its operators live in a base written in C++
+            for name in dir(owner) if inherits else list(vars(owner)):
+                if _IN_PLACE.fullmatch(name) and callable(inspect.getattr_static(owner, name)):
+                    self._replace(owner, name, self._warning)
+
+    def _warning(self, original: Any) -> Any:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if self._depth or not self._is_glue_now():
-                return original(*args, **kwargs)
-            with self.paused():
-                return self._operation(shown, (args, kwargs), lambda: original(*args, **kwargs))
+            if not self._depth:
+                self._before()
+            return original(*args, **kwargs)
 
-        def undo() -> None:
-            if own:
-                setattr(owner, name, original)
-            else:
-                delattr(owner, name)
-
-        setattr(owner, name, wrapper)
-        self._undo.append(undo)
+        return wrapper
 
 
 def _is_operation(name: str, value: Any) -> bool:

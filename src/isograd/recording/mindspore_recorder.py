@@ -1,12 +1,14 @@
 """Watches a MindSpore network in PyNative mode through forward hooks and tensor hooks.
 
-Copying to the host inside a backward hook stalls MindSpore's pipeline (about five times the step
-on a small network), and cells' backward hooks alone cost half a step.  So gradients are caught by
-hooks on the tensors, which only keep a reference; they are read when the step ends, or earlier
-when more than 512 MiB are held.  On a CPU reading is free: the array shares the tensor's memory.
+Reading a tensor inside a hook stalls MindSpore's pipeline (a quarter of the step on ResNet-50, five
+times the step in backward hooks on a small network), and cells' backward hooks alone cost half a
+step.  So all hooks only keep a reference; the tensors are read when the step ends, or earlier when
+more than 512 MiB are held, or before Python code changes a tensor in place (`InPlaceGuard`).  On a
+CPU reading is then free: the array shares the tensor's memory.
 
-MindSpore does not count in-place changes, so every tensor is measured each time that it is seen;
-one at the same address with the same statistics is the same value.
+Under jit MindSpore compiles the forward hooks into the graph, where they would see no values.  They
+hold an assignment expression, which its parser refuses, so that this ends in an error that
+`explain` turns into a readable one, and not in a recording without values.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from isograd import tree
 from isograd.errors import RecordingError
 from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 from isograd.recording.format import Slot
-from isograd.recording.mindspore_glue import Glue
+from isograd.recording.mindspore_glue import Glue, InPlaceGuard
 from isograd.recording.recorder import Facts
 from isograd.tensors import Array
 
@@ -49,14 +51,14 @@ class MindSporeObserver:
         self._optimizer = optimizer
         self._cells: list[tuple[str, Any]] = list(model.cells_and_names())
         self._handles: list[Any] = []
-        self._held: list[tuple[StepBuilder, int | str, Any]] = []
+        self._held: list[tuple[StepBuilder, int, Any]] = []
         self._held_bytes = 0
-        self._seen: dict[tuple[int, tuple[int, ...], str], tuple[int, Any]] = {}
-        self._hooked: set[int] = set()
+        self._seen: dict[int, tuple[Any, int]] = {}
         self._stack: list[tuple[Any, int]] = []
         self._never_called: set[str] = set()
         self._recorder: Recorder | None = None
         self._glue: Glue | None = None
+        self._guard = InPlaceGuard(self._before_change)
 
     def module_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self._cells)
@@ -68,7 +70,10 @@ class MindSporeObserver:
         return tuple(name for name, _ in self._cells if name in self._never_called)
 
     def facts(self) -> Facts:
-        changed = ["forward hooks on cells, hooks on tensors and on parameters"]
+        changed = [
+            "forward hooks on cells, hooks on tensors and on parameters",
+            "Tensor's methods and functions that work in place were wrapped",
+        ]
         if self._glue is not None:
             changed.append(
                 "functions of mindspore.ops and mindspore.mint and Tensor's methods were wrapped; "
@@ -118,20 +123,32 @@ class MindSporeObserver:
             if name in modules:
                 before = functools.partial(self._before, name)
                 keep(cell.register_forward_pre_hook(before, with_kwargs=True))
-                keep(cell.register_forward_hook(self._after))
+                keep(cell.register_forward_hook(self._after, always_call=True))
         for name, owner, _, parameter in self._parameters():
             if parameter.requires_grad and owner in modules:
                 keep(parameter.register_hook(functools.partial(self._parameter_gradient, name)))
         if isinstance(self._optimizer, mindspore.nn.Cell):
             keep(self._optimizer.register_forward_hook(self._optimizer_stepped))
+        self._guard.attach()
         if glue:
             self._glue = Glue(self._glue_scope, self._operation)
             self._glue.attach()
+
+    def explain(self, error: BaseException) -> RecordingError | None:
+        text = str(error)
+        if "_forward_pre_hook" in text or "_forward_hook" in text or __file__ in text:
+            return RecordingError(
+                "the network was compiled while it was being recorded, and MindSpore could not "
+                "compile the recorder's hooks",
+                _GRAPH_ADVICE,
+            )
+        return None
 
     def detach(self) -> None:
         if self._glue is not None:
             self._glue.detach()
             self._glue = None
+        self._guard.detach()
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -143,16 +160,17 @@ class MindSporeObserver:
         self._forget()
 
     def add(self, step: StepBuilder, tensor: Any) -> int:
-        array, dtype = self._array(tensor)
-        if array is None:
-            return step.add_missing(_dtype_name(tensor), tuple(tensor.shape), dtype)
-        return step.add(array, dtype)
+        number = step.reserve()
+        self._fill(step, number, tensor)
+        return number
 
-    def _array(self, tensor: Any) -> tuple[Array | None, str]:
-        if self._glue is None:
-            return as_array(tensor)
-        with self._glue.paused():
-            return as_array(tensor)
+    def _fill(self, step: StepBuilder, number: int, tensor: Any) -> None:
+        with self._guard.paused():
+            array, dtype = as_array(tensor)
+        if array is None:
+            step.fill_missing(number, _dtype_name(tensor), tuple(tensor.shape), dtype)
+        else:
+            step.fill(number, array, dtype)
 
     def _parameters(self) -> Iterator[tuple[str, str, str, Any]]:
         """Name, owning cell, attribute and parameter; the name is the path of the attribute."""
@@ -184,14 +202,12 @@ class MindSporeObserver:
         self._held.clear()
         self._held_bytes = 0
         self._seen.clear()
-        self._hooked.clear()
         self._stack.clear()
 
     def _before(self, name: str, cell: Any, args: Any, kwargs: Any = None) -> None:
         self._never_called.discard(name)
         assert self._recorder is not None
-        step = self._recorder.current if self._stack else self._recorder.at_call()
-        if step is None:
+        if (step := self._recorder.current if self._stack else self._recorder.at_call()) is None:
             return
         parent = self._stack[-1][1] if self._stack else None
         inputs = self._slots(step, (tuple(args), dict(kwargs or {})))
@@ -201,7 +217,7 @@ class MindSporeObserver:
         if not any(entry is cell for entry, _ in self._stack):
             return
         while (top := self._stack.pop())[0] is not cell:
-            pass  # the call of a cell that raised
+            pass
         assert self._recorder is not None
         step = self._recorder.current
         if step is not None:
@@ -216,44 +232,45 @@ class MindSporeObserver:
         )
 
     def _value(self, step: StepBuilder, tensor: Any) -> int:
-        array, dtype = self._array(tensor)
-        if array is None:
-            return step.add_missing(_dtype_name(tensor), tuple(tensor.shape), dtype)
-        key = (array.__array_interface__["data"][0], array.shape, dtype)
-        known, _ = self._seen.get(key, (None, None))
-        number = step.add(array, dtype, known)
-        if number == known:
-            return number
-        self._seen[key] = (number, tensor)
-        if array.dtype.kind in "fc" or dtype == "bfloat16":
+        known = self._seen.get(id(tensor))
+        if known is not None:
+            return known[1]
+        number = step.reserve()
+        self._hold(step, number, tensor)
+        self._seen[id(tensor)] = (tensor, number)
+        if _dtype_name(tensor).startswith(("float", "bfloat", "complex")):
             hook = functools.partial(self._gradient, step, number)
             self._handles.append(tensor.register_hook(hook))
         return number
 
     def _gradient(self, step: StepBuilder, number: int, gradient: Any) -> None:
-        self._hold(step, number, gradient)
+        if self._recorder is not None and self._recorder.current is step:
+            held = step.reserve()
+            self._hold(step, held, gradient)
+            step.set_gradient(number, held)
 
     def _parameter_gradient(self, name: str, gradient: Any) -> None:
         step = self._recorder.current if self._recorder is not None else None
         if step is not None:
-            self._hold(step, name, gradient)
+            held = step.reserve()
+            self._hold(step, held, gradient)
+            step.set_named("gradient", name, held)
 
-    def _hold(self, step: StepBuilder, owner: int | str, gradient: Any) -> None:
-        if self._recorder is None or self._recorder.current is not step:
-            return
-        self._held.append((step, owner, gradient))
-        self._held_bytes += int(gradient.nbytes)
+    def _hold(self, step: StepBuilder, number: int, tensor: Any) -> None:
+        self._held.append((step, number, tensor))
+        self._held_bytes += int(tensor.nbytes)
         if self._held_bytes > HELD_BYTES:
             self._read_held()
 
     def _read_held(self) -> None:
         held, self._held, self._held_bytes = self._held, [], 0
-        for step, owner, gradient in held:
-            number = self.add(step, gradient)
-            if isinstance(owner, str):
-                step.set_named("gradient", owner, number)
-            else:
-                step.set_gradient(owner, number)
+        for step, number, tensor in held:
+            self._fill(step, number, tensor)
+
+    def _before_change(self) -> None:
+        """A tensor is about to be changed in place: what was seen so far is read first."""
+        self._read_held()
+        self._seen.clear()
 
     def _optimizer_stepped(self, *_: Any) -> None:
         if self._recorder is not None:

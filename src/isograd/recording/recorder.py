@@ -61,6 +61,9 @@ class Observer(Protocol):
     def attach(self, recorder: Recorder, modules: frozenset[str], glue: bool) -> None:
         """Watch these modules, the parameters' gradients, and with glue the operations between."""
 
+    def explain(self, error: BaseException) -> RecordingError | None:
+        """What to say instead, where recording is the reason for an error in the user's code."""
+
     def detach(self) -> None:
         """Undo attach."""
 
@@ -187,6 +190,8 @@ class Recorder:
                 self._close_step(None)
             if error is None and not self._recorded:
                 raise self._nothing_recorded()
+            if error is not None and (explained := self._observer.explain(error)):
+                raise explained from error
         except Exception as own:
             problem = own
             raise

@@ -106,7 +106,7 @@ class TorchObserver:
             if name in modules:
                 before = functools.partial(self._before, name)
                 keep(module.register_forward_pre_hook(before, with_kwargs=True))
-                keep(module.register_forward_hook(self._after))
+                keep(module.register_forward_hook(self._after, always_call=True))
         for name, parameter in self._model.named_parameters():
             owner = name.rpartition(".")[0]
             if parameter.requires_grad and owner in modules:
@@ -117,6 +117,9 @@ class TorchObserver:
         if glue:
             self._glue = GlueMode(self._glue_scope, self._operation)
             self._glue.attach()
+
+    def explain(self, error: BaseException) -> RecordingError | None:
+        return None
 
     def detach(self) -> None:
         if self._glue is not None:
@@ -166,7 +169,7 @@ class TorchObserver:
         if not any(entry is module for entry, _ in self._stack):
             return
         while (top := self._stack.pop())[0] is not module:
-            pass  # the call of a module that raised
+            pass
         assert self._recorder is not None
         step = self._recorder.current
         if step is not None:

@@ -33,6 +33,8 @@ CHUNKS = 4
 
 Task = Callable[[], None]
 
+_RESERVED = layout.ValueInfo("", (), None, "the step ended before it was read")
+
 
 def value_key(number: int) -> str:
     """Name of a value in its tensor file."""
@@ -73,17 +75,30 @@ class StepBuilder:
         """Calls so far."""
         return len(self._calls)
 
-    def add(self, values: Array, dtype: str, perhaps: int | None = None) -> int:
-        """Add a tensor and return its number.
+    def add(self, values: Array, dtype: str) -> int:
+        """Add a tensor and return its number; arguments as in `fill`."""
+        number = self.reserve()
+        self.fill(number, values, dtype)
+        return number
+
+    def reserve(self) -> int:
+        """Number a tensor that `fill` or `fill_missing` will add before the step is completed."""
+        self._values.append(_RESERVED)
+        self.rows.append(MISSING_ROW)
+        return len(self._values) - 1
+
+    def fill(self, number: int, values: Array, dtype: str) -> None:
+        """Add a numbered tensor.
 
         values: of that dtype, or for "bfloat16" its bits as uint16; of any layout, copied if kept.
-        perhaps: a value at the same address; its number is returned if the statistics are equal.
         """
-        row = measure(values, dtype == "bfloat16")
-        if perhaps is not None and np.array_equal(row, self.rows[perhaps], equal_nan=True):
-            return perhaps
-        file = self._keep(values, dtype) if self._writer.is_full else None
-        return self._register(layout.ValueInfo(dtype, values.shape, file), row)
+        self.rows[number] = measure(values, dtype == "bfloat16")
+        file = self._keep(number, values, dtype) if self._writer.is_full else None
+        self._values[number] = layout.ValueInfo(dtype, values.shape, file)
+
+    def fill_missing(self, number: int, dtype: str, shape: tuple[int, ...], why: str) -> None:
+        """Say of a numbered tensor why it could not be read."""
+        self._values[number] = layout.ValueInfo(dtype, shape, None, why)
 
     def add_value(self, value: TensorValue) -> int:
         """Add a tensor in the form that crosses isograd's protocols, and return its number."""
@@ -93,7 +108,9 @@ class StepBuilder:
 
     def add_missing(self, dtype: str, shape: tuple[int, ...], why: str) -> int:
         """Add a tensor that could not be read, with the reason, and return its number."""
-        return self._register(layout.ValueInfo(dtype, shape, None, why), MISSING_ROW)
+        number = self.reserve()
+        self.fill_missing(number, dtype, shape, why)
+        return number
 
     def row(self, number: int) -> Row:
         """The statistics of a value of this step."""
@@ -142,12 +159,7 @@ class StepBuilder:
             self._writer.write_chunk(self, self._chunk)
             self._chunk = None
 
-    def _register(self, info: layout.ValueInfo, row: Row) -> int:
-        self._values.append(info)
-        self.rows.append(row)
-        return len(self._values) - 1
-
-    def _keep(self, values: Array, dtype: str) -> str:
+    def _keep(self, number: int, values: Array, dtype: str) -> str:
         """Copy a tensor into the current chunk and return the chunk's file name."""
         if dtype == "complex128":  # safetensors has no name for it
             values = np.ascontiguousarray(values).reshape(*values.shape, 1).view(np.float64)
@@ -165,7 +177,7 @@ class StepBuilder:
         if size_bytes:
             target: Array = np.ndarray(values.shape, values.dtype, chunk.buffer, offset=chunk.used)
             np.copyto(target, values)
-        key = value_key(len(self._values))
+        key = value_key(number)
         chunk.entries.append(Entry(key, dtype, values.shape, chunk.used, end))
         chunk.used = end
         return chunk.file

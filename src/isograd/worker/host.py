@@ -46,6 +46,8 @@ class Worker:
         ]
         environment = dict(os.environ)
         environment.setdefault("GLOG_v", "3")
+        # Two workers take turns: threads that wait by spinning would halve the speed of both.
+        environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) // 2)))
         environment.pop("PYTHONHOME", None)
         self._process = subprocess.Popen(
             command,

@@ -150,12 +150,6 @@ def place_of_attribute(kind: str, attribute: str) -> tuple[tuple[str, ...], str]
     return (attribute,), "value"
 
 
-@cache
-def canonical_component(component: str) -> str:
-    """One component of a dotted name without case, underscores and Linear/Dense."""
-    return component.replace("_", "").lower().replace("dense", "linear") or component
-
-
 #: What people call the same thing, one class a line; the first word stands for all.
 _SYNONYMS = """
 q query wq
@@ -206,8 +200,16 @@ _PHRASES = (
 )
 _NOISE = frozenset({"to", "w", "the", "module", "cell", "weight"})
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_JOINT = re.compile(r"_+(?=\d)")
 _DIMENSION = re.compile(r"(?<=[a-z])[123]d(?![a-z])")
 _PIECE = re.compile(r"[a-z]+|\d+")
+
+
+@cache
+def canonical_component(component: str) -> str:
+    """One component of a dotted name in snake case, numbers joined, dense called linear."""
+    snake = _HUMP.sub("_", component).lower()
+    return _JOINT.sub("", snake).strip("_").replace("dense", "linear") or component
 
 
 @cache

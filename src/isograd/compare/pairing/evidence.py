@@ -8,6 +8,10 @@ from functools import lru_cache
 
 from isograd.compare.pairing.conventions import words_and_numbers
 
+#: Words that name a kind of layer: alike candidates are of one kind, so these say little.
+KIND_WORDS = frozenset({"conv", "norm", "fc", "proj", "embed", "layer"})
+WORTH_OF_KIND = 0.1
+
 Path = tuple[str, ...]
 Pairs = list[tuple[int, int]]
 
@@ -84,8 +88,10 @@ def _decided_by_tokens(
     scores: dict[tuple[int, int], float] = {}
     for index, mine in enumerate(reference):
         for token in mine:
-            weight = 1.0 / (weights_here[token] * weights_there[token]) if token in holders else 0.0
-            for other in holders.get(token, ()):
+            if token not in holders:
+                continue
+            weight = _telling(token) / (weights_here[token] * weights_there[token])
+            for other in holders[token]:
                 scores[index, other] = scores.get((index, other), 0.0) + weight
     pairs: Pairs = []
     while True:
@@ -100,6 +106,11 @@ def _decided_by_tokens(
             for pair, score in scores.items()
             if pair[0] not in rows and pair[1] not in columns
         }
+
+
+def _telling(token: object) -> float:
+    word = token[0] if isinstance(token, tuple) else token
+    return WORTH_OF_KIND if word in KIND_WORDS else 1.0
 
 
 def _mutual_best(scores: dict[tuple[int, int], float]) -> Pairs:

@@ -104,6 +104,9 @@ FLOAT64 = Arithmetic(float64=True)
 
 Tensors = dict[str, TensorValue]
 
+#: Noise floors by ATen operator: pairs of typical input magnitude and floor, ascending.
+Floors = dict[str, list[list[float]]]
+
 
 @dataclass(frozen=True)
 class ReplayRequest:

@@ -54,11 +54,11 @@ def _measure_float64(values: Any) -> Any:
 
 
 def compile_kernels() -> dict[str, Kernel]:
-    """Compile the kernels, or load them from numba's cache, by numpy dtype name."""
+    """Compile the kernels, or load them from numba's cache, by the character of numpy's dtype."""
     numba = importlib.import_module("numba")
     return {
-        "float32": _compile(numba, _measure_float32, numba.types.float32),
-        "float64": _compile(numba, _measure_float64, numba.types.float64),
+        "f": _compile(numba, _measure_float32, numba.types.float32),
+        "d": _compile(numba, _measure_float64, numba.types.float64),
     }
 
 

@@ -25,10 +25,13 @@ MISSING_ROW: Row = (math.nan,) * 7
 _BLOCK_ELEMENTS = 1 << 15
 #: Keys of the infinities, see `fast_kernels`; finite numbers lie strictly between them.
 _INFINITY_KEYS = {
-    "float32": (-0x7F800000 - 1, 0x7F800000),
-    "float64": (-0x7FF0000000000000 - 1, 0x7FF0000000000000),
+    "f": (-0x7F800000 - 1, 0x7F800000),
+    "d": (-0x7FF0000000000000 - 1, 0x7FF0000000000000),
 }
-_PACKING = {"float32": ("<i", "<f", 0x7FFFFFFF), "float64": ("<q", "<d", 0x7FFFFFFFFFFFFFFF)}
+_PACKING = {
+    "f": (struct.Struct("<i"), struct.Struct("<f"), 0x7FFFFFFF),
+    "d": (struct.Struct("<q"), struct.Struct("<d"), 0x7FFFFFFFFFFFFFFF),
+}
 #: Below this a sum of squares may have lost its smallest terms to underflow.
 _SMALLEST_SQUARES = 1e-280
 
@@ -71,18 +74,16 @@ def measure(values: Array, is_bfloat16_bits: bool = False) -> Row:
     flat = _flat(values)
     if is_bfloat16_bits:
         flat = bfloat16_from_bits(flat.astype(np.uint16, copy=False))
-    kind = flat.dtype.kind
-    if kind == "c":
+    char = flat.dtype.char
+    if char == "e":
+        flat, char = flat.astype(np.float32), "f"
+    elif char in "FDG":
         flat = np.abs(flat)
-    elif kind == "b":
-        flat = flat.view(np.uint8)
-    elif flat.dtype == np.float16:
-        flat = flat.astype(np.float32)
-    if flat.dtype.kind != "f":
-        return _measure_integers(flat)
-    name = flat.dtype.name
-    kernel = _kernels().get(name)
-    row = _measure_fast(kernel, flat, name) if kernel else _measure_blocks(flat)
+        char = flat.dtype.char
+    if char not in "fdg":
+        return _measure_integers(flat.view(np.uint8) if char == "?" else flat)
+    kernel = _kernels().get(char)
+    row = _measure_fast(kernel, flat, char) if kernel else _measure_blocks(flat)
     return row or _measure_carefully(flat)
 
 
@@ -108,19 +109,17 @@ def _flat(values: Array) -> Array:
     return flat if flat.flags.aligned and flat.flags.c_contiguous else flat.copy()
 
 
-def _measure_fast(kernel: Kernel, flat: Array, name: str) -> Row | None:
+def _measure_fast(kernel: Kernel, flat: Array, char: str) -> Row | None:
     total, squares, low, high = kernel(flat)
-    below, above = _INFINITY_KEYS[name]
+    below, above = _INFINITY_KEYS[char]
     if low <= below or high >= above:
         return None
-    minimum, maximum = _from_key(low, name), _from_key(high, name)
-    return _row(flat.size, minimum, maximum, total, squares)
+    return _row(flat.size, _from_key(low, char), _from_key(high, char), total, squares)
 
 
-def _from_key(key: int, name: str) -> float:
-    packing, unpacking, mask = _PACKING[name]
-    bits = key if key >= 0 else key ^ mask
-    value: float = struct.unpack(unpacking, struct.pack(packing, bits))[0]
+def _from_key(key: int, char: str) -> float:
+    integers, floats, mask = _PACKING[char]
+    value: float = floats.unpack(integers.pack(key if key >= 0 else key ^ mask))[0]
     return value
 
 

@@ -10,6 +10,7 @@ version counter, which every in-place operation raises.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Iterator
@@ -242,6 +243,13 @@ def _other(first: str, name: str) -> str | None:
     return None if first == name else first
 
 
+#: Dtypes that numpy shares; other tensors take the slow path.
+_SIMPLE = {
+    getattr(torch, name): name
+    for name in "float32 float64 float16 int64 int32 int16 int8 uint8 bool".split()
+}
+
+
 class _Nothing:
     def __enter__(self) -> None: ...
 
@@ -266,24 +274,27 @@ def as_array(tensor: torch.Tensor) -> tuple[Array | None, str]:
 
     bfloat16 comes as its bits in uint16; float8 and quantised numbers come as float32.
     """
-    plain = tensor.detach()
+    simple = _SIMPLE.get(tensor.dtype)
+    if simple is not None:
+        with contextlib.suppress(RuntimeError, TypeError):
+            return tensor.detach().numpy(), simple
     try:
-        if plain.layout is not torch.strided or plain.is_quantized:
-            plain = plain.dequantize() if plain.is_quantized else plain.to_dense()
-        if plain.device.type != "cpu":
-            plain = plain.cpu()
-        name = _dtype_name(plain)
-        if name == "bfloat16":
-            return plain.view(torch.int16).numpy().view(np.uint16), name
-        if plain.is_complex():
-            plain = plain.resolve_conj()
-        if plain.is_neg():
-            plain = plain.resolve_neg()
-        if name.startswith("float8"):
-            plain = plain.to(torch.float32)
-        return plain.numpy(), name
+        return _as_array_slowly(tensor.detach())
     except (RuntimeError, TypeError, NotImplementedError) as error:
         return None, f"{type(error).__name__}: {error}"[:500]
+
+
+def _as_array_slowly(plain: torch.Tensor) -> tuple[Array, str]:
+    """The same for tensors that are not on a CPU, not dense, or of a dtype that numpy lacks."""
+    if plain.layout is not torch.strided or plain.is_quantized:
+        plain = plain.dequantize() if plain.is_quantized else plain.to_dense()
+    plain = plain.cpu().resolve_conj().resolve_neg()
+    name = _dtype_name(plain)
+    if name == "bfloat16":
+        return plain.view(torch.int16).numpy().view(np.uint16), name
+    if name.startswith("float8"):
+        plain = plain.to(torch.float32)
+    return plain.numpy(), name
 
 
 def _dtype_name(tensor: torch.Tensor) -> str:

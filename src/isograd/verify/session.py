@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from isograd.compare.pairing.parameters import pair_parameters
+from isograd.compare.profile import floors_of
 from isograd.compare.pairing.results import ParameterPair, ParameterPairing
 from isograd.frameworks.base import ParameterInfo, Structure, Tensors
 from isograd.model import Side
@@ -65,6 +66,8 @@ class Session:
         self.reference_state = self.reference.call("state")
         self.port_initial = self.port.call("state")
         self.sides = (self._side(self.reference), self._side(self.port))
+        if {self.reference.framework, self.port.framework} == {"torch", "mindspore"}:
+            self._set_floors()
         self._note_calls()
         states = {"reference": self.reference_state, "port": self.port_initial}
 
@@ -77,6 +80,10 @@ class Session:
             rename=self.case.rename,
             values=values,
         )
+
+    def _set_floors(self) -> None:
+        floors = floors_of(self.reference, self.port, self.progress.note)
+        self.reference.call("set_floors", floors)
 
     def _note_calls(self) -> None:
         self.enter("forward")

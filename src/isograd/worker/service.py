@@ -14,7 +14,8 @@ import numpy as np
 
 from isograd.compare.envelope import errors_against
 from isograd.compare.metrics import difference
-from isograd.frameworks.base import FLOAT64, Arithmetic, ReplayRequest, Tensors
+from isograd.frameworks import kernels
+from isograd.frameworks.base import FLOAT64, Arithmetic, Floors, ReplayRequest, Tensors
 from isograd.frameworks.registry import open_framework
 from isograd.tensors import TensorValue, tensor_value
 
@@ -39,15 +40,31 @@ class Service:
             raise ValueError(f"unknown request {method!r}")
         return own(*arguments)
 
-    def do_set_floors(self, floors: dict[str, float]) -> None:
+    def do_set_floors(self, floors: Floors) -> None:
         """Give the device profile's noise floors to the framework."""
         self._framework.floors = dict(floors)
 
-    def do_measure_floors(self) -> dict[str, list[float]]:
-        """Measure this framework's kernels; see `isograd.compare.profile`."""
-        from isograd.frameworks.kernels import measure
+    def do_measure_kernel(
+        self,
+        expression: str,
+        inputs: Tensors,
+        labels: Tensors,
+        variants: list[Arithmetic],
+        floors: Floors,
+    ) -> dict[str, list[Any]]:
+        """A micro-benchmark of the device profile in torch, with its envelope."""
 
-        return measure(self._framework.name)
+        def run(arithmetic: Arithmetic) -> Tensors:
+            return kernels.run_torch(expression, inputs, labels, arithmetic, floors)
+
+        return _measure(run, variants)
+
+    def do_run_kernel(self, expression: str, inputs: Tensors, labels: Tensors) -> Tensors:
+        """The same micro-benchmark in MindSpore; nothing where this build has no such kernel."""
+        try:
+            return kernels.run_mindspore(expression, inputs, labels)
+        except Exception:  # a kernel that this device lacks has no floor
+            return {}
 
     def do_forward_options(
         self,

@@ -22,6 +22,7 @@ from isograd.frameworks.base import (
     Arithmetic,
     CallInfo,
     DropoutSite,
+    Floors,
     ModuleInfo,
     ParameterInfo,
     ReplayRequest,
@@ -69,7 +70,7 @@ class MindSporeFramework:
         self._optimizer: Any = None
         self._schedulers: list[Any] = []
         self._before_training: Tensors | None = None
-        self.floors: dict[str, float] = {}
+        self.floors: Floors = {}
         self._prepare()
 
     @staticmethod

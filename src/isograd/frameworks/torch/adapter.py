@@ -20,6 +20,7 @@ from isograd.frameworks.base import (
     Arithmetic,
     CallInfo,
     DropoutSite,
+    Floors,
     ModuleInfo,
     ParameterInfo,
     ReplayRequest,
@@ -73,7 +74,7 @@ class TorchFramework:
         self._mode = "train"
         self._tracks: dict[str, _Track] = {}
         self._where: dict[int, str | None] = {}
-        self.floors: dict[str, float] = {}
+        self.floors: Floors = {}
 
     def describe(self) -> dict[str, str]:
         return {

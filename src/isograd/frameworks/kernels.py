@@ -1,0 +1,138 @@
+"""Running the micro-benchmarks of `kernels.toml` in either framework.
+
+The expressions are isograd's own data, not the user's; they are evaluated with the framework's
+usual short names.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isograd.frameworks.base import Arithmetic, Floors, Tensors
+from isograd.tensors import TensorValue, tensor_value
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One micro-benchmark."""
+
+    torch: str
+    mindspore: tuple[str, ...]
+    inputs: dict[str, tuple[int, ...]]
+    scales: tuple[float, ...]
+    forward: tuple[str, ...]
+    backward: tuple[str, ...]
+    labels: int
+
+    def values(self, scale: float) -> tuple[Tensors, Tensors]:
+        """Floating inputs by name, and the integer labels if there are any."""
+        generator = np.random.default_rng(20261121)
+        found = {
+            name: tensor_value((generator.standard_normal(shape) * scale).astype(np.float32))
+            for name, shape in self.inputs.items()
+        }
+        labels: Tensors = {}
+        if self.labels:
+            count = next(iter(self.inputs.values()))[0] if "x" in self.inputs else 400
+            labels["labels"] = tensor_value(generator.integers(0, self.labels, count))
+        return found, labels
+
+
+def load_kernels() -> tuple[Kernel, ...]:
+    """The table of micro-benchmarks."""
+    text = (Path(__file__).parent / "kernels.toml").read_text(encoding="utf-8")
+    return tuple(
+        Kernel(
+            entry["torch"],
+            tuple(entry["mindspore"]),
+            {name: tuple(shape) for name, shape in entry["inputs"].items()},
+            tuple(entry.get("scales", (1.0,))),
+            tuple(entry.get("forward", ())),
+            tuple(entry.get("backward", ())),
+            int(entry.get("labels", 0)),
+        )
+        for entry in tomllib.loads(text)["kernel"]
+    )
+
+
+def run_torch(
+    expression: str, inputs: Tensors, labels: Tensors, arithmetic: Arithmetic, floors: Floors
+) -> Tensors:
+    """The result of an expression, and the gradients of its sum with fixed weights."""
+    import torch
+    from torch.nn import functional
+
+    from isograd.frameworks.torch.arithmetic import computing, with_input_noise
+    from isograd.frameworks.torch.convert import from_value, to_value
+
+    leaves = {}
+    for position, (name, value) in enumerate(inputs.items()):
+        tensor = from_value(value)
+        if arithmetic.input_noise:
+            tensor = with_input_noise(tensor, arithmetic, position)
+        leaves[name] = (tensor.double() if arithmetic.float64 else tensor).requires_grad_()
+    names: dict[str, Any] = {"torch": torch, "F": functional}
+    names |= leaves | {name: from_value(value) for name, value in labels.items()}
+    with computing(arithmetic, floors):
+        output = eval(expression, names)
+        weights = torch.from_numpy(_weights(tuple(output.shape))).to(output.dtype)
+        found = torch.autograd.grad(output, list(leaves.values()), weights, allow_unused=True)
+    results = {"output": to_value(output)}
+    for name, gradient in zip(leaves, found, strict=True):
+        if gradient is not None:
+            results[f"gradient.{name}"] = to_value(gradient)
+    return results
+
+
+def run_mindspore(expression: str, inputs: Tensors, labels: Tensors) -> Tensors:
+    """The same in MindSpore."""
+    import mindspore as ms
+    from mindspore import nn, ops
+
+    from isograd.frameworks.mindspore.convert import from_value, to_value
+
+    def batch_norm(x: Any, weight: Any, bias: Any) -> Any:
+        count = weight.shape[0]
+        zeros, ones = ops.zeros(count, ms.float32), ops.ones(count, ms.float32)
+        kernel = ops.operations.BatchNorm(is_training=True, epsilon=1e-5)
+        return kernel(x, weight, bias, zeros, ones)[0]
+
+    def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+        kernel = ops.operations.LayerNorm(begin_norm_axis=-1, begin_params_axis=-1, epsilon=1e-5)
+        return kernel(x, weight, bias)[0]
+
+    names: dict[str, Any] = {"ms": ms, "nn": nn, "ops": ops}
+    names |= {"batch_norm": batch_norm, "layer_norm": layer_norm}
+    names |= {
+        name: from_value(TensorValue(value.values.astype(np.int32), "int32"))
+        for name, value in labels.items()
+    }
+    kept: list[Any] = []
+
+    def run(*leaves: Any) -> Any:
+        output = eval(expression, {**names, **dict(zip(inputs, leaves, strict=True))})
+        kept[:] = [output]
+        return (output * ms.Tensor(_weights(tuple(output.shape)))).sum()
+
+    leaves = [from_value(value) for value in inputs.values()]
+    gradients = ms.grad(run, tuple(range(len(leaves))))(*leaves)
+    found = gradients if isinstance(gradients, tuple) else (gradients,)
+    results = {"output": to_value(kept[0])}
+    for name, gradient in zip(inputs, found, strict=True):
+        results[f"gradient.{name}"] = to_value(gradient)
+    return results
+
+
+def _weights(shape: tuple[int, ...]) -> Any:
+    generator = np.random.default_rng(7)
+    return generator.standard_normal(shape).astype(np.float32)

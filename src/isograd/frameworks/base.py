@@ -143,6 +143,20 @@ class DropoutSite:
 
 
 @dataclass(frozen=True)
+class FunctionCall:
+    """A function between modules with its result.
+
+    module: the reference's module whose code calls it; sources: positions in the list of calls
+    whose results are its inputs (empty where the framework cannot tell).
+    """
+
+    module: str
+    function: str
+    sources: tuple[int, ...]
+    value: TensorValue
+
+
+@dataclass(frozen=True)
 class SideSpec:
     """What one side of a case runs: callables as ``file.py:name`` or ``package.module:name``."""
 
@@ -204,6 +218,10 @@ class Framework(Protocol):
 
     def replay(self, request: ReplayRequest, arithmetic: Arithmetic = NATIVE) -> Tensors:
         """Run one recorded call again, alone."""
+        ...
+
+    def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
+        """The functions that one recorded call runs, without those inside its pins."""
         ...
 
     def forward_shifted(

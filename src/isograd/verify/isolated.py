@@ -19,6 +19,7 @@ from isograd.errors import UserCodeError, WorkerError
 from isograd.frameworks.base import CallInfo
 from isograd.model import Finding, Gap, ModuleRatio, Severity, Stage
 from isograd.verify.call_similarity import call_similarity
+from isograd.verify.culprit import Culprit, find_culprit
 from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer, TensorResult, UnitResult
 from isograd.verify.session import Session
@@ -125,7 +126,7 @@ class IsolatedStage:
             )
             return
         if forward:
-            self._find(Stage.FORWARD, call, forward)
+            self._find(Stage.FORWARD, call, forward, self._culprit(result))
             for stage in (Stage.BACKWARD, Stage.TRAINING):
                 count = sum(1 for t in wrong if t.stage is stage)
                 self._result.following[stage] = self._result.following.get(stage, 0) + count
@@ -167,7 +168,22 @@ class IsolatedStage:
         name = call.module or "the network"
         self._result.gaps.append(Gap(Stage.FORWARD, f"{name} alone", result.failure))
 
-    def _find(self, stage: Stage, call: CallInfo, wrong: list[TensorResult]) -> None:
+    def _culprit(self, result: UnitResult) -> Culprit | None:
+        """The function of the module's own code that differs; library modules have no such."""
+        call = self._reference[result.unit.reference]
+        library = {m.name: m.library for m in self._session.reference_structure.modules}
+        if result.requests is None or (library.get(call.module) and not result.unit.pins):
+            return None
+        self._replayer.settle()
+        return find_culprit(self._session, *result.requests)
+
+    def _find(
+        self,
+        stage: Stage,
+        call: CallInfo,
+        wrong: list[TensorResult],
+        culprit: Culprit | None = None,
+    ) -> None:
         first = min(wrong, key=lambda t: t.position)
         if stage is not Stage.FORWARD:
             first = max(wrong, key=lambda t: t.ratio if math.isfinite(t.ratio) else 0.0)
@@ -177,6 +193,10 @@ class IsolatedStage:
             message = f"{first.what} has {first.problem}"
         if first.unit.pins and stage is Stage.FORWARD:
             message = f"the code of {call.module or 'the network'} between its modules: {message}"
+        if culprit is not None:
+            message += f"; the first function to differ is {culprit.function}"
+            if culprit.module != call.module:
+                call = dataclasses.replace(call, module=culprit.module, occurrence=0)
         port_module = self._port[first.unit.port].module
         ratio = first.ratio if math.isfinite(first.ratio) else None
         finding = self._finding(stage, call, message, ratio, first, port_module)

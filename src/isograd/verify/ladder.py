@@ -31,6 +31,7 @@ from isograd.model import (
 )
 from isograd.progress import Progress
 from isograd.verify.case import read_case
+from isograd.verify.doubt import settle_pairing
 from isograd.verify.end_to_end import PassResult, judge, record_pass
 from isograd.verify.isolated import IsolatedResult, IsolatedStage
 from isograd.verify.parameters import ambiguous_gaps, check_parameters, fix_at
@@ -134,6 +135,7 @@ class Ladder:
                 f"{len(moved)} constant parameters and fresh statistics ({_some(moved)}) were "
                 "moved on both sides, because ones and zeros hide faults"
             )
+        self._notes += settle_pairing(session, state, session.case.modes[0])
         session.reference.call("load_state", state)
         session.port.call("load_state", session.transfer(state))
         self._set(Stage.PARAMETERS, count, detail)
@@ -239,9 +241,8 @@ class Ladder:
         return info.module if info else ""
 
     def _settle_ambiguous(self) -> None:
-        """A guessed pairing is confirmed where the forward pass agrees with it."""
-        agrees = not any(f.stage is Stage.FORWARD and f.diverges for _, f in self._findings)
-        if not agrees:
+        """A guessed pairing that neither a trial nor the forward pass confirms is a gap."""
+        if any(f.stage is Stage.FORWARD and f.diverges for _, f in self._findings):
             self._gaps += list(ambiguous_gaps(self._session))
 
     def _dropout(self, mode: str) -> None:

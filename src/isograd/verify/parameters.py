@@ -182,7 +182,9 @@ def _distributions_differ(first: Array, second: Array) -> str:
         for v in (first, second)
     ]
     constant = [np.ptp(v) == 0 for v in (first, second)]
-    if all(constant) or first.size < _FEWEST_VALUES:
+    if first.size == 1:
+        different = False  # one number does not show its distribution
+    elif all(constant) or first.size < _FEWEST_VALUES:
         different = constant[0] != constant[1] or (all(constant) and first[0] != second[0])
     else:
         different = any(constant) or _smirnov(first, second) > _DISTRIBUTION_THRESHOLD

@@ -63,6 +63,7 @@ class UnitResult:
     failure: str = ""
     crashed: bool = False
     backward_failure: str = ""
+    requests: tuple[ReplayRequest, ReplayRequest] | None = None
 
 
 @dataclass
@@ -152,7 +153,9 @@ class Replayer:
         except WorkerError as error:
             return UnitResult(unit, failure=error.what, crashed=True)
         tensors = tuple(self._compare(unit, reference, answer, places, bool(backward_failure)))
-        return UnitResult(unit, tensors, backward_failure=backward_failure)
+        return UnitResult(
+            unit, tensors, backward_failure=backward_failure, requests=(request, port_request)
+        )
 
     def _places(
         self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]

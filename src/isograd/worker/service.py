@@ -20,7 +20,7 @@ from isograd.frameworks.registry import open_framework
 from isograd.tensors import TensorValue, tensor_value
 
 _OWN = (
-    "build describe state load_state forward calls recorded replay loss start_training "
+    "build describe state load_state forward calls recorded replay trace loss start_training "
     "train_step end_training dropout_sites"
 ).split()
 

@@ -7,6 +7,7 @@ code cannot be watched.  Both are reported as changed by `describe`.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from isograd.frameworks.base import (
     CallInfo,
     DropoutSite,
     Floors,
+    FunctionCall,
     ModuleInfo,
     ParameterInfo,
     ReplayRequest,
@@ -48,6 +50,7 @@ from isograd.frameworks.mindspore.observe import (
     neutral_dropout,
     pinned,
 )
+from isograd.frameworks.mindspore.trace import FunctionTrace
 from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import TensorValue
 
@@ -314,6 +317,12 @@ class MindSporeFramework:
             for name, gradient in zip(names, weights, strict=True):
                 results[f"gradient.parameter.{name}"] = to_value(gradient)
         return results
+
+    def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
+        trace = FunctionTrace()
+        with trace.watching():
+            self.replay(dataclasses.replace(request, backward=False))
+        return tuple(trace.events)
 
     def forward_shifted(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from isograd.frameworks.base import (
     CallInfo,
     DropoutSite,
     Floors,
+    FunctionCall,
     ModuleInfo,
     ParameterInfo,
     ReplayRequest,
@@ -46,6 +48,7 @@ from isograd.frameworks.torch.observe import (
     pinned,
     shifted,
 )
+from isograd.frameworks.torch.trace import FunctionTrace
 from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import TensorValue
 
@@ -334,6 +337,14 @@ class TorchFramework:
             if request.backward:
                 results |= self._replayed_gradients(request, model, inputs, pins, outputs)
         return results
+
+    def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
+        call = self._calls[request.call]
+        module = dict(self._model.named_modules())[call.module]
+        trace = FunctionTrace()
+        with trace.inside(module, call.module), trace:
+            self.replay(dataclasses.replace(request, backward=False))
+        return tuple(trace.events)
 
     def forward_shifted(
         self,

@@ -1,0 +1,28 @@
+"""The fake adapter keeps the guarantees that isograd relies on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from isograd.frameworks.base import Framework, SideSpec
+from isograd.frameworks.registry import open_framework
+from isograd.testing import FrameworkConformance
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+class TestFake(FrameworkConformance):
+    """All guarantees."""
+
+    def open(self) -> Framework:
+        return open_framework("fake")
+
+    def side(self) -> SideSpec:
+        name = "conformance_fake.py"
+        return SideSpec(
+            "fake",
+            f"{name}:build",
+            str(DATA),
+            loss=f"{name}:loss",
+            optimizer=f"{name}:optimizer",
+        )

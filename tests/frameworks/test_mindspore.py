@@ -1,0 +1,37 @@
+"""The mindspore adapter keeps the guarantees that isograd relies on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isograd.frameworks.base import Framework, SideSpec
+from isograd.frameworks.registry import open_framework
+from isograd.testing import FrameworkConformance
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+class TestMindSpore(FrameworkConformance):
+    """All guarantees of a framework that only plays the port."""
+
+    has_arithmetics = False
+
+    def open(self) -> Framework:
+        pytest.importorskip("mindspore")
+        return open_framework("mindspore")
+
+    def side(self) -> SideSpec:
+        name = "conformance_mindspore.py"
+        return SideSpec(
+            "mindspore",
+            f"{name}:build",
+            str(DATA),
+            loss=f"{name}:loss",
+            optimizer=f"{name}:optimizer",
+        )
+
+    def modules(self, framework: Any) -> dict[str, Any]:
+        return dict(framework._cells)

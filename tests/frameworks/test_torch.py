@@ -1,0 +1,31 @@
+"""The torch adapter keeps the guarantees that isograd relies on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from isograd.frameworks.base import Framework, SideSpec
+from isograd.frameworks.registry import open_framework
+from isograd.testing import FrameworkConformance
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+class TestTorch(FrameworkConformance):
+    """All guarantees."""
+
+    def open(self) -> Framework:
+        pytest.importorskip("torch")
+        return open_framework("torch")
+
+    def side(self) -> SideSpec:
+        name = "conformance_torch.py"
+        return SideSpec(
+            "torch",
+            f"{name}:build",
+            str(DATA),
+            loss=f"{name}:loss",
+            optimizer=f"{name}:optimizer",
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,3 +33,17 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="session")
+def bare_python(request: pytest.FixtureRequest) -> Path:
+    """An interpreter that has numpy and nothing else; made once and kept in pytest's cache."""
+    folder = Path(request.config.cache.mkdir("bare-venv")) / "venv"  # type: ignore[union-attr]
+    python = folder / "bin" / "python"
+    probe = [str(python), "-c", "import numpy"]
+    if not python.exists() or subprocess.run(probe, capture_output=True).returncode != 0:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "numpy", "tomli"]
+        if subprocess.run(install, capture_output=True).returncode != 0:
+            pytest.skip("numpy cannot be installed into a fresh environment here")
+    return python

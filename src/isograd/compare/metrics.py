@@ -82,7 +82,8 @@ def norm(values: Float64) -> float:
     if not values.size:
         return 0.0
     flat = values.reshape(-1)
-    total = float(flat @ flat)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(flat @ flat)
     if np.isfinite(total) and total > 1e-280:
         return float(np.sqrt(total))
     largest = float(np.abs(flat).max())

@@ -1,4 +1,4 @@
-"""What both real adapters do alike: split inputs, count occurrences, find where a module is built."""
+"""What the adapters do alike: split inputs, count occurrences, find where a module is built."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from isograd.errors import CaseError, IsogradError, UserCodeError
+
+#: MindSpore appends the C++ place; it is for its own developers.
+_CPP_STACK = re.compile(r" -{8,} - C\+\+ Call Stack")
 
 _HERE = str(Path(__file__).resolve().parent.parent)
 
@@ -29,8 +33,8 @@ def load_callable(reference: str, folder: str, what: str) -> Callable[..., Any]:
             "Write it as 'file.py:name' or 'package.module:name'.",
         )
     with user_code(f"importing {what} {reference!r}"):
-        module = _import_file(place, folder, what) if place.endswith(".py") else _import(place, folder)
-        target: Any = module
+        is_file = place.endswith(".py")
+        target: Any = _import_file(place, folder, what) if is_file else _import(place, folder)
         for part in name.split("."):
             if not hasattr(target, part):
                 raise CaseError(
@@ -92,7 +96,7 @@ def user_code(doing: str, advice: str = "") -> Iterator[None]:
     except (Exception, SystemExit) as error:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
         place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-        said = " ".join(str(error).split())[:600]
+        said = _CPP_STACK.split(" ".join(str(error).split()))[0][:600]
         text = f"{type(error).__name__}: {said}" if said else type(error).__name__
         trace = "".join(traceback.format_list(frames)) + text
         raise UserCodeError(
@@ -105,4 +109,5 @@ def user_code(doing: str, advice: str = "") -> Iterator[None]:
 def _is_users(filename: str) -> bool:
     if filename.startswith(("<", _HERE)):
         return False
-    return not any(part in filename for part in ("/site-packages/", "/dist-packages/", "/lib/python"))
+    installed = ("/site-packages/", "/dist-packages/", "/lib/python")
+    return not any(part in filename for part in installed)

@@ -34,9 +34,8 @@ def find_culprit(
 ) -> Culprit | None:
     """Compare the functions of one unit on both sides; None where nothing stands out."""
     try:
-        session.reference.send("trace", reference)
+        ours: tuple[FunctionCall, ...] = session.reference.call("trace", reference)
         theirs: tuple[FunctionCall, ...] = session.port.call("trace", port)
-        ours: tuple[FunctionCall, ...] = session.reference.receive()
     except IsogradError:
         return None
     if any(event.value.values.size > _MOST_ELEMENTS for event in ours):

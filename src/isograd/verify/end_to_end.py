@@ -47,7 +47,7 @@ def record_pass(session: Session, mode: str, backward: bool) -> PassResult:
     session.reference.send("forward_options", mode, inputs, targets, True, backward)
     session.port.send("forward_options", mode, inputs, targets, True, backward)
     native = session.reference.receive()
-    require_numbers(native, mode)
+    require_numbers(native, mode, session.case.reference.framework)
     session.reference.send(
         "measure_forward", mode, inputs, targets, backward, list(END_TO_END_VARIANTS)
     )
@@ -77,7 +77,7 @@ def judge(session: Session, reference: dict[str, Measured], port: Tensors) -> Pa
     return PassResult(comparisons, problems, {k: m.allowed for k, m in reference.items()})
 
 
-def require_numbers(native: Tensors, mode: str) -> None:
+def require_numbers(native: Tensors, mode: str, framework: str) -> None:
     """Raise where the reference itself yields NaN: there is nothing to be equal to."""
     for key, value in native.items():
         if value.is_floating and np.isnan(value.values).any():
@@ -85,7 +85,7 @@ def require_numbers(native: Tensors, mode: str) -> None:
             shown = {"loss": "loss"}.get(key, key.replace(".", " "))
             raise IsogradError(
                 f"the reference's own {shown} holds {count} NaN of {value.values.size:,} values "
-                f"(torch, {mode} mode), so there is nothing to compare with",
+                f"({framework}, {mode} mode), so there is nothing to compare with",
                 "Choose inputs, targets and weights on which the original works, "
                 "or mend the original.",
             )

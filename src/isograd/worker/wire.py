@@ -99,7 +99,7 @@ def _encode(value: Any, tensors: list[TensorValue]) -> Any:
         return {kind: [_encode(part, tensors) for part in value]}
     if isinstance(value, dict):
         return {"dict": [[_encode(k, tensors), _encode(v, tensors)] for k, v in value.items()]}
-    if dataclasses.is_dataclass(value) and type(value).__name__ in _TYPES:
+    if dataclasses.is_dataclass(value) and _TYPES.get(type(value).__name__) is type(value):
         fields = {
             f.name: _encode(getattr(value, f.name), tensors) for f in dataclasses.fields(value)
         }

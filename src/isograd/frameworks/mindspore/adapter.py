@@ -39,15 +39,17 @@ from isograd.frameworks.common import (
     split_optimizer,
 )
 from isograd.frameworks.mindspore.convert import from_value, to_value
+from isograd.frameworks.mindspore.neutral import (
+    dropout_cells,
+    install,
+    measure_dropout,
+    neutral_chance,
+)
 from isograd.frameworks.mindspore.observe import (
     Call,
     CallRecorder,
     Pin,
-    dropout_cells,
-    install_dropout_switch,
     is_tensor,
-    measure_dropout,
-    neutral_dropout,
     pinned,
 )
 from isograd.frameworks.mindspore.trace import FunctionTrace
@@ -69,6 +71,7 @@ class MindSporeFramework:
         self._parameters: dict[str, Any] = {}
         self._calls: list[Call] = []
         self._mode = "train"
+        self._dropouts: list[DropoutSite] = []
         self._where: dict[int, str | None] = {}
         self._optimizer: Any = None
         self._schedulers: list[Any] = []
@@ -80,7 +83,7 @@ class MindSporeFramework:
     def _prepare() -> None:
         ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
         ms.jit = _no_jit
-        install_dropout_switch()
+        install()
 
     def describe(self) -> dict[str, str]:
         return {
@@ -198,11 +201,16 @@ class MindSporeFramework:
     ) -> Tensors:
         results: Tensors = {}
         recorder = CallRecorder()
-        with self._restoring(mode), neutral_dropout():
+        sites: list[DropoutSite] = []
+
+        def note(probability: float) -> None:
+            sites.append(DropoutSite(recorder.current, 0, probability, 0.0))
+
+        with self._restoring(mode), neutral_chance():
             if record:
-                with recorder.watching(self._cells):
+                with recorder.watching(self._cells), neutral_chance(note):
                     results = self._forward_only(inputs, targets)
-                self._calls, self._mode = recorder.calls, mode
+                self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
             if backward and self._spec is not None and self._spec.loss:
                 results |= self._forward_backward(inputs, targets)
             elif not record:
@@ -302,7 +310,7 @@ class MindSporeFramework:
 
         with (
             self._restoring(self._mode),
-            neutral_dropout(),
+            neutral_chance(),
             user_code(f"replaying {call.module or 'the network'} in MindSpore"),
         ):
             if not request.backward:
@@ -398,7 +406,7 @@ class MindSporeFramework:
         names = self._updated_names()
         weights = [self._parameters[n] for n in names]
         if gradients is None:
-            with neutral_dropout(), user_code("a training step of the MindSpore network"):
+            with neutral_chance(), user_code("a training step of the MindSpore network"):
                 positional, keywords = split_inputs({k: from_value(v) for k, v in inputs.items()})
 
                 def run() -> Any:
@@ -422,18 +430,19 @@ class MindSporeFramework:
 
     def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
         kinds = dropout_cells()
-        sites: dict[str, DropoutSite] = {}
+        sites: list[DropoutSite] = []
         with self._restoring(mode):
-            for call in self._calls:
-                cell = self._cells[call.module]
-                if isinstance(cell, kinds) and call.module not in sites:
-                    sites[call.module] = measure_dropout(call.module, cell, call.occurrence)
-        return tuple(sites.values())
+            for site in self._dropouts:
+                cell = self._cells[site.module]
+                is_cell = isinstance(cell, kinds)
+                sites.append(measure_dropout(site.module, cell, 0) if is_cell else site)
+        return tuple(sites)
 
     @contextlib.contextmanager
     def _restoring(self, mode: str) -> Iterator[None]:
         """Set the mode, and give back modes, running statistics and the seed afterwards."""
         modes = [(cell, cell.training) for cell in self._cells.values()]
+        phase = self._model._phase  # set_train changes it too
         still = {
             name: to_value(p)
             for name, p in self._parameters.items()
@@ -447,6 +456,7 @@ class MindSporeFramework:
             self.load_state(still)
             for cell, training in modes:
                 cell.training = training
+            self._model._phase = phase
 
 
 class _Leaves:

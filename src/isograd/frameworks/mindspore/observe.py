@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import mindspore as ms
-from mindspore import nn, ops
+from mindspore import nn
 
 from isograd import tree
-from isograd.frameworks.base import CallInfo, DropoutSite
+from isograd.frameworks.base import CallInfo
 
 
 def is_tensor(value: Any) -> bool:
@@ -73,6 +73,11 @@ class CallRecorder:
         self.calls: list[Call] = []
         self._open: list[int] = []
         self._counts: dict[str, int] = {}
+
+    @property
+    def current(self) -> str:
+        """The cell whose code is running."""
+        return self.calls[self._open[-1]].module if self._open else ""
 
     def watching(self, cells: dict[str, nn.Cell]) -> contextlib.AbstractContextManager[None]:
         """Record until the end of the block."""
@@ -134,79 +139,3 @@ def pinned(
         return construct
 
     return replaced_constructs({name: cells[name] for name in by_cell}, given)
-
-
-class _DropoutSwitch:
-    """Whether dropout passes its input; the patches below consult it."""
-
-    neutral = False
-
-
-_DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
-_DROPOUT_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
-
-
-def dropout_cells() -> tuple[type, ...]:
-    """The dropout cells of nn and mint."""
-    found = [getattr(place, n, None) for place in (nn, ms.mint.nn) for n in _DROPOUT_CELLS]
-    return tuple(c for c in found if isinstance(c, type))
-
-
-def install_dropout_switch() -> None:
-    """Wrap every dropout once, before the user's code is imported."""
-    if getattr(ops, "_isograd_dropout", False):
-        return
-    ops._isograd_dropout = True
-    for place in (ops, ops.function, ops.function.nn_func, ms.mint.nn.functional):
-        for name in _DROPOUT_FUNCTIONS:
-            original = getattr(place, name, None)
-            if callable(original):
-                setattr(place, name, _switched_function(original))
-    for cell in set(dropout_cells()):
-        if "construct" in cell.__dict__:
-            cell.construct = _switched_construct(cell.construct)  # type: ignore[attr-defined]
-    ops.Dropout.__call__ = _switched_primitive(ops.Dropout.__call__)
-
-
-def _switched_function(original: Callable[..., Any]) -> Callable[..., Any]:
-    def dropout(*args: Any, **kwargs: Any) -> Any:
-        if _DropoutSwitch.neutral:
-            return args[0] if args else kwargs.get("input", kwargs.get("x"))
-        return original(*args, **kwargs)
-
-    return dropout
-
-
-def _switched_construct(original: Callable[..., Any]) -> Callable[..., Any]:
-    def construct(self: Any, x: Any, *args: Any) -> Any:
-        return x if _DropoutSwitch.neutral else original(self, x, *args)
-
-    return construct
-
-
-def _switched_primitive(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call(self: Any, x: Any, *args: Any) -> Any:
-        if _DropoutSwitch.neutral:
-            return x, ops.ones_like(x)
-        return original(self, x, *args)
-
-    return call
-
-
-@contextlib.contextmanager
-def neutral_dropout() -> Iterator[None]:
-    """No dropout anywhere inside."""
-    before = _DropoutSwitch.neutral
-    _DropoutSwitch.neutral = True
-    try:
-        yield
-    finally:
-        _DropoutSwitch.neutral = before
-
-
-def measure_dropout(name: str, cell: nn.Cell, occurrence: int) -> DropoutSite:
-    """Run a dropout cell on ones: which share becomes zero, and what is the rest scaled by."""
-    out = cell(ops.ones((64, 64, 4, 4), ms.float32)).asnumpy()
-    kept = out[out != 0]
-    share = 1.0 - kept.size / out.size
-    return DropoutSite(name, occurrence, share, float(kept.mean()) if kept.size else 0.0)

@@ -22,7 +22,7 @@ from isograd.frameworks.mindspore.convert import to_value
 _FLOATS = (ms.float16, ms.float32, ms.float64, ms.bfloat16)
 _METHODS = (
     "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __neg__ "
-    "__matmul__ __getitem__ abs add astype broadcast_to chunk clamp clip cumsum div exp "
+    "__matmul__ abs add astype broadcast_to chunk clamp clip cumsum div exp "
     "expand expand_as expand_dims flatten gather half float log masked_fill matmul max mean min "
     "mul narrow norm permute pow prod repeat reshape roll rsqrt sigmoid softmax split sqrt "
     "square squeeze std sub sum swapaxes swapdims take tanh tile to transpose tril triu "

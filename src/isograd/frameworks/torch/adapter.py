@@ -38,13 +38,12 @@ from isograd.frameworks.common import (
 )
 from isograd.frameworks.torch.arithmetic import computing, with_input_noise
 from isograd.frameworks.torch.convert import from_value, to_value
+from isograd.frameworks.torch.neutral import measure_dropout, neutral_chance
 from isograd.frameworks.torch.observe import (
     Call,
     CallRecorder,
     Pin,
     is_tensor,
-    measure_dropout,
-    neutral_dropout,
     pinned,
     shifted,
 )
@@ -75,6 +74,7 @@ class TorchFramework:
         self._wide: nn.Module | None = None
         self._calls: list[Call] = []
         self._mode = "train"
+        self._dropouts: list[DropoutSite] = []
         self._tracks: dict[str, _Track] = {}
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}
@@ -213,16 +213,21 @@ class TorchFramework:
     ) -> Tensors:
         model = self._model_for(arithmetic)
         recorder = CallRecorder()
+        sites: list[DropoutSite] = []
+
+        def note(probability: float) -> None:
+            sites.append(DropoutSite(recorder.current, 0, probability, 0.0))
+
         with contextlib.ExitStack() as stack:
             stack.enter_context(_restoring(model, mode))
-            stack.enter_context(neutral_dropout(model))
+            stack.enter_context(neutral_chance(model, note if record else None))
             if record:
                 stack.enter_context(recorder.watching(model))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(backward))
             results = self._pass(model, inputs, targets, backward, arithmetic)
         if record:
-            self._calls, self._mode = recorder.calls, mode
+            self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
         return results
 
     def _pass(
@@ -267,6 +272,12 @@ class TorchFramework:
         if not isinstance(loss, torch.Tensor):
             raise UserCodeError(
                 f"the loss {self._spec.loss} returned a {type(loss).__name__}, not a tensor",
+                "Return the scalar loss.",
+            )
+        if loss.numel() != 1:
+            raise UserCodeError(
+                f"the loss {self._spec.loss} returned a tensor of shape {tuple(loss.shape)}, not "
+                "a scalar",
                 "Return the scalar loss.",
             )
         return loss
@@ -319,7 +330,7 @@ class TorchFramework:
             pins.append(Pin(child.module, place, child.result, outputs, child.in_place))
         with contextlib.ExitStack() as stack:
             stack.enter_context(_restoring(model, self._mode, module))
-            stack.enter_context(neutral_dropout(model))
+            stack.enter_context(neutral_chance(model))
             stack.enter_context(pinned(modules, pins))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(request.backward))
@@ -442,6 +453,12 @@ class TorchFramework:
         self._tracks[track] = _Track(model, optimizer, schedulers, arithmetic, names)
         groups = getattr(optimizer, "param_groups", [])
         updated = {id(p) for group in groups for p in group["params"]}
+        foreign = updated - names.keys()
+        if foreign:
+            raise UserCodeError(
+                f"the optimizer updates {len(foreign)} parameters that the network does not hold",
+                "Give it the parameters of the network that the callable was given.",
+            )
         return tuple(name for key, name in names.items() if key in updated)
 
     def end_training(self) -> None:
@@ -462,7 +479,7 @@ class TorchFramework:
         results: Tensors = {}
         run.model.zero_grad(set_to_none=True)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(neutral_dropout(run.model))
+            stack.enter_context(neutral_chance(run.model))
             stack.enter_context(computing(run.arithmetic, self.floors))
             if gradients is None:
                 results["loss"] = self._descend(run, inputs, targets)
@@ -493,13 +510,14 @@ class TorchFramework:
 
     def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
         modules = dict(self._model.named_modules())
-        sites: dict[str, DropoutSite] = {}
+        kinds = nn.modules.dropout._DropoutNd
+        sites: list[DropoutSite] = []
         with _restoring(self._model, mode):
-            for call in self._calls:
-                module = modules[call.module]
-                if isinstance(module, nn.modules.dropout._DropoutNd) and call.module not in sites:
-                    sites[call.module] = measure_dropout(call.module, module, call.occurrence)
-        return tuple(sites.values())
+            for site in self._dropouts:
+                module = modules[site.module]
+                is_module = isinstance(module, kinds)
+                sites.append(measure_dropout(site.module, module, 0) if is_module else site)
+        return tuple(sites)
 
 
 def _fresh(leaf: torch.Tensor) -> torch.Tensor:

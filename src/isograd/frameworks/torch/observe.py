@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from isograd import tree
-from isograd.frameworks.base import CallInfo, DropoutSite
+from isograd.frameworks.base import CallInfo
 
 
 def is_tensor(value: Any) -> bool:
@@ -58,6 +57,11 @@ class CallRecorder:
         self._counts: dict[str, int] = {}
         self._copies: dict[tuple[int, int, Any, Any], torch.Tensor] = {}
         self._keep: list[torch.Tensor] = []
+
+    @property
+    def current(self) -> str:
+        """The module whose code is running."""
+        return self.calls[self._open[-1]].module if self._open else ""
 
     @contextlib.contextmanager
     def watching(self, model: nn.Module) -> Iterator[None]:
@@ -201,52 +205,3 @@ def shifted(
     finally:
         for handle in handles:
             handle.remove()
-
-
-_DROPOUTS = frozenset(
-    """dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_
-    feature_alpha_dropout feature_alpha_dropout_ dropout1d dropout2d dropout3d""".split()
-)
-
-
-class NeutralDropout(TorchFunctionMode):
-    """Lets functional and module dropout pass its input, so that both sides can be compared."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = dict(kwargs or {})
-        name = getattr(func, "__name__", "")
-        if name in _DROPOUTS:
-            return args[0] if args else kwargs["input"]
-        if name == "scaled_dot_product_attention":
-            if len(args) > 4:
-                args = (*args[:4], 0.0, *args[5:])
-            else:
-                kwargs["dropout_p"] = 0.0
-        return func(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def neutral_dropout(model: nn.Module) -> Iterator[None]:
-    """No dropout anywhere inside: functional, modules, RNNs and attention."""
-    changed: list[tuple[nn.Module, float]] = []
-    try:
-        for module in model.modules():
-            if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
-                changed.append((module, module.dropout))
-                module.dropout = 0.0
-        with NeutralDropout():
-            yield
-    finally:
-        for module, probability in changed:
-            module.dropout = probability
-
-
-def measure_dropout(name: str, module: nn.Module, occurrence: int) -> DropoutSite:
-    """Run a dropout module on ones: which share becomes zero, and what is the rest scaled by."""
-    with torch.no_grad():
-        out = module(torch.ones(64, 64, 4, 4))
-    kept = out[out != 0]
-    share = 1.0 - kept.numel() / out.numel()
-    return DropoutSite(name, occurrence, share, float(kept.mean()) if kept.numel() else 0.0)

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from isograd.frameworks.base import FunctionCall
 from isograd.frameworks.torch.convert import to_value
 
-_SILENT = frozenset("__get__ __set__ size dim stride detach clone contiguous requires_grad_".split())
+_SILENT = frozenset("__get__ __set__ size dim stride detach clone contiguous requires_grad_ copy_".split())
 
 
 class FunctionTrace(TorchFunctionMode):

@@ -1,0 +1,161 @@
+"""Chance taken out, as in `isograd.frameworks.torch.neutral`, by patches that a switch turns on.
+
+The patches are made once, before the user's code is imported, so that names which it imports from
+`mindspore.ops` or `mindspore.mint` are covered too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mindspore import Tensor, dtype, mint, nn, ops
+
+from isograd.frameworks.base import DropoutSite
+
+_DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
+_DROPOUT_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
+_CENTRAL = ("rand", "rand_like", "randn", "randn_like", "standard_normal")
+_PRIMITIVES = ("UniformReal", "StandardNormal")
+
+
+class _Switch:
+    """Whether chance is taken out, and who hears of functional dropouts."""
+
+    neutral = False
+    note: Callable[[float], None] | None = None
+
+
+def dropout_cells() -> tuple[type, ...]:
+    """The dropout cells of nn and mint."""
+    found = [getattr(place, n, None) for place in (nn, mint.nn) for n in _DROPOUT_CELLS]
+    return tuple(c for c in found if isinstance(c, type))
+
+
+def install() -> None:
+    """Wrap every dropout and every random draw once."""
+    if getattr(ops, "_isograd_neutral", False):
+        return
+    ops._isograd_neutral = True
+    for place in (ops, ops.function, ops.function.nn_func, mint, mint.nn.functional):
+        _wrap(place, _DROPOUT_FUNCTIONS, _dropout_function)
+        _wrap(place, _CENTRAL, _central_function)
+        _wrap(place, ("bernoulli",), _bernoulli_function)
+        _wrap(place, ("uniform",), _uniform_function)
+        _wrap(place, ("normal",), _normal_function)
+    for cell in set(dropout_cells()):
+        if "construct" in cell.__dict__:
+            cell.construct = _dropout_construct(cell.construct)  # type: ignore[attr-defined]
+    ops.Dropout.__call__ = _dropout_primitive(ops.Dropout.__call__)
+    for name in _PRIMITIVES:
+        primitive = getattr(ops, name)
+        primitive.__call__ = _central_function(primitive.__call__)
+
+
+def _wrap(
+    place: Any, names: tuple[str, ...], make: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> None:
+    for name in names:
+        original = getattr(place, name, None)
+        if inspect.isfunction(original) and not hasattr(original, "_isograd"):
+            wrapped = functools.wraps(original)(make(original))
+            wrapped._isograd = True  # type: ignore[attr-defined]
+            setattr(place, name, wrapped)
+
+
+def _hear(probability: float, training: bool) -> None:
+    if _Switch.note is not None:
+        _Switch.note(float(probability) if training else 0.0)
+
+
+def _dropout_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def dropout(*args: Any, **kwargs: Any) -> Any:
+        if not _Switch.neutral:
+            return original(*args, **kwargs)
+        probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+        training = args[2] if len(args) > 2 else kwargs.get("training", True)
+        _hear(probability, training)
+        return args[0] if args else kwargs.get("input", kwargs.get("x"))
+
+    return dropout
+
+
+def _dropout_construct(original: Callable[..., Any]) -> Callable[..., Any]:
+    def construct(self: Any, x: Any, *args: Any) -> Any:
+        if not _Switch.neutral:
+            return original(self, x, *args)
+        _hear(0.0, False)  # its rate is measured by running the cell
+        return x
+
+    return construct
+
+
+def _dropout_primitive(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, x: Any, *args: Any) -> Any:
+        if not _Switch.neutral:
+            return original(self, x, *args)
+        _hear(1.0 - float(getattr(self, "keep_prob", 1.0)), True)
+        return x, ops.ones_like(x)
+
+    return call
+
+
+def _central_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        return ops.full_like(result, 0.5) if _Switch.neutral else result
+
+    return draw
+
+
+def _uniform_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(shape: Any, minval: Any, maxval: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(shape, minval, maxval, *args, **kwargs)
+        return ops.zeros_like(result) + (minval + maxval) * 0.5 if _Switch.neutral else result
+
+    return draw
+
+
+def _normal_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        if not _Switch.neutral or not isinstance(result, Tensor):
+            return result
+        mean = kwargs.get("mean", args[1] if len(args) > 1 else 0.0)
+        deviation = kwargs.get("stddev", args[2] if len(args) > 2 else 1.0)
+        return ops.zeros_like(result) + mean + deviation * 0.5
+
+    return draw
+
+
+def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(source: Any, p: Any = 0.5, *args: Any, **kwargs: Any) -> Any:
+        if not _Switch.neutral:
+            return original(source, p, *args, **kwargs)
+        if isinstance(p, Tensor):
+            return (p >= 0.5).astype(dtype.float32) + ops.zeros_like(source)
+        return ops.full_like(source, float(p >= 0.5))
+
+    return draw
+
+
+@contextlib.contextmanager
+def neutral_chance(note: Callable[[float], None] | None = None) -> Iterator[None]:
+    """No chance anywhere inside."""
+    before = _Switch.neutral, _Switch.note
+    _Switch.neutral, _Switch.note = True, note
+    try:
+        yield
+    finally:
+        _Switch.neutral, _Switch.note = before
+
+
+def measure_dropout(name: str, cell: nn.Cell, occurrence: int) -> DropoutSite:
+    """Run a dropout cell on ones: which share becomes zero, and what is the rest scaled by."""
+    out = cell(ops.ones((64, 64, 4, 4), dtype.float32)).asnumpy()
+    kept = out[out != 0]
+    share = 1.0 - kept.size / out.size
+    return DropoutSite(name, occurrence, share, float(kept.mean()) if kept.size else 0.0)

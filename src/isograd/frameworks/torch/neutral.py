@@ -1,0 +1,116 @@
+"""Chance taken out: dropout passes its input, and random draws are constants.
+
+The two frameworks' generators cannot be made to agree, so while networks are compared every draw
+is the same on both sides, whatever its order: a uniform number is 0.5, a normal one half a
+deviation above the mean, a Bernoulli one the likelier outcome.  Dropout's own rates are noted and
+compared apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from isograd.frameworks.base import DropoutSite
+
+_DROPOUTS = frozenset(
+    """dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_
+    feature_alpha_dropout feature_alpha_dropout_ dropout1d dropout2d dropout3d""".split()
+)
+_UNIFORM = frozenset("rand rand_like".split())
+_NORMAL = frozenset("randn randn_like".split())
+
+
+class NeutralChance(TorchFunctionMode):
+    """Replaces dropout and random draws; `note` hears of each functional dropout."""
+
+    def __init__(self, note: Callable[[float], None] | None = None) -> None:
+        super().__init__()
+        self._note = note
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in _DROPOUTS:
+            return self._dropout(args, kwargs)
+        if name == "scaled_dot_product_attention":
+            return func(*self._without_dropout(args, kwargs), **kwargs)
+        result = func(*args, **kwargs)
+        drawn = _constant(name, args, kwargs, result)
+        if drawn is None:
+            return result
+        with torch.no_grad():
+            return result.copy_(drawn) if isinstance(drawn, torch.Tensor) else result.fill_(drawn)
+
+    def _dropout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        source = args[0] if args else kwargs["input"]
+        probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+        training = args[2] if len(args) > 2 else kwargs.get("training", kwargs.get("train", True))
+        if self._note is not None:
+            self._note(float(probability) if training else 0.0)
+        return source
+
+    def _without_dropout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        probability = args[4] if len(args) > 4 else kwargs.pop("dropout_p", 0.0)
+        if probability and self._note is not None:
+            self._note(float(probability))
+        return (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+
+
+def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+    """What a random function yields instead, or None where the function draws nothing."""
+    if not isinstance(result, torch.Tensor):
+        return None
+    if name in _UNIFORM or name in _NORMAL:
+        return 0.5
+    if name == "uniform_":
+        low = args[1] if len(args) > 1 else kwargs.get("from", 0.0)
+        high = args[2] if len(args) > 2 else kwargs.get("to", 1.0)
+        return 0.5 * (low + high)
+    if name in ("normal_", "normal"):
+        mean = args[1] if name == "normal_" and len(args) > 1 else kwargs.get("mean", 0.0)
+        deviation = args[2] if name == "normal_" and len(args) > 2 else kwargs.get("std", 1.0)
+        if name == "normal" and args:
+            mean, deviation = args[0], args[1] if len(args) > 1 else deviation
+        return mean + 0.5 * deviation
+    if name in ("bernoulli", "bernoulli_"):
+        likely = args[1] if len(args) > 1 else kwargs.get("p", 0.5 if name == "bernoulli_" else None)
+        likely = args[0] if likely is None else likely
+        if isinstance(likely, torch.Tensor):
+            return (likely >= 0.5).to(result.dtype)
+        return float(likely >= 0.5)
+    return None
+
+
+@contextlib.contextmanager
+def neutral_chance(
+    model: nn.Module, note: Callable[[float], None] | None = None
+) -> Iterator[None]:
+    """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
+    changed: list[tuple[nn.Module, float]] = []
+    try:
+        for module in model.modules():
+            if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
+                changed.append((module, module.dropout))
+                module.dropout = 0.0
+        with NeutralChance(note):
+            yield
+    finally:
+        for module, probability in changed:
+            module.dropout = probability
+
+
+def measure_dropout(name: str, module: nn.Module, occurrence: int) -> DropoutSite:
+    """Run a dropout module on ones: which share becomes zero, and what is the rest scaled by."""
+    with torch.no_grad():
+        out = module(torch.ones(64, 64, 4, 4))
+    kept = out[out != 0]
+    share = 1.0 - kept.numel() / out.numel()
+    return DropoutSite(name, occurrence, share, float(kept.mean()) if kept.numel() else 0.0)

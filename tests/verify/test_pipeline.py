@@ -1,0 +1,89 @@
+"""The whole way of a verification, with neither framework installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Answer, CaseMaker
+
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples" / "fake"
+Verify = Callable[..., "Answer"]
+
+
+@pytest.fixture
+def report(verify: Verify, tmp_path: Path) -> Callable[[Path], tuple[int, Any]]:
+    def run(case: Path) -> tuple[int, Any]:
+        path = tmp_path / "report.json"
+        answer = verify(case, "--json", str(path))
+        assert answer.error == ""
+        return answer.status, json.loads(path.read_text())
+
+    return run
+
+
+def test_a_faithful_port_is_equivalent(report: Callable[[Path], tuple[int, Any]]) -> None:
+    status, found = report(EXAMPLES / "faithful.toml")
+    assert (status, found["verdict"], found["first_divergence"]) == (0, "equivalent", None)
+    assert [s["stage"] for s in found["stages"]] == (
+        "parameters forward loss backward update training inference".split()
+    )
+    assert all(s["verdict"] == "equivalent" and s["checked"] > 0 for s in found["stages"])
+
+
+def test_a_fault_is_found_where_it_is(report: Callable[[Path], tuple[int, Any]]) -> None:
+    status, found = report(EXAMPLES / "divergent.toml")
+    assert (status, found["verdict"]) == (1, "divergent")
+    first = found["first_divergence"]
+    assert (first["stage"], first["module"], first["step"]) == ("forward", "2.body.1", 0)
+    assert first["ratio"] > 100
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stage"),
+    [
+        ("mean_squared_error(output, target)", "mean_squared_error(output, target) * 0.5", "loss"),
+        ("lr=0.1", "lr=0.11", "update"),
+        ("lr=0.1)", "lr=0.1, momentum=0.01)", "update"),
+        ("model.parameters()", "model.parameters()[1:]", "update"),
+        ("ReLU()", "Tanh()", "forward"),
+        ("Linear(5, 3)", "Linear(5, 3, bias=False)", "parameters"),
+    ],
+)
+def test_each_stage_finds_its_own_faults(
+    before: str,
+    after: str,
+    stage: str,
+    make_case: CaseMaker,
+    report: Callable[[Path], tuple[int, Any]],
+) -> None:
+    make_case.spoil = (("import SGD", "import Tanh, SGD"), (before, after))
+    status, found = report(make_case.write())
+    assert (status, found["verdict"]) == (1, "divergent")
+    assert found["first_divergence"]["stage"] == stage
+
+
+@pytest.mark.parametrize(
+    ("keys", "skipped"),
+    [
+        ((), ["loss", "backward", "update", "training"]),
+        (("loss",), ["update", "training"]),
+        (("loss", "optimizer"), []),
+    ],
+)
+def test_what_the_case_does_not_name_is_skipped(
+    keys: tuple[str, ...],
+    skipped: list[str],
+    make_case: CaseMaker,
+    report: Callable[[Path], tuple[int, Any]],
+) -> None:
+    make_case.keys = (keys, keys)
+    make_case.targets = make_case.targets if keys else ""
+    status, found = report(make_case.write())
+    assert (status, found["verdict"]) == (0, "equivalent")
+    assert [s["stage"] for s in found["stages"] if s["verdict"] == "skipped"] == skipped

@@ -46,6 +46,11 @@ def tensor_value(values: Array) -> TensorValue:
     return TensorValue(values, str(values.dtype))
 
 
+def contiguous(values: Array) -> Array:
+    """The array in C order, of the same shape; numpy's own function makes 0-d arrays 1-d."""
+    return np.ascontiguousarray(values).reshape(values.shape)
+
+
 def bfloat16_to_bits(values: Array) -> NDArray[np.uint16]:
     """The upper halves of float32 values that are exact in bfloat16."""
     contiguous = np.ascontiguousarray(values, dtype=np.float32)

@@ -84,9 +84,12 @@ assert join.inputs[0].value == hidden and join.outputs[0].value == calls["second
 STEPS = """
 plain = [differentiate(x)[0].asnumpy().tobytes() for _ in range(2)]
 with isograd.record(net, sys.argv[1], optimizer=optimizer, steps=[0, 2]) as recorder:
+    held = []
     for _ in range(3):
         loss, (_, gradients) = differentiate(x)
         optimizer(gradients)
+        held.append([len(v) for v in vars(recorder._observer).values() if hasattr(v, "__len__")])
+    assert held[0] == held[2], held
 recording = isograd.Recording(sys.argv[1])
 assert recording.step_numbers == (0, 2)
 assert all(step.named("before") and len(step.named("gradient")) == 4 for step in recording)

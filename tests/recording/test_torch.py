@@ -223,6 +223,22 @@ def test_the_optimizer_ends_steps(model: Any, x: Any, tmp_path: Path) -> None:
     assert all(len(step.named("gradient")) == 6 for step in recording)
 
 
+def test_nothing_grows_with_the_steps(model: Any, x: Any, tmp_path: Path) -> None:
+    def held(observer: Any) -> list[int]:
+        return [len(part) for part in vars(observer).values() if hasattr(part, "__len__")]
+
+    sizes = []
+    with isograd.record(model, tmp_path / "r", tensors="full") as recorder:
+        for _ in range(4):
+            loss = model(x)["out"].sum()
+            loss.backward()
+            recorder.step(loss)
+            sizes.append(held(recorder._observer))
+            assert not loss._backward_hooks
+            assert not x._backward_hooks
+    assert sizes[0] == sizes[-1]
+
+
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [

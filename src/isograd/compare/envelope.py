@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from isograd.compare.metrics import as_float64, difference, norm, patterns, rounding_floor
+from isograd.compare.metrics import as_float64, difference, patterns, rounding_floor
 from isograd.frameworks.base import Arithmetic, Tensors
 from isograd.model import Evidence
 from isograd.tensors import Array, TensorValue
 
+#: Below this ratio nothing is reported, so the elements are not looked at one by one.
+_WORTH_EVIDENCE = 2.0
 #: Error over envelope above which a module that was replayed alone diverges (docs/thresholds.md).
 ISOLATED_THRESHOLD = 5.0
 #: The same for whole passes, whose noise has heavier tails.
@@ -95,16 +97,15 @@ def measured(raw: dict[str, list[Any]]) -> dict[str, Measured]:
     """What `errors_against` sent over the pipe, with the rounding floor of each tensor."""
     result = {}
     for key, (value, dtype, allowed, unreliable) in raw.items():
-        wide = as_float64(value.values)
-        finite = wide[patterns(wide) == 0]
-        floor = rounding_floor(norm(finite), max(1, finite.size), dtype)
+        own = difference(value.values, value.values)
+        floor = rounding_floor(own.size, max(1, own.finite), dtype)
         result[key] = Measured(value.values, dtype, max(allowed, floor), unreliable)
     return result
 
 
 def compare(name: str, reference: Measured, port: TensorValue) -> Comparison:
     """Judge a port's tensor against a float64 reference and its envelope; shapes must agree."""
-    first, second = as_float64(reference.values), as_float64(port.values)
+    first, second = reference.values, port.values
     if first.shape != second.shape:
         raise ValueError(f"{name}: shapes {first.shape} and {second.shape}")
     exact = not np.issubdtype(reference.values.dtype, np.floating) and not np.iscomplexobj(
@@ -121,7 +122,12 @@ def compare(name: str, reference: Measured, port: TensorValue) -> Comparison:
         ratio = found.error / allowed if allowed > 0 else (math.inf if found.error else 0.0)
         if mismatches:
             ratio = max(ratio, math.sqrt(mismatches / max(1, found.total)) * 2.0**24)
-    return Comparison(ratio, _evidence(name, first, second, found.error, found.size, allowed))
+    if ratio <= _WORTH_EVIDENCE:
+        scale = found.size or 1.0
+        brief = Evidence(name, 0, found.total, None, found.error / scale, allowed / scale)
+        return Comparison(ratio, brief)
+    wide = as_float64(first), as_float64(second)
+    return Comparison(ratio, _evidence(name, *wide, found.error, found.size, allowed))
 
 
 def _evidence(

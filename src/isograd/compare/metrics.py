@@ -59,6 +59,9 @@ def patterns(values: Float64) -> NDArray[np.int8]:
 
 def difference(reference: Array, other: Array) -> Difference:
     """Compare two arrays of one shape; complex numbers as pairs, integers and booleans exactly."""
+    quick = _difference_of_ordinary(reference, other)
+    if quick is not None:
+        return quick
     first, second = as_float64(reference), as_float64(other)
     pattern_first, pattern_second = patterns(first), patterns(second)
     mismatches = int(np.count_nonzero(pattern_first != pattern_second))
@@ -68,6 +71,24 @@ def difference(reference: Array, other: Array) -> Difference:
     return Difference(
         norm(first - second), norm(first), mismatches, int(first.size), int(pattern_first.size)
     )
+
+
+def _difference_of_ordinary(reference: Array, other: Array) -> Difference | None:
+    """The same in few passes where all is finite and nothing masked; None where it is not."""
+    if reference.dtype.kind not in "fiu" or other.dtype.kind not in "fiu" or not reference.size:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = np.subtract(reference, other, dtype=np.float64).reshape(-1)
+        error = float(gap @ gap)
+        wide = np.asarray(reference, np.float64).reshape(-1)
+        size = float(wide @ wide)
+    ordinary = np.isfinite(error) and np.isfinite(size)
+    if not ordinary or min(float(reference.min()), float(other.min())) <= -MASK:
+        return None
+    count = int(reference.size)
+    exact_error = np.sqrt(error) if error > 1e-280 else norm(gap)
+    exact_size = np.sqrt(size) if size > 1e-280 else norm(wide)
+    return Difference(float(exact_error), float(exact_size), 0, count, count)
 
 
 def as_float64(values: Array) -> Float64:

@@ -51,6 +51,7 @@ class MindSporeObserver:
         self._optimizer = optimizer
         self._cells: list[tuple[str, Any]] = list(model.cells_and_names())
         self._handles: list[Any] = []
+        self._step_handles: list[Any] = []
         self._held: list[tuple[StepBuilder, int, Any]] = []
         self._held_bytes = 0
         self._seen: dict[int, tuple[Any, int]] = {}
@@ -199,6 +200,9 @@ class MindSporeObserver:
                 )
 
     def _forget(self) -> None:
+        for handle in self._step_handles:
+            handle.remove()
+        self._step_handles.clear()
         self._held.clear()
         self._held_bytes = 0
         self._seen.clear()
@@ -240,7 +244,7 @@ class MindSporeObserver:
         self._seen[id(tensor)] = (tensor, number)
         if _dtype_name(tensor).startswith(("float", "bfloat", "complex")):
             hook = functools.partial(self._gradient, step, number)
-            self._handles.append(tensor.register_hook(hook))
+            self._step_handles.append(tensor.register_hook(hook))
         return number
 
     def _gradient(self, step: StepBuilder, number: int, gradient: Any) -> None:

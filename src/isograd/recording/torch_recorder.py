@@ -45,6 +45,7 @@ class TorchObserver:
         self._optimizer = optimizer
         self._names = {id(module): name for name, module in model.named_modules()}
         self._handles: list[Any] = []
+        self._step_handles: list[Any] = []
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int, int]] = {}
         self._stack: list[tuple[torch.nn.Module, int]] = []
         self._never_called: set[str] = set()
@@ -143,6 +144,9 @@ class TorchObserver:
             return step.add(array, dtype)
 
     def _forget(self) -> None:
+        for handle in self._step_handles:
+            handle.remove()
+        self._step_handles.clear()
         self._known.clear()
         self._stack.clear()
 
@@ -202,7 +206,7 @@ class TorchObserver:
         self._known[id(tensor)] = (weakref.ref(tensor), version, number)
         if tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):
             hook = functools.partial(self._gradient, step, number)
-            self._handles.append(_watch(tensor).register_hook(hook))
+            self._step_handles.append(_watch(tensor).register_hook(hook))
         return number
 
     def _gradient(self, step: StepBuilder, number: int, gradient: torch.Tensor) -> None:

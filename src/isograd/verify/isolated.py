@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.compare.pairing.calls import pair_calls
 from isograd.compare.pairing.modules import pair_modules
 from isograd.compare.pairing.results import ModulePairing
-from isograd.errors import UserCodeError, WorkerError
 from isograd.frameworks.base import CallInfo
 from isograd.model import Finding, Gap, ModuleRatio, Severity, Stage
+from isograd.verify.boundaries import Boundaries
 from isograd.verify.call_similarity import call_similarity
 from isograd.verify.culprit import Culprit, find_culprit
 from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer, TensorResult, UnitResult
 from isograd.verify.session import Session
-from isograd.verify.units import Unit, enclosing, make_unit, make_units
-
-#: Relative error above which a difference may be a mere shift of work between two modules, such
-#: as an activation that the port applies one module later; numeric faults are smaller.
-_SHIFTED_WORK = 1e-2
+from isograd.verify.units import Unit, make_unit, make_units
 
 _CODES = {
     Stage.FORWARD: "forward.output",
@@ -80,17 +76,62 @@ class IsolatedStage:
             module = self._reference[unit.reference].module or "the network"
             progress.advance(number, len(units), f"{module} ({self._mode} mode)")
 
-        remaining = list(units)
-        while remaining:
-            done = len(units) - len(remaining)
-            for result in self._replayer.run(remaining, lambda n, u, d=done: show(d + n, u)):
-                remaining = remaining[1:]
-                self._conclude(result)
+        results = self._replay(units, show)
+        failed = [result for result in results if self._fails(result)]
+        self._replayer.settle()
+        if failed:
+            results = self._with_borders_moved(results, failed)
+        for result in results:
+            self._conclude(result)
+        return self._result
+
+    def _replay(self, units: Sequence[Unit], show: Callable[[int, Unit], None]) -> list[UnitResult]:
+        """Replay units; after a crash the port starts again with the next one."""
+        results: list[UnitResult] = []
+        while len(results) < len(units):
+            done = len(results)
+            for result in self._replayer.run(
+                units[done:], lambda number, unit, done=done: show(done + number, unit)
+            ):
+                results.append(result if self._fails(result) else result.brief())
                 if result.crashed:
                     self._replayer.settle()
                     self._restart()
                     break
-        return self._result
+        return results
+
+    @staticmethod
+    def _fails(result: UnitResult) -> bool:
+        return bool(result.failure) or any(
+            not t.ratio <= ISOLATED_THRESHOLD for t in result.tensors
+        )
+
+    def _with_borders_moved(
+        self, results: list[UnitResult], failed: list[UnitResult]
+    ) -> list[UnitResult]:
+        """Free the pairs whose borders the port draws elsewhere, and judge what is around them."""
+        boundaries = Boundaries(
+            self._session, self._replayer, self._reference, self._port, ISOLATED_THRESHOLD
+        )
+        partner, changed = boundaries.free(self._partner, failed)
+        freed = [self._reference[call].module for call in self._partner if call not in partner]
+        if not freed:
+            return results
+        self._partner = partner
+        names = ", ".join(dict.fromkeys(filter(None, freed)))
+        self._result.notes.append(
+            f"the port draws the borders of {names} elsewhere; judged together with what is "
+            "around them, they agree"
+        )
+        kept = [r for r in results if r.unit.reference in partner]
+        return [
+            self._replayer.run_aside(
+                make_unit(self._reference, self._port, partner, result.unit.reference)
+            )
+            if result.unit.reference in changed
+            else result
+            for result in kept
+        ]
 
     def _pair(self) -> Iterable[tuple[int, int]]:
         session = self._session
@@ -119,12 +160,6 @@ class IsolatedStage:
         self._note_ratios(result)
         wrong = [t for t in result.tensors if not t.ratio <= ISOLATED_THRESHOLD]
         forward = [t for t in wrong if t.stage is Stage.FORWARD]
-        if forward and self._is_shifted_work(unit, forward):
-            self._result.notes.append(
-                f"{call.module}: the port divides the work between this module and its "
-                "neighbours differently; together they agree"
-            )
-            return
         if forward:
             self._find(Stage.FORWARD, call, forward, self._culprit(result))
             for stage in (Stage.BACKWARD, Stage.TRAINING):
@@ -227,30 +262,6 @@ class IsolatedStage:
             tensor.comparison.evidence if tensor and tensor.comparison else None,
             fix=fix_at(self._session, port_module, "the port builds this module here"),
         )
-
-    def _is_shifted_work(self, unit: Unit, wrong: list[TensorResult]) -> bool:
-        """Whether the enclosing call agrees once this pair is no longer held apart."""
-        around = enclosing(self._reference, self._partner, unit.reference)
-        if around is None or not any(_is_large(t) for t in wrong):
-            return False
-        without = {r: p for r, p in self._partner.items() if r != unit.reference}
-        wider = make_unit(self._reference, self._port, without, around)
-        result = self._deferred(wider)
-        if result is None or result.failure or result.backward_failure:
-            return False
-        return all(t.ratio <= ISOLATED_THRESHOLD for t in result.tensors)
-
-    def _deferred(self, unit: Unit) -> UnitResult | None:
-        try:
-            return self._replayer.run_aside(unit)
-        except (UserCodeError, WorkerError):
-            return None
-
-
-def _is_large(tensor: TensorResult) -> bool:
-    if tensor.comparison is None:
-        return True
-    return tensor.comparison.evidence.error > _SHIFTED_WORK
 
 
 def _shapes(shapes: tuple[tuple[int, ...], ...]) -> str:

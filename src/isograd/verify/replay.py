@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,10 @@ class UnitResult:
     crashed: bool = False
     backward_failure: str = ""
     requests: tuple[ReplayRequest, ReplayRequest] | None = None
+
+    def brief(self) -> UnitResult:
+        """The same without the tensors that were fed in."""
+        return replace(self, requests=None)
 
 
 @dataclass

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Literal
 
-import numpy as np
-
 from isograd.compare.pairing.parameters import pair_parameters
 from isograd.compare.profile import floors_of
 from isograd.compare.pairing.results import ParameterPair, ParameterPairing
 from isograd.frameworks.base import ParameterInfo, Structure, Tensors
 from isograd.model import Side
 from isograd.progress import Progress
-from isograd.tensors import Array, TensorValue
+from isograd.tensors import Array, TensorValue, contiguous
 from isograd.verify.case import Case
 from isograd.verify.inputs import make_inputs, make_targets
 from isograd.worker.host import Worker
@@ -133,7 +131,7 @@ class Session:
             arrays = pair.transform.apply([state[name].values for name in pair.reference])
             dtype = state[pair.reference[0]].dtype
             for name, array in zip(pair.port, _spread(arrays, pair.port), strict=True):
-                result[name] = TensorValue(np.ascontiguousarray(array), dtype)
+                result[name] = TensorValue(contiguous(array), dtype)
         return result
 
     def as_reference(self, tensors: Mapping[str, TensorValue], summed: bool = False) -> Tensors:
@@ -151,7 +149,7 @@ class Session:
             for name, array in zip(pair.reference, arrays, strict=False):
                 if summed and pair.untied and name in result:
                     array = array + result[name].values
-                result[name] = TensorValue(np.ascontiguousarray(array), dtype)
+                result[name] = TensorValue(contiguous(array), dtype)
         return result
 
     def port_names(self, names: Iterable[str]) -> list[str]:

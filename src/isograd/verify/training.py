@@ -27,21 +27,16 @@ from isograd.verify.session import Session
 _UPDATE_TRACKS: dict[str, Arithmetic] = {
     "float64": FLOAT64,
     "plain": NATIVE,
-    "noise1": Arithmetic(operator_noise=True, seed=11),
-    "noise2": Arithmetic(operator_noise=True, seed=12),
+    "noise": Arithmetic(operator_noise=True, seed=11),
     "biased": Arithmetic(operator_noise=True, biased=True, seed=13),
 }
 _TRAINING_TRACKS: dict[str, Arithmetic] = {
     "float64": FLOAT64,
     "plain": NATIVE,
     "other": Arithmetic(alternative_kernels=True),
-    "noise1": Arithmetic(input_noise=True, operator_noise=True, seed=11),
-    "noise2": Arithmetic(
-        input_noise=True, operator_noise=True, alternative_kernels=True, seed=12
-    ),
+    "noise": Arithmetic(input_noise=True, operator_noise=True, seed=11),
     "biased": Arithmetic(operator_noise=True, biased=True, seed=13),
-    "loud1": Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=14),
-    "loud2": Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=15),
+    "loud": Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=14),
 }
 
 

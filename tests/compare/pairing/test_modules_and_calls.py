@@ -178,3 +178,109 @@ def test_calls_pair_through_an_additional_level() -> None:
 
     assert found["block"] == "wrap.block"
     assert pairs == ((0, 0), (1, 2), (2, 3), (3, 4), (4, 5))
+
+
+def _block(network: Network, framework: str, *inner: str, block_kind: str = "Block") -> Structure:
+    """A network of one block; inner: names of the modules in it, outermost first, then its fc."""
+    found = network(framework, f"{inner[-1]} Linear 4 4", "head Linear 4 4", "head.relu ReLU")
+    modules = tuple(
+        ModuleInfo(info.name, block_kind, False) if info.name == inner[0] else info
+        for info in found.modules
+    )
+    calls = [CallInfo("", 0, None, (), ((2, 4),))]
+    for depth, name in enumerate(inner):
+        calls.append(CallInfo(name, 0, depth, (), ((2, 4),)))
+    calls.append(CallInfo("head", 0, 0, (), ((2, 4),)))
+    return Structure(framework, modules, found.parameters, tuple(calls))
+
+
+def _indices(structure: Structure, pairs: tuple[tuple[int, int], ...], port: Structure) -> set[str]:
+    return {
+        f"{structure.calls[row].module}={port.calls[column].module}" for row, column in pairs
+    }
+
+
+def _equal_only(
+    reference: Structure, port: Structure, *equal: tuple[str, str]
+) -> Callable[[int, int], float]:
+    def difference(row: int, column: int) -> float:
+        names = reference.calls[row].module, port.calls[column].module
+        return 1e-7 if names in equal or names[0] in ("", "head") else 0.7
+
+    return difference
+
+
+def test_values_choose_the_enclosing_container(network: Network) -> None:
+    reference = _block(network, "torch", "b", "b.block", "b.block.0")
+    port = _block(network, "mindspore", "block", "block.conv")
+    modules, found = paired(reference, port)
+    assert found["b.block"] == "block"
+    same = _equal_only(reference, port, ("b", "block"), ("b.block.0", "block.conv"))
+
+    by_name = pair_calls(reference, port, modules)
+    by_value = pair_calls(reference, port, modules, same)
+
+    rest = {"=", "b.block.0=block.conv", "head=head"}
+    assert _indices(reference, by_name, port) == rest | {"b.block=block"}
+    assert _indices(reference, by_value, port) == rest | {"b=block"}
+
+
+def test_values_choose_the_enclosing_container_of_the_port(network: Network) -> None:
+    reference = _block(network, "torch", "block", "block.conv")
+    port = _block(network, "mindspore", "b", "b.block", "b.block.0")
+    modules, found = paired(reference, port)
+    assert found["block"] == "b.block"
+    same = _equal_only(reference, port, ("block", "b"), ("block.conv", "b.block.0"))
+
+    pairs = pair_calls(reference, port, modules, same)
+
+    assert _indices(reference, pairs, port) == {
+        "=",
+        "block=b",
+        "block.conv=b.block.0",
+        "head=head",
+    }
+
+
+def test_values_choose_the_nested_container(network: Network) -> None:
+    reference = _block(network, "torch", "b", "b.other", "b.other.0")
+    port = _block(network, "mindspore", "b", "b.conv")
+    modules, found = paired(reference, port)
+    assert found["b"] == "b"
+    same = _equal_only(reference, port, ("b.other", "b"), ("b.other.0", "b.conv"))
+
+    pairs = pair_calls(reference, port, modules, same)
+
+    assert _indices(reference, pairs, port) == {
+        "=",
+        "b.other=b",
+        "b.other.0=b.conv",
+        "head=head",
+    }
+
+
+def test_containers_that_differ_all_alike_keep_their_partners(network: Network) -> None:
+    reference = _block(network, "torch", "b", "b.block", "b.block.0")
+    port = _block(network, "mindspore", "block", "block.conv")
+    modules, _ = paired(reference, port)
+
+    faulty = pair_calls(reference, port, modules, _equal_only(reference, port))
+
+    assert faulty == pair_calls(reference, port, modules)
+
+
+def test_block_pairs_with_the_block_and_not_with_the_sequence_in_it(network: Network) -> None:
+    reference = network("torch", "f.3.block Sequential", "f.3.block.0 Linear 4 4", "h Linear 4 4")
+    port = network("mindspore", "layers.0.conv Linear 4 4", "fc Linear 4 4")
+    _, found = paired(reference, port)
+    assert found["f.3"] == "layers.0"
+
+
+def test_embedding_bag_is_not_called_like_an_embedding(network: Network) -> None:
+    reference = network("torch", "bag EmbeddingBag", "bag.weight = 9 4", used=["bag"])
+    port = network("mindspore", "bag Embedding 9 4", used=["bag"])
+    calls = (port.calls[0], CallInfo("bag", 0, 0, (), ((2, 3, 4),)))
+    port = Structure("mindspore", port.modules, port.parameters, calls)
+    modules, found = paired(reference, port)
+    assert found["bag"] == "bag"
+    assert pair_calls(reference, port, modules) == ((0, 0),)

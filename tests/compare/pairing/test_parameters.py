@@ -282,6 +282,229 @@ def test_raw_parameters_pair_with_layers(network: Network) -> None:
     assert found["norm.b_2"][0] == "ln.beta"
 
 
+def _transforms(pairing: ParameterPairing) -> dict[str, object]:
+    return {pair.port[0]: pair.transform for pair in pairing.pairs}
+
+
+@pytest.mark.parametrize(
+    ("port_lines", "expected"),
+    [
+        (["wq = 8 8", "wk = 8 4"], Transpose((1, 0))),
+        (["wq = 8 8", "wk = 4 8"], Identity()),
+        (["a.wq = 8 8", "b.wk = 8 4"], Transpose((1, 0))),
+        (["q Linear 8 8", "wk = 8 4"], Identity()),
+    ],
+    ids=["same owner", "not transposed", "same kind of owner", "layer of the library"],
+)
+def test_square_raw_weights_follow_their_neighbours(
+    port_lines: list[str], expected: object, network: Network
+) -> None:
+    reference = network("torch", "x.q_proj LinearNoBias 8 8", "x.k_proj LinearNoBias 8 4")
+
+    pairing = pair_parameters(reference, network("mindspore", *port_lines))
+
+    (pair,) = [pair for pair in pairing.pairs if pair.reference == ("x.q_proj.weight",)]
+    assert pair.transform == expected
+    assert pair.may_be_transposed == ("wq" in pair.port[0])
+
+
+def test_embedding_tables_are_no_evidence_of_orientation(network: Network) -> None:
+    reference = network(
+        "torch", "e Embedding 8 8", "f Embedding 9 8", "x.q LinearNoBias 8 8", "x.k Linear 8 4"
+    )
+    port = network("mindspore", "e = 8 8", "f = 9 8", "wq = 8 8", "wk_weight = 8 4", "wk_bias = 4")
+
+    found = _transforms(pair_parameters(reference, port))
+
+    assert found["wq"] == Transpose((1, 0))
+    assert found["e"] == found["f"] == Identity()
+
+
+NORMS_OF_A_BLOCK = [
+    ("attn_norm", "ffn_norm"),
+    ("ln_1", "ln_2"),
+    ("norm1", "norm2"),
+    ("attention_norm", "mlp_norm"),
+    ("ln_attn", "ln_mlp"),
+    ("input_layernorm", "post_attention_layernorm"),
+]
+
+
+@pytest.mark.parametrize("names", NORMS_OF_A_BLOCK)
+@pytest.mark.parametrize("flat", [False, True])
+def test_norms_of_a_block_pair_by_what_they_come_before(
+    names: tuple[str, str], flat: bool, network: Network
+) -> None:
+    written = ("input_layernorm", "post_attention_layernorm")
+    blocks = ("layers.0.", "layers.1.")
+    reference = network(
+        "torch", *(f"{block}{name}.weight = 8" for block in blocks for name in written), "norm = 8"
+    )
+    form = "l{}_{} = 8" if flat else "blocks.{}.{}.gamma = 8"
+    # Order must not be what pairs them where the names tell.
+    order = names[::-1] if "attn" in names[0] or "attention" in names[0] else names
+    port = network(
+        "mindspore", *(form.format(n, name) for n in (0, 1) for name in order), "norm_f = 8"
+    )
+
+    pairing = pair_parameters(reference, port)
+
+    found = {pair.reference[0]: pair.port[0] for pair in pairing.pairs}
+    form = form.removesuffix(" = 8")
+    for index, block in enumerate(blocks):
+        for mine, its in zip(written, names, strict=True):
+            assert found[f"{block}{mine}.weight"] == form.format(index, its)
+    assert found["norm"] == "norm_f"
+
+
+def test_norms_around_both_parts_of_a_block_keep_their_words(network: Network) -> None:
+    reference = network(
+        "torch",
+        "x.input_layernorm.weight = 8",
+        "x.post_attention_layernorm.weight = 8",
+        "x.pre_feedforward_layernorm.weight = 8",
+        "x.post_feedforward_layernorm.weight = 8",
+    )
+    port = network(
+        "mindspore", "pre_ffn_norm = 8", "post_ffn_norm = 8", "input_norm = 8", "post_attn_norm = 8"
+    )
+
+    pairing = pair_parameters(reference, port)
+
+    assert [pair.port[0] for pair in pairing.pairs] == [
+        "input_norm",
+        "post_attn_norm",
+        "pre_ffn_norm",
+        "post_ffn_norm",
+    ]
+
+
+def test_embedding_bag_pairs_with_an_embedding(network: Network) -> None:
+    reference = network(
+        "torch",
+        "user_embedding Embedding 30 4",
+        "history EmbeddingBag",
+        "item_embedding Embedding 9 4",
+        "history.weight = 9 4",
+    )
+    port = network(
+        "mindspore", "items Embedding 9 4", "users Embedding 30 4", "bag Embedding 9 4"
+    )
+
+    pairing = pair_parameters(reference, port)
+
+    assert pairing.is_complete
+    assert modules_of(pairing) == {
+        "user_embedding": "users",
+        "history": "bag",
+        "item_embedding": "items",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "port_line", "expected"),
+    [
+        ("table Embedding 9 4", "head LinearNoBias 4 9", Identity()),
+        ("table Embedding 9 4", "head LinearNoBias 9 4", Transpose((1, 0))),
+        ("table Embedding 9 12", "head Conv2d 3 9 2", Reshape((9, 12), (9, 3, 2, 2))),
+    ],
+)
+def test_the_last_ones_of_their_shape_pair(
+    line: str, port_line: str, expected: object, network: Network
+) -> None:
+    pairing = pair_parameters(
+        network("torch", "fc Linear 3 3", line), network("mindspore", "fc Linear 3 3", port_line)
+    )
+
+    assert pairing.is_complete, pairing
+    assert pairing.pairs[-1].transform == expected
+    assert pairing.pairs[-1].how == "structure"
+
+
+def test_two_last_ones_of_a_shape_do_not_pair_with_one(network: Network) -> None:
+    reference = network("torch", "a Embedding 9 4", "b Embedding 9 4")
+    pairing = pair_parameters(reference, network("mindspore", "head LinearNoBias 4 9"))
+    assert not pairing.pairs
+
+
+def test_wrong_layers_of_one_kind_are_not_transposed(network: Network) -> None:
+    pairing = pair_parameters(
+        network("torch", "fc LinearNoBias 4 8"), network("mindspore", "fc LinearNoBias 8 4")
+    )
+    assert not pairing.pairs
+
+
+PATCHES = Reshape((8, 3, 4, 4), (8, 48))
+
+
+@pytest.mark.parametrize(
+    ("line", "port_line", "expected"),
+    [
+        ("stem Conv2d 3 8 4", "0.proj LinearNoBias 48 8", PATCHES),
+        ("stem Conv2d 3 8 4", "stem LinearNoBias 48 8", PATCHES),
+        ("stem LinearNoBias 48 8", "0.proj Conv2d 3 8 4", Reshape((8, 48), (8, 3, 4, 4))),
+        ("stem Conv2d 3 8 4", "patch = 8 48", PATCHES),
+        ("stem Conv2d 3 8 4", "stem = 48 8", Chain((PATCHES, Transpose((1, 0))))),
+        (
+            "stem LinearNoBias 48 8",
+            "w = 8 3 4 4",
+            Reshape((8, 48), (8, 3, 4, 4)),
+        ),
+        ("stem Conv2d 3 8 1", "0.proj LinearNoBias 3 8", Reshape((8, 3, 1, 1), (8, 3))),
+        ("stem LinearNoBias 3 8", "0.proj Conv2d 3 8 1", Reshape((8, 3), (8, 3, 1, 1))),
+        (
+            "stem Conv2d 3 8 1",
+            "w = 3 8",
+            Chain((Reshape((8, 3, 1, 1), (8, 3)), Transpose((1, 0)))),
+        ),
+    ],
+)
+def test_convolution_pairs_with_a_matrix(
+    line: str, port_line: str, expected: object, network: Network
+) -> None:
+    pairing = pair_parameters(
+        network("torch", line, "fc Linear 8 8"), network("mindspore", port_line, "fc Linear 8 8")
+    )
+
+    assert pairing.is_complete, pairing
+    assert pairing.pairs[0].transform == expected
+
+
+def test_patches_keep_weight_and_bias_together(network: Network) -> None:
+    reference = network("torch", "stem Conv2d 3 32 4", "stem.bias = 32", "norm LayerNorm 32")
+    port = network("mindspore", "0.proj Linear 48 32", "1 LayerNorm 32")
+
+    pairing = pair_parameters(reference, port)
+
+    assert pairing.is_complete
+    assert modules_of(pairing) == {"stem": "0.proj", "norm": "1"}
+
+
+@pytest.mark.parametrize("kernel", ["1 3", "3 1"])
+def test_one_dimensional_convolutions_pair_with_two_dimensional_ones(
+    kernel: str, network: Network
+) -> None:
+    kinds = [f"{name} Conv1d" for name in "ab"]
+    reference = network(
+        "torch",
+        *kinds,
+        *(f"{name}.{line}" for name in "ab" for line in ("weight = 8 8 3", "bias = 8")),
+    )
+    port = network(
+        "mindspore",
+        *(f"net.{index} Conv2d 1 1 1" for index in (0, 1)),
+        *(f"net.{n}.{line}" for n in (0, 1) for line in (f"weight = 8 8 {kernel}", "bias = 8")),
+    )
+    port = replace(port, parameters=tuple(p for p in port.parameters if p.shape != (1, 1, 1, 1)))
+
+    pairing = pair_parameters(reference, port)
+
+    assert pairing.is_complete
+    shape = (8, 8, *map(int, kernel.split()))
+    assert pairing.pairs[0].transform == Reshape((8, 8, 3), shape)
+    assert modules_of(pairing) == {"a": "net.0", "b": "net.1"}
+
+
 def _tied(structure: Structure, name: str, to: str) -> Structure:
     parameters = tuple(
         replace(info, tied_to=to) if info.name == name else info for info in structure.parameters
@@ -395,6 +618,84 @@ def test_fused_projection_that_is_transposed_splits_too(network: Network) -> Non
 
     assert pairing.is_complete
     assert pairing.pairs[0].transform == Chain((Transpose((1, 0)), Split(0, (8, 8, 8))))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("wqkv = 8 24", Concatenate(1, (8, 8, 8))),
+        ("wqkv = 24 8", Concatenate(0, (8, 8, 8))),
+        ("qkv LinearNoBias 8 24", Concatenate(0, (8, 8, 8))),
+    ],
+)
+def test_raw_projections_join_along_the_axis_of_the_fused_one(
+    wanted: str, expected: object, network: Network
+) -> None:
+    reference = network("torch", "wq = 8 8", "wk = 8 8", "wv = 8 8", "fc Linear 8 3")
+
+    pairing = pair_parameters(reference, network("mindspore", wanted, "fc Linear 8 3"))
+
+    assert pairing.is_complete
+    assert pairing.pairs[0].reference == ("wq", "wk", "wv")
+    assert pairing.pairs[0].transform == expected
+
+
+def test_fused_raw_projection_splits_along_its_columns(network: Network) -> None:
+    reference = network("torch", "a.qkv_proj = 16 16")
+    port = network("mindspore", "a.wq = 16 8", "a.wk = 16 4", "a.wv = 16 4")
+
+    pairing = pair_parameters(reference, port)
+
+    assert pairing.is_complete
+    assert pairing.pairs[0].port == ("a.wq", "a.wk", "a.wv")
+    assert pairing.pairs[0].transform == Split(1, (8, 4, 4))
+
+
+GATED = ["{0}gate_proj Linear 8 12", "{0}up_proj Linear 8 12", "{0}down_proj Linear 12 8"]
+
+
+@pytest.mark.parametrize("fused", ["gate_up_proj", "w_in", "fc1"])
+def test_gate_and_up_projections_meet_a_fused_one(fused: str, network: Network) -> None:
+    blocks = ("layers.0.mlp.", "layers.1.mlp.")
+    reference = network("torch", *repeated(GATED, *blocks))
+    port = network(
+        "mindspore", *repeated([f"{{0}}{fused} Linear 8 24", "{0}out Linear 12 8"], "b.0.", "b.1.")
+    )
+
+    pairing = pair_parameters(reference, port)
+    back = pair_parameters(port, reference)
+
+    assert pairing.is_complete, pairing
+    assert back.is_complete
+    found = {pair.port[0]: pair for pair in pairing.pairs}
+    assert found[f"b.1.{fused}.weight"].reference == (
+        "layers.1.mlp.gate_proj.weight",
+        "layers.1.mlp.up_proj.weight",
+    )
+    assert found[f"b.1.{fused}.weight"].transform == Concatenate(0, (12, 12))
+
+
+def test_up_comes_first_where_the_fused_name_says_so(network: Network) -> None:
+    pairing = pair_parameters(
+        network("torch", *repeated(GATED, "m.")),
+        network("mindspore", "m.up_gate Linear 8 24", "m.down Linear 12 8"),
+    )
+    assert pairing.is_complete
+    assert pairing.pairs[0].reference == ("m.up_proj.weight", "m.gate_proj.weight")
+
+
+def test_merged_bias_of_a_recurrent_layer_has_no_partner(network: Network) -> None:
+    weights = ["weight_ih = 32 8", "weight_hh = 32 8"]
+    reference = network(
+        "torch",
+        *(f"rnn.{line}" for line in (*weights, "bias_ih = 32", "bias_hh = 32")),
+    )
+    port = network("mindspore", *(f"cell.{line}" for line in (*weights, "bias = 32")))
+
+    pairing = pair_parameters(reference, port)
+
+    assert pairing.unpaired_reference == ("rnn.bias_ih", "rnn.bias_hh")
+    assert pairing.unpaired_port == ("cell.bias",)
 
 
 def test_recurrent_layer_pairs_with_cells(network: Network) -> None:

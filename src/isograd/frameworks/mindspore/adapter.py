@@ -306,7 +306,7 @@ class MindSporeFramework:
             for number, pin in enumerate(pins):
                 for slot, seen in enumerate(pin.seen or []):
                     caught[f"input_of.{number}.{slot}"] = seen
-            return _weighted_sum(request, outputs, pins)
+            return _weighted_sum(request, outputs, pins) if request.backward else None
 
         with (
             self._restoring(self._mode),
@@ -434,9 +434,23 @@ class MindSporeFramework:
         with self._restoring(mode):
             for site in self._dropouts:
                 cell = self._cells[site.module]
-                is_cell = isinstance(cell, kinds)
-                sites.append(measure_dropout(site.module, cell, 0) if is_cell else site)
+                if isinstance(cell, kinds):
+                    site = measure_dropout(site.module, cell, 0)
+                layer = self._library_layer(site.module)
+                if layer and sites and sites[-1].module == layer:
+                    continue  # a stacked RNN drops between all its layers with one probability
+                sites.append(dataclasses.replace(site, module=layer or site.module))
         return tuple(sites)
+
+    def _library_layer(self, name: str) -> str:
+        """The outermost layer of the library that this cell is a part of, if it is one."""
+        parts = name.split(".")
+        for count in range(1, len(parts)):
+            cell = self._cells.get(".".join(parts[:count]))
+            library = cell is not None and type(cell).__module__.startswith("mindspore.")
+            if library and not isinstance(cell, (nn.SequentialCell, nn.CellList)):
+                return ".".join(parts[:count])
+        return ""
 
     @contextlib.contextmanager
     def _restoring(self, mode: str) -> Iterator[None]:

@@ -220,9 +220,9 @@ class TorchFramework:
 
         with contextlib.ExitStack() as stack:
             stack.enter_context(_restoring(model, mode))
-            stack.enter_context(neutral_chance(model, note if record else None))
             if record:
                 stack.enter_context(recorder.watching(model))
+            stack.enter_context(neutral_chance(model, note if record else None))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(backward))
             results = self._pass(model, inputs, targets, backward, arithmetic)

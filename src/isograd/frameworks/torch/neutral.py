@@ -94,17 +94,29 @@ def neutral_chance(
     model: nn.Module, note: Callable[[float], None] | None = None
 ) -> Iterator[None]:
     """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
-    changed: list[tuple[nn.Module, float]] = []
+    changed: list[tuple[nn.Module, float, Any]] = []
     try:
         for module in model.modules():
             if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
-                changed.append((module, module.dropout))
+                handle = module.register_forward_pre_hook(_noting(note, module.dropout))
+                changed.append((module, module.dropout, handle))
                 module.dropout = 0.0
         with NeutralChance(note):
             yield
     finally:
-        for module, probability in changed:
+        for module, probability, handle in changed:
             module.dropout = probability
+            handle.remove()
+
+
+def _noting(
+    note: Callable[[float], None] | None, probability: float
+) -> Callable[[nn.Module, Any], None]:
+    def before(module: nn.Module, _: Any) -> None:
+        if note is not None:
+            note(probability if module.training and getattr(module, "num_layers", 2) > 1 else 0.0)
+
+    return before
 
 
 def measure_dropout(name: str, module: nn.Module, occurrence: int) -> DropoutSite:

@@ -1,0 +1,178 @@
+"""Modules whose borders the port draws elsewhere: an activation inside a Dense, a residual sum
+outside a block, padding before instead of in a convolution.
+
+Held apart, such a pair of calls differs although the networks are the same.  A pair is freed, so
+that the call around it covers it, where two things hold: in the recorded passes the port's tensor
+equals another value of the reference nearby (the activation's output, the unpadded input) or has
+another shape, and the call around it agrees once the pair is free.  A fault fails the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from isograd.compare.layout import match_slots
+from isograd.compare.metrics import as_float64, norm
+from isograd.errors import IsogradError
+from isograd.frameworks.base import CallInfo, FunctionCall, ReplayRequest, Tensors
+from isograd.tensors import Array
+from isograd.verify.culprit import Fingerprint
+from isograd.verify.replay import Replayer, UnitResult
+from isograd.verify.session import Session
+from isograd.verify.units import enclosing, last_descendant, make_unit
+
+#: Relative difference up to which two recorded values count as the same; whole passes are noisy.
+_SAME = 1e-3
+_MOST_ALONE = 8
+_MOST_ELEMENTS = 1 << 21
+
+
+@dataclass
+class Boundaries:
+    """Finds the pairs of calls of one recorded pass that must not be held apart."""
+
+    session: Session
+    replayer: Replayer
+    reference: Sequence[CallInfo]
+    port: Sequence[CallInfo]
+    threshold: float
+    _pools: dict[int, list[Fingerprint]] = field(default_factory=dict)
+
+    def free(
+        self, partner: dict[int, int], failed: Sequence[UnitResult]
+    ) -> tuple[dict[int, int], set[int]]:
+        """The pairs that stay, and the calls around freed ones, which must be judged anew."""
+        concerned = self._concerned(partner, failed)
+        evident = {r for r in concerned if self._is_evident(partner, r)}
+        backward_only = {
+            result.unit.reference
+            for result in failed
+            if not result.failure and not result.unit.pins and self._agrees_forward(result)
+        }
+        misshapen = {result.unit.reference for result in failed if _is_misshapen(result)}
+        evident |= misshapen
+        candidates = {r for r in evident | backward_only if self._around(partner, r) is not None}
+        changed: set[int] = set()
+        for around, group in self._by_enclosing(partner, candidates).items():
+            for chosen in self._choices(group, evident):
+                trial = {r: p for r, p in partner.items() if r not in chosen}
+                if self._agrees(trial, around, forward_only=chosen <= evident):
+                    partner = trial
+                    changed.add(around)
+                    break
+        return partner, changed & set(partner)
+
+    def _concerned(self, partner: dict[int, int], failed: Sequence[UnitResult]) -> set[int]:
+        """Pairs that failed, and those pinned in a call that failed."""
+        found: set[int] = set()
+        for result in failed:
+            found.add(result.unit.reference)
+            found.update(reference for reference, _ in result.unit.pins)
+        return {r for r in found if r in partner}
+
+    @staticmethod
+    def _choices(group: set[int], evident: set[int]) -> Iterable[set[int]]:
+        yield group
+        if group & evident and group - evident:
+            yield group & evident
+        if 1 < len(group) <= _MOST_ALONE:
+            for one in sorted(group):
+                yield {one}
+
+    def _by_enclosing(self, partner: dict[int, int], candidates: set[int]) -> dict[int, set[int]]:
+        groups: dict[int, set[int]] = {}
+        for candidate in sorted(candidates):
+            around = self._around(partner, candidate)
+            while around in candidates:
+                around = self._around(partner, around)
+            if around is not None:
+                groups.setdefault(around, set()).add(candidate)
+        return groups
+
+    def _around(self, partner: dict[int, int], call: int) -> int | None:
+        return enclosing(self.reference, partner, call)
+
+    def _agrees_forward(self, result: UnitResult) -> bool:
+        forward = [t for t in result.tensors if t.stage.value == "forward"]
+        return bool(forward) and all(t.ratio <= self.threshold for t in forward)
+
+    def _agrees(self, partner: dict[int, int], call: int, *, forward_only: bool) -> bool:
+        unit = make_unit(self.reference, self.port, partner, call)
+        try:
+            result = self.replayer.run_aside(unit)
+        except IsogradError:
+            return False
+        if result.failure or not result.tensors:
+            return False
+        if forward_only:  # a wrong gradient around it is a finding of its own
+            return self._agrees_forward(result)
+        if result.backward_failure:
+            return False
+        return all(t.ratio <= self.threshold for t in result.tensors)
+
+    def _is_evident(self, partner: dict[int, int], call: int) -> bool:
+        """Whether the port's recorded tensors of this pair belong elsewhere in the reference."""
+        around = self._around(partner, call)
+        if around is None:
+            return False
+        ours: Tensors = self.session.reference.call("recorded", call)
+        theirs: Tensors = self.session.port.call("recorded", partner[call])
+        elsewhere, lacking = 0, 0
+        for word in ("input", "output"):
+            first, second = _arrays(ours, word), _arrays(theirs, word)
+            slots = {j: (i, layout) for i, j, layout in match_slots(first, second)}
+            lacking += len(first) - len(slots)
+            for j, values in enumerate(second):
+                if j in slots:
+                    i, layout = slots[j]
+                    same_size = layout.port_shape == values.shape
+                    if same_size and _close(first[i], layout.to_reference(values)):
+                        continue
+                if not self._occurs(around, values):
+                    return False
+                elsewhere += 1
+        return elsewhere > 0 or lacking > 0
+
+    def _occurs(self, around: int, values: Array) -> bool:
+        if values.size > _MOST_ELEMENTS:
+            return False
+        wanted = Fingerprint(values)
+        return any(known.same_as(wanted, tolerance=_SAME) for known in self._pool(around))
+
+    def _pool(self, around: int) -> list[Fingerprint]:
+        """Every value that arises within this call of the reference."""
+        if around not in self._pools:
+            request = ReplayRequest(around, (), (), ())
+            try:
+                events: tuple[FunctionCall, ...] = self.session.reference.call("trace", request)
+            except IsogradError:
+                events = ()
+            values = [event.value.values for event in events]
+            last = last_descendant(self.reference, around)
+            for call in range(around, last + 1):
+                values += [v.values for v in self.session.reference.call("recorded", call).values()]
+            self._pools[around] = [Fingerprint(v) for v in values if v.size <= _MOST_ELEMENTS]
+        return self._pools[around]
+
+
+def _is_misshapen(result: UnitResult) -> bool:
+    """Whether a call differs in shapes alone: what is around it can only make up for that."""
+    wrong = [t for t in result.tensors if t.stage.value == "forward" and t.comparison is None]
+    differs = [t for t in result.tensors if t.comparison is not None and t.ratio > 1e3]
+    return bool(wrong) and not differs
+
+
+def _arrays(tensors: Tensors, word: str) -> list[Array]:
+    count = sum(1 for k in tensors if k.startswith(f"{word}."))
+    return [tensors[f"{word}.{i}"].values for i in range(count)]
+
+
+def _close(first: Array, second: Array) -> bool:
+    if first.shape != second.shape:
+        return False
+    with np.errstate(invalid="ignore"):
+        gap = np.nan_to_num(as_float64(first) - as_float64(second))
+    return norm(gap) <= _SAME * norm(np.nan_to_num(as_float64(first))) + 1e-30

@@ -111,8 +111,19 @@ def run_mindspore(expression: str, inputs: Tensors, labels: Tensors) -> Tensors:
         kernel = ops.operations.LayerNorm(begin_norm_axis=-1, begin_params_axis=-1, epsilon=1e-5)
         return kernel(x, weight, bias)[0]
 
+    def conv_transpose(x: Any, weight: Any) -> Any:
+        kernel = ops.operations.Conv2DTranspose(16, 4, pad_mode="pad", pad=1, stride=2)
+        return kernel(x, weight, (x.shape[0], 16, 2 * x.shape[2], 2 * x.shape[3]))
+
+    def instance_norm(x: Any, weight: Any, bias: Any) -> Any:
+        mean = x.mean((2, 3), keep_dims=True)
+        variance = ((x - mean) ** 2).mean((2, 3), keep_dims=True)
+        normal = (x - mean) / ops.sqrt(variance + 1e-5)
+        return normal * weight.view(1, -1, 1, 1) + bias.view(1, -1, 1, 1)
+
     names: dict[str, Any] = {"ms": ms, "nn": nn, "ops": ops}
     names |= {"batch_norm": batch_norm, "layer_norm": layer_norm}
+    names |= {"conv_transpose": conv_transpose, "instance_norm": instance_norm}
     names |= {
         name: from_value(TensorValue(value.values.astype(np.int32), "int32"))
         for name, value in labels.items()

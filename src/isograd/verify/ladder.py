@@ -398,13 +398,19 @@ class Ladder:
             step = min(wrong[n] for n in names)
             worst = max(names, key=lambda n: result.worst[n][1].ratio)
             comparison = result.worst[worst][1]
-            what = f"{len(names)} of {len(compared)} tensors" if len(names) > 1 else names[0]
+            what = f"{worst} differs after the step"
+            if len(names) > 1:
+                others = _some(n for n in names if n != worst)
+                what = f"{len(names)} of {len(compared)} tensors differ after the step: {worst}"
+                what += f" most, then {others}"
+            if any(n in result.untouched for n in names):
+                what += "; the reference has no gradient for it and leaves it alone"
             yield Finding(
                 f"{stage.value}.parameters",
                 Severity.EFFECTIVE,
                 stage,
                 module,
-                f"{what} differ after the step (worst: {worst}, {_some(names)})",
+                what,
                 _finite(comparison.ratio),
                 step,
                 evidence=comparison.evidence,

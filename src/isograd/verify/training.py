@@ -45,11 +45,13 @@ class StepsResult:
     """The judgements of a stage that takes steps.
 
     worst: for each tensor of the reference, its worst comparison and the step of it; first: the
-    first step at which it left the envelope.
+    first step at which it left the envelope; untouched: parameters that the reference computes no
+    gradient for, so that its optimizer leaves them alone.
     """
 
     checked: int = 0
     worst: dict[str, tuple[int, Comparison]] = field(default_factory=dict)
+    untouched: set[str] = field(default_factory=set)
     first: dict[str, int] = field(default_factory=dict)
 
     def note(self, name: str, step: int, comparison: Comparison, threshold: float) -> None:
@@ -80,6 +82,7 @@ def replay_updates(session: Session) -> tuple[StepsResult, list[float], list[Fin
         losses.append(float(native["loss"].values.sum()))
         gradients = {k: v for k, v in native.items() if k.startswith("gradient.")}
         plain = {k[19:]: v for k, v in gradients.items()}
+        result.untouched = {n for n in updated if n not in plain}
         moved = {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
         reference.send("measure_step", list(_UPDATE_TRACKS), None, {}, [], gradients)
         port.send("train_step", "port", None, {}, [], moved)

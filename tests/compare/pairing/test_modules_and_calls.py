@@ -195,9 +195,7 @@ def _block(network: Network, framework: str, *inner: str, block_kind: str = "Blo
 
 
 def _indices(structure: Structure, pairs: tuple[tuple[int, int], ...], port: Structure) -> set[str]:
-    return {
-        f"{structure.calls[row].module}={port.calls[column].module}" for row, column in pairs
-    }
+    return {f"{structure.calls[row].module}={port.calls[column].module}" for row, column in pairs}
 
 
 def _equal_only(

@@ -387,9 +387,7 @@ def test_embedding_bag_pairs_with_an_embedding(network: Network) -> None:
         "item_embedding Embedding 9 4",
         "history.weight = 9 4",
     )
-    port = network(
-        "mindspore", "items Embedding 9 4", "users Embedding 30 4", "bag Embedding 9 4"
-    )
+    port = network("mindspore", "items Embedding 9 4", "users Embedding 30 4", "bag Embedding 9 4")
 
     pairing = pair_parameters(reference, port)
 
@@ -406,7 +404,6 @@ def test_embedding_bag_pairs_with_an_embedding(network: Network) -> None:
     [
         ("table Embedding 9 4", "head LinearNoBias 4 9", Identity()),
         ("table Embedding 9 4", "head LinearNoBias 9 4", Transpose((1, 0))),
-        ("table Embedding 9 12", "head Conv2d 3 9 2", Reshape((9, 12), (9, 3, 2, 2))),
     ],
 )
 def test_the_last_ones_of_their_shape_pair(

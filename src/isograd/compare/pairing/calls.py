@@ -3,17 +3,19 @@
 Within a paired call the calls of paired modules meet occurrence by occurrence.  The calls of
 modules without a partner, and of modules that one side shares and the other does not, are aligned
 by kind and output shapes between the pairs found so far, and by their values where these tell.
+Nested modules that hold the same parameters (a block and the sequence within it, to which the
+block adds its input) are told apart by their values as well.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from isograd.compare.pairing.conventions import CONTAINERS, canonical_kind, may_be_one
 from isograd.compare.pairing.evidence import Pairs, align_in_order, in_order
 from isograd.compare.pairing.results import ModulePairing
-from isograd.compare.pairing.slots import modules_with_parameters
+from isograd.compare.pairing.slots import enclosing, modules_with_parameters
 from isograd.frameworks.base import ModuleInfo, Structure
 
 Similarity = Callable[[int, int], float]
@@ -22,6 +24,10 @@ Similarity = Callable[[int, int], float]
 CLEARLY_CLOSER = 10.0
 #: Relative difference below which two values are taken for the same, whatever the rivals are.
 UNRELATED = 0.5
+
+#: Relative differences below which nested calls have the same value, and above which they have not.
+EQUAL = 1e-3
+DIFFERENT = 1e-2
 
 #: What speaks for two calls in an alignment; the number of pairs comes first.
 FITTING = 4.0
@@ -38,7 +44,7 @@ def pair_calls(
     """Pairs of indices into the calls of both sides, in the order of the reference.
 
     similarity gives the relative difference of the values of two calls, lower is closer; it is
-    asked only where counts differ or modules have no partner.
+    asked only where counts differ, modules have no partner or nested ones hold the same.
     """
     pairing = _Calls(reference, port, modules, similarity)
     roots = [index for index, call in enumerate(reference.calls) if call.parent is None]
@@ -66,6 +72,10 @@ class _Calls:
         self._children, self._port_children = _children(reference), _children(port)
         self._with_parameters = modules_with_parameters(reference)
         self._port_with_parameters = modules_with_parameters(port)
+        self._held, self._port_held = _held(reference), _held(port)
+        self._looked_through: set[int] = set()
+        self._port_looked_through: set[int] = set()
+        self._chosen: set[tuple[int, int]] = set()
         self.pairs: Pairs = []
 
     def pair_within(self, reference: Sequence[int], port: Sequence[int]) -> None:
@@ -74,8 +84,8 @@ class _Calls:
         while waiting:
             here, there = waiting.pop()
             found = self._pair_frontiers(
-                self._frontier(here, self._reference, set(self._partner), self._children),
-                self._frontier(there, self._port, self._port_paired, self._port_children),
+                self._reference_frontier(here),
+                self._port_frontier(there),
             )
             self.pairs.extend(found)
             waiting.extend(
@@ -86,27 +96,26 @@ class _Calls:
 
     def _is_paired(self, call: int, other: int) -> bool:
         """Whether both modules have a partner: calls of others are looked through instead."""
-        return (
+        return (call, other) in self._chosen or (
             self._reference.calls[call].module in self._partner
             and self._port.calls[other].module in self._port_paired
         )
 
-    def _frontier(
-        self,
-        calls: Sequence[int],
-        structure: Structure,
-        paired: set[str],
-        children: Mapping[int, list[int]],
-    ) -> list[int]:
-        """The calls of a forest in order, seen through the modules that have no partner."""
-        seen = []
-        stack = list(reversed(calls))
-        while stack:
-            index = stack.pop()
-            seen.append(index)
-            if structure.calls[index].module not in paired:
-                stack.extend(reversed(children.get(index, [])))
-        return seen
+    def _reference_frontier(self, calls: Sequence[int]) -> list[int]:
+        calls_of, partner, through = self._reference.calls, self._partner, self._looked_through
+        return _frontier(
+            calls,
+            self._children,
+            lambda index: calls_of[index].module not in partner or index in through,
+        )
+
+    def _port_frontier(self, calls: Sequence[int]) -> list[int]:
+        calls_of, paired, through = self._port.calls, self._port_paired, self._port_looked_through
+        return _frontier(
+            calls,
+            self._port_children,
+            lambda index: calls_of[index].module not in paired or index in through,
+        )
 
     def _pair_frontiers(self, here: list[int], there: list[int]) -> Pairs:
         by_module, port_by_module = (
@@ -118,8 +127,98 @@ class _Calls:
             others = port_by_module.get(self._partner.get(module, "\0"), [])
             if len(calls) == len(others):
                 pairs.extend(zip(calls, others, strict=True))
+        pairs = [pair for pair in pairs if self._may_be_one_call(*pair)]
+        if self._similarity is not None:
+            here, there, pairs = self._nested_by_value(here, there, pairs, self._similarity)
         pairs += self._align_rest(here, there, pairs)
         return pairs
+
+    def _may_be_one_call(self, call: int, other: int) -> bool:
+        """Whether paired modules do the same at all: a bag of embeddings also adds them up."""
+        info = self._infos.get(self._reference.calls[call].module)
+        port_info = self._port_infos.get(self._port.calls[other].module)
+        if info is None or port_info is None:
+            return True
+        bags = [canonical_kind(side.kind) == "EmbeddingBag" for side in (info, port_info)]
+        return bags[0] == bags[1]
+
+    def _nested_by_value(
+        self, here: list[int], there: list[int], pairs: Pairs, similarity: Similarity
+    ) -> tuple[list[int], list[int], Pairs]:
+        """The frontiers and pairs, with partners changed for those around or within them."""
+        chosen: Pairs = []
+        for pair in pairs:
+            found = self._equal_nested(pair, similarity)
+            if found != pair and not any(
+                found[0] == other[0] or found[1] == other[1] for other in chosen
+            ):
+                chosen.append(found)
+                self._looked_through.update({pair[0]} - {found[0]})
+                self._port_looked_through.update({pair[1]} - {found[1]})
+        if not chosen:
+            return here, there, pairs
+        self._chosen.update(chosen)
+        replaced = {index for index in here if index in self._looked_through}
+        port_replaced = {index for index in there if index in self._port_looked_through}
+        kept = [pair for pair in pairs if not (pair[0] in replaced or pair[1] in port_replaced)]
+        kept += chosen
+        here = self._reference_frontier(self._tops(here, self._reference))
+        there = self._port_frontier(self._tops(there, self._port))
+        within = _below({row for row, _ in chosen}, self._children)
+        port_within = _below({column for _, column in chosen}, self._port_children)
+        return (
+            [index for index in here if index not in within],
+            [index for index in there if index not in port_within],
+            [pair for pair in kept if not (pair[0] in within or pair[1] in port_within)],
+        )
+
+    def _tops(self, frontier: Sequence[int], structure: Structure) -> list[int]:
+        """The calls of a frontier that lie in no other call of it."""
+        inside = set(frontier)
+        return [index for index in frontier if structure.calls[index].parent not in inside]
+
+    def _equal_nested(self, pair: tuple[int, int], similarity: Similarity) -> tuple[int, int]:
+        """The pair, or where its values differ the pair of nested calls whose values are equal."""
+        around = self._nested(pair[0], self._reference, self._held, self._children)
+        port_around = self._nested(pair[1], self._port, self._port_held, self._port_children)
+        candidates = [
+            *((index, pair[1]) for index in around if self._is_free(index)),
+            *((pair[0], index) for index in port_around if self._is_free_in_port(index)),
+        ]
+        if not candidates or not similarity(*pair) > DIFFERENT:
+            return pair
+        return next((found for found in candidates if similarity(*found) < EQUAL), pair)
+
+    def _is_free(self, call: int) -> bool:
+        module = self._reference.calls[call].module
+        return module not in self._partner
+
+    def _is_free_in_port(self, call: int) -> bool:
+        return self._port.calls[call].module not in self._port_paired
+
+    def _nested(
+        self,
+        call: int,
+        structure: Structure,
+        held: Mapping[str, frozenset[str]],
+        children: Mapping[int, list[int]],
+    ) -> list[int]:
+        """The calls around and within a call that hold the same parameters, the nearest first."""
+        mine = held.get(structure.calls[call].module)
+        if not mine:
+            return []
+        found = []
+        outer = structure.calls[call].parent
+        while outer is not None and held.get(structure.calls[outer].module) == mine:
+            found.append(outer)
+            outer = structure.calls[outer].parent
+        waiting = list(children.get(call, []))
+        while waiting:
+            index = waiting.pop(0)
+            if held.get(structure.calls[index].module) == mine:
+                found.append(index)
+                waiting.extend(children.get(index, []))
+        return found
 
     def _by_module(self, calls: Sequence[int], structure: Structure) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
@@ -189,6 +288,42 @@ class _Calls:
             for other in [_clearly_closest(differences)]
             if other is not None and _clearly_closest(port_rivals[other]) == call
         ]
+
+
+def _frontier(
+    calls: Sequence[int],
+    children: Mapping[int, list[int]],
+    is_looked_through: Callable[[int], bool],
+) -> list[int]:
+    """The calls of a forest in order, seen through some of them."""
+    seen = []
+    stack = list(reversed(calls))
+    while stack:
+        index = stack.pop()
+        seen.append(index)
+        if is_looked_through(index):
+            stack.extend(reversed(children.get(index, [])))
+    return seen
+
+
+def _below(calls: Iterable[int], children: Mapping[int, list[int]]) -> set[int]:
+    """All calls within the given ones."""
+    found: set[int] = set()
+    waiting = list(calls)
+    while waiting:
+        inside = children.get(waiting.pop(), [])
+        found.update(inside)
+        waiting.extend(inside)
+    return found
+
+
+def _held(structure: Structure) -> dict[str, frozenset[str]]:
+    """Module -> the tensors it holds, itself or further inside."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for info in structure.parameters:
+        for name in enclosing(info.module):
+            found[name].add(info.tied_to or info.name)
+    return {name: frozenset(tensors) for name, tensors in found.items()}
 
 
 def _children(structure: Structure) -> dict[int, list[int]]:

@@ -7,6 +7,7 @@ Kinds and attributes are the frameworks' own conventions (executed on torch 2.13
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 #: MindSpore class name -> torch class name, where they differ.
@@ -69,6 +70,7 @@ _FAMILIES = {
     **dict.fromkeys(CONVOLUTIONS | {"Linear"}, "linear"),
     **dict.fromkeys(TRANSPOSED_CONVOLUTIONS, "transposed convolution"),
     **dict.fromkeys(RECURRENT, "recurrent"),
+    "EmbeddingBag": "Embedding",
 }
 
 #: Attribute -> role, for every kind of module.
@@ -111,6 +113,8 @@ def slot_kind(kind: str) -> str:
     canonical = canonical_kind(kind)
     if canonical in ("LSTMCell", "GRUCell", "RNNCell"):
         return canonical[:-4]
+    if canonical == "EmbeddingBag":
+        return "Embedding"
     return canonical
 
 
@@ -190,6 +194,8 @@ _PHRASES = (
     ("in_proj", "qkv"),
     ("c_attn", "qkv"),
     ("key_value", "kv"),
+    ("gate_up", "gateup"),
+    ("up_gate", "upgate"),
     ("feed_forward", "mlp"),
     ("layer_norm", "norm"),
     ("batch_norm", "norm"),
@@ -203,6 +209,10 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINT = re.compile(r"_+(?=\d)")
 _DIMENSION = re.compile(r"(?<=[a-z])[123]d(?![a-z])")
 _PIECE = re.compile(r"[a-z]+|\d+")
+_PLURAL = re.compile(r"[a-z]{3,}[^aisu]s$")
+
+_INPUT_NORM = ("input", "norm")
+_POST_ATTENTION_NORM = ("post", "attn", "norm")
 
 
 @cache
@@ -223,8 +233,45 @@ def words_and_numbers(component: str) -> tuple[tuple[str, ...], tuple[int, ...]]
         if piece.isdigit():
             numbers.append(int(piece))
         elif piece not in _NOISE:
-            words.append(_WORDS.get(piece, piece))
+            words.append(_word(piece))
     return tuple(words), tuple(numbers)
+
+
+def _word(piece: str) -> str:
+    """What stands for the word; a plural for its singular."""
+    if piece in _WORDS:
+        return _WORDS[piece]
+    singular = piece[:-1] if _PLURAL.match(piece) else piece
+    return _WORDS.get(singular, singular)
+
+
+def by_meaning(paths: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The words of several norms, each called by what it comes before.
+
+    Where a block has an input norm and a post-attention norm and no norm around its MLP, the
+    first comes before attention and the second before the MLP.
+    """
+    if not (any(_holds(words, _INPUT_NORM) for words in paths)) or not any(
+        _holds(words, _POST_ATTENTION_NORM) for words in paths
+    ):
+        return list(paths)
+    if any("mlp" in words for words in paths):
+        return list(paths)
+    return [
+        _exchanged(_exchanged(words, _INPUT_NORM, "attn"), _POST_ATTENTION_NORM, "mlp")
+        for words in paths
+    ]
+
+
+def _holds(words: tuple[str, ...], part: tuple[str, ...]) -> bool:
+    return any(words[start : start + len(part)] == part for start in range(len(words)))
+
+
+def _exchanged(words: tuple[str, ...], part: tuple[str, ...], word: str) -> tuple[str, ...]:
+    for start in range(len(words)):
+        if words[start : start + len(part)] == part:
+            return (*words[:start], word, "norm", *words[start + len(part) :])
+    return words
 
 
 @cache

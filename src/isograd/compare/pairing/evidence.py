@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from isograd.compare.pairing.conventions import words_and_numbers
+from isograd.compare.pairing.conventions import by_meaning, words_and_numbers
 
 #: Words that name a kind of layer: alike candidates are of one kind, so these say little.
 KIND_WORDS = frozenset({"conv", "norm", "fc", "proj", "embed", "layer"})
@@ -57,7 +57,9 @@ def pair_alike(
 
 def _tokens(paths: Sequence[Path]) -> list[frozenset[object]]:
     """What each path says that not all of its group say: words, and ranks within equal words."""
-    spelled = [_spelled(path) for path in paths]
+    spelt = [_spelled(path) for path in paths]
+    meant = by_meaning([words for words, _ in spelt])
+    spelled = [(words, numbers) for words, (_, numbers) in zip(meant, spelt, strict=True)]
     ranks: dict[tuple[str, ...], list[tuple[int, ...]]] = {}
     for words, numbers in spelled:
         ranks.setdefault(words, []).append(numbers)

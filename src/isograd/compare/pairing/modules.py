@@ -33,6 +33,7 @@ from isograd.frameworks.base import ModuleInfo, Structure
 SAME_KIND = 2.5
 SAME_NAME = 2.0
 SAME_OUTPUTS = 1.0
+BOTH_CONTAINERS = 0.5
 NESTED_ALIKE = 1.0
 
 
@@ -141,6 +142,8 @@ class _Pairing:
             score += SAME_KIND
         if _component(reference) == _component(port):
             score += SAME_NAME
+        if (canonical_kind(info.kind) in CONTAINERS) == (canonical_kind(other.kind) in CONTAINERS):
+            score += BOTH_CONTAINERS
         outputs = self._here.outputs.get(reference)
         if outputs is not None and outputs == self._there.outputs.get(port):
             score += SAME_OUTPUTS

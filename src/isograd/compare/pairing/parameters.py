@@ -19,21 +19,29 @@ from isograd.compare.pairing.names import (
     pair_by_name,
     without_wrappers,
 )
+from isograd.compare.pairing.orientation import oriented
 from isograd.compare.pairing.renames import check_renames, module_renames
 from isograd.compare.pairing.results import How, ParameterPair, ParameterPairing, Values
 from isograd.compare.pairing.slots import (
     Slot,
     loose_signature,
+    matrix_signature,
     may_be_transposed,
     role_transforms,
     singles_of,
     slots_of,
     strict_signature,
 )
-from isograd.compare.pairing.structure import Order, Signature, pair_by_structure
+from isograd.compare.pairing.structure import (
+    Order,
+    Signature,
+    pair_by_structure,
+    pair_last_ones,
+)
 from isograd.compare.pairing.ties import Ties, with_ties
 from isograd.compare.pairing.transforms import (
     Concatenate,
+    Shape,
     Split,
     Transform,
     chain,
@@ -66,7 +74,7 @@ def pair_parameters(
 
     by_execution = bool(reference.calls) and bool(port.calls)
     found = _by_structure(*rest, trust, "execution" if by_execution else "definition")
-    pairs = [*renamed, *_parameter_pairs([*named, *found])]
+    pairs = [*renamed, *_parameter_pairs(oriented([*named, *found], reference, port))]
     if by_execution:
         other = _by_structure(*rest, trust, "definition")
         pairs = _with_doubts(pairs, _parameter_pairs(other))
@@ -167,6 +175,7 @@ def _constant(here: list[Slot], there: list[Slot]) -> tuple[list[Slot], list[Slo
 _PASSES = (
     _Pass(strict_signature, _learned),
     _Pass(loose_signature, _learned),
+    _Pass(matrix_signature, _learned),
     _Pass(loose_signature, _single),
     _Pass(loose_signature, _constant),
 )
@@ -182,7 +191,8 @@ def _by_structure(
             pairs += pair_by_structure(
                 left, port_left, trust=trust, signature=step.signature, order=order
             )
-    return pairs
+    singles, port_singles = _single(here, there)
+    return pairs + pair_last_ones(*_left(singles, port_singles, pairs))
 
 
 def _parameter_pairs(slot_pairs: Sequence[SlotPair]) -> list[ParameterPair]:
@@ -194,7 +204,11 @@ def _parameter_pairs(slot_pairs: Sequence[SlotPair]) -> list[ParameterPair]:
                 ParameterPair(
                     reference=tuple(info.name for info in mine),
                     port=tuple(info.name for info in its),
-                    transform=_with_parts(mine, its, transform),
+                    transform=_with_parts(
+                        (mine, found.reference.shapes[role]),
+                        (its, found.port.shapes[port_role]),
+                        transform,
+                    ),
                     how=_how(found.how),
                     may_be_transposed=may_be_transposed(
                         found.reference, found.port, role, transform
@@ -205,14 +219,21 @@ def _parameter_pairs(slot_pairs: Sequence[SlotPair]) -> list[ParameterPair]:
 
 
 def _with_parts(
-    reference: Sequence[ParameterInfo], port: Sequence[ParameterInfo], transform: Transform
+    reference: tuple[Sequence[ParameterInfo], Shape],
+    port: tuple[Sequence[ParameterInfo], Shape],
+    transform: Transform,
 ) -> Transform:
-    if len(reference) > 1:
-        sizes = tuple(info.shape[0] for info in reference)
-        return chain(Concatenate(0, sizes), transform)
-    if len(port) > 1:
-        return chain(transform, Split(0, tuple(info.shape[0] for info in port)))
+    """The transform of the wholes, with what makes them of their parts."""
+    if len(reference[0]) > 1:
+        return chain(Concatenate(*_axis_and_sizes(*reference)), transform)
+    if len(port[0]) > 1:
+        return chain(transform, Split(*_axis_and_sizes(*port)))
     return transform
+
+
+def _axis_and_sizes(parts: Sequence[ParameterInfo], whole: Shape) -> tuple[int, tuple[int, ...]]:
+    axis = next(axis for axis, size in enumerate(whole) if size != parts[0].shape[axis])
+    return axis, tuple(info.shape[axis] for info in parts)
 
 
 def _how(how: str) -> How:

@@ -10,16 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from isograd.compare.pairing.conventions import (
     ALONE_BY_CONVENTION,
+    CONVOLUTIONS,
     STATISTICS,
     canonical_component,
     family,
     place_of_attribute,
     slot_kind,
 )
-from isograd.compare.pairing.transforms import Identity, Shape, Transform, transform_between
+from isograd.compare.pairing.transforms import (
+    Identity,
+    Shape,
+    Transform,
+    Transpose,
+    between_kernel_and_matrix,
+    transform_between,
+)
 from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 
 Key = tuple[str, ...]
@@ -146,6 +155,13 @@ def role_transforms(
     both_library = reference.library and port.library
     if both_library and family(reference.kind) != family(port.kind):
         return None
+    return transforms_of_shapes(reference, port, same_name=same_name)
+
+
+def transforms_of_shapes(
+    reference: Slot, port: Slot, *, same_name: bool
+) -> dict[tuple[str, str], Transform] | None:
+    """The same for slots that may be of different families."""
     if _is_integer(reference) != _is_integer(port):
         return None
     roles = [(role, role) for role in reference.parts if role in port.parts]
@@ -155,29 +171,51 @@ def role_transforms(
         return None
     found: dict[tuple[str, str], Transform] = {}
     for role, port_role in roles:
-        transform = transform_between(
-            reference.shapes[role],
-            port.shapes[port_role],
-            same_library_kind=both_library and reference.kind == port.kind,
-            same_name=same_name,
-        )
+        transform = _transform(reference, port, (role, port_role), same_name)
         if transform is None:
             return None
         found[role, port_role] = transform
     return found
 
 
+def _transform(
+    reference: Slot, port: Slot, roles: tuple[str, str], same_name: bool
+) -> Transform | None:
+    shapes = reference.shapes[roles[0]], port.shapes[roles[1]]
+    transform: Transform | None = None
+    if reference.library or port.library:
+        if _may_be_kernel(reference) and _may_be_matrix(port):
+            transform = between_kernel_and_matrix(*shapes, kernel="reference")
+        elif _may_be_matrix(reference) and _may_be_kernel(port):
+            transform = between_kernel_and_matrix(*shapes, kernel="port")
+    return transform or transform_between(
+        *shapes,
+        same_library_kind=reference.library and port.library and reference.kind == port.kind,
+        same_name=same_name,
+    )
+
+
 def may_be_transposed(reference: Slot, port: Slot, role: str, transform: Transform) -> bool:
     """Whether a square matrix could be stored the other way by one of the two sides."""
     shape = reference.shapes[role]
     square = len(shape) == 2 and shape[0] == shape[1] != 1
-    return square and isinstance(transform, Identity) and not (reference.library and port.library)
+    known = reference.library and port.library
+    return square and isinstance(transform, Identity | Transpose) and not known
+
+
+def _may_be_kernel(slot: Slot) -> bool:
+    return not slot.library or slot.kind in CONVOLUTIONS
+
+
+def _may_be_matrix(slot: Slot) -> bool:
+    return not slot.library or slot.kind == "Linear"
 
 
 def strict_signature(slot: Slot) -> tuple[object, ...]:
     """What slots that are the same for sure have in common."""
+    kind = slot.kind if slot.kind != "Conv1d" else "Conv2d"
     return (
-        slot.kind if slot.library else "",
+        kind if slot.library else "",
         tuple(sorted((role, _comparable(slot.kind, shape)) for role, shape in slot.shapes.items())),
         _is_integer(slot),
     )
@@ -187,6 +225,14 @@ def loose_signature(slot: Slot) -> tuple[object, ...]:
     """What slots that may be the same have in common: the sizes of the main parameter."""
     shape = slot.shapes[slot.main_role]
     return (tuple(sorted(size for size in shape if size != 1)), _is_integer(slot))
+
+
+def matrix_signature(slot: Slot) -> tuple[object, ...]:
+    """The same, of a kernel the sizes of the matrix that it multiplies patches by."""
+    shape = slot.shapes[slot.main_role]
+    if len(shape) < 3:
+        return loose_signature(slot)
+    return (tuple(sorted((shape[0], prod(shape[1:])))), _is_integer(slot))
 
 
 def _comparable(kind: str, shape: Shape) -> Shape:

@@ -15,7 +15,12 @@ from typing import Literal
 
 from isograd.compare.pairing.evidence import align_in_order, closeness, in_order, pair_alike
 from isograd.compare.pairing.names import NumberedNames, SlotPair
-from isograd.compare.pairing.slots import Key, Slot, role_transforms
+from isograd.compare.pairing.slots import (
+    Key,
+    Slot,
+    role_transforms,
+    transforms_of_shapes,
+)
 
 Order = Literal["definition", "execution"]
 Signature = Callable[[Slot], tuple[object, ...]]
@@ -53,6 +58,28 @@ def pair_by_structure(
                 scopes_port[outer] += _without(there, [pair.port for pair in found])
         depth -= 1
     return pairs
+
+
+def pair_last_ones(reference: Sequence[Slot], port: Sequence[Slot]) -> list[SlotPair]:
+    """Pairs of weights that are left over and fit each other and no other, whatever their kinds."""
+    here = [slot for slot in reference if _is_weight(slot)]
+    there = [slot for slot in port if _is_weight(slot)]
+    fitting = [
+        SlotPair(slot, other, "structure", transforms)
+        for slot in here
+        for other in there
+        for transforms in [transforms_of_shapes(slot, other, same_name=False)]
+        if transforms is not None
+    ]
+    rows = Counter(id(pair.reference) for pair in fitting)
+    columns = Counter(id(pair.port) for pair in fitting)
+    return [pair for pair in fitting if rows[id(pair.reference)] == columns[id(pair.port)] == 1]
+
+
+def _is_weight(slot: Slot) -> bool:
+    """Whether a single parameter is trained and has several axes: others' sizes tell too little."""
+    (info,) = slot.parts[slot.main_role]
+    return len(info.shape) > 1 and info.trainable
 
 
 def _prefixes(slots: Sequence[Slot]) -> set[Key]:

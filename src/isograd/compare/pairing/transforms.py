@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -152,6 +153,42 @@ def transform_between(
     if same_name and prod(reference) == prod(port):
         return Reshape(reference, port)
     return None
+
+
+def between_kernel_and_matrix(
+    reference: Shape, port: Shape, *, kernel: Literal["reference", "port"]
+) -> Transform | None:
+    """The transform between the kernel of a convolution and the matrix that it multiplies by.
+
+    A patch is taken to be flattened as the kernel is: channels first.
+    """
+    if kernel == "port":
+        found = between_kernel_and_matrix(port, reference, kernel="reference")
+        return None if found is None else inverse(found)
+    if len(reference) < 3 or len(port) != 2:
+        return None
+    matrix = reference[0], prod(reference[1:])
+    if port == matrix:
+        return Reshape(reference, port)
+    if port == matrix[::-1]:
+        return Chain((Reshape(reference, matrix), Transpose((1, 0))))
+    return None
+
+
+def inverse(transform: Transform) -> Transform:
+    """The transform from the port to the reference."""
+    if isinstance(transform, Transpose):
+        axes = transform.axes
+        return Transpose(tuple(axes.index(axis) for axis in range(len(axes))))
+    if isinstance(transform, Reshape):
+        return Reshape(transform.port, transform.reference)
+    if isinstance(transform, Concatenate):
+        return Split(transform.axis, transform.sizes)
+    if isinstance(transform, Split):
+        return Concatenate(transform.axis, transform.sizes)
+    if isinstance(transform, Chain):
+        return Chain(tuple(inverse(step) for step in reversed(transform.steps)))
+    return transform
 
 
 def _between_like_layers(reference: Shape, port: Shape) -> Transform | None:

@@ -91,6 +91,8 @@ class MindSporeFramework:
             "framework_version": str(ms.__version__),
             "python_version": platform.python_version(),
             "numpy_version": np.__version__,
+            "changed": "PyNative mode; synchronous execution; jit switched off; dropout passes its input; "
+            "random draws are constants",
             "device": str(ms.get_context("device_target")),
         }
 

@@ -85,6 +85,7 @@ class TorchFramework:
             "framework_version": str(torch.__version__),
             "python_version": platform.python_version(),
             "numpy_version": np.__version__,
+            "changed": "dropout passes its input; random draws are constants",
             "device": f"CPU ({torch.get_num_threads()} threads)",
         }
 

@@ -75,9 +75,7 @@ def _distance(first: Array, second: Array) -> float:
         return float(np.nansum(np.abs(gap)))
 
 
-def match_slots(
-    reference: list[Array], port: list[Array]
-) -> list[tuple[int, int, Layout]]:
+def match_slots(reference: list[Array], port: list[Array]) -> list[tuple[int, int, Layout]]:
     """Pair the tensors of a call's two sides: equal position first, then any that fits.
 
     Where the sizes disagree (an earlier layer of the port has the wrong stride), tensors of equal
@@ -104,7 +102,11 @@ def match_slots(
                 free.remove(i)
                 break
         else:
-            if j in free and _same_kind(reference[j], port[j]) and reference[j].ndim == port[j].ndim:
+            if (
+                j in free
+                and _same_kind(reference[j], port[j])
+                and reference[j].ndim == port[j].ndim
+            ):
                 shape = reference[j].shape
                 pairs.append((j, j, Layout(shape, shape)))
                 free.remove(j)

@@ -139,9 +139,7 @@ class _Reader:
             raise self.error(f"{key} is not a table", f"Write [{key}].")
         return value
 
-    def side(
-        self, table: dict[str, Any], key: str, default: str
-    ) -> tuple[SideSpec, str | None]:
+    def side(self, table: dict[str, Any], key: str, default: str) -> tuple[SideSpec, str | None]:
         if key not in table:
             raise self.error(f"there is no [{key}]", f"Add [{key}] with framework and model.")
         side = self.table(table, key)
@@ -151,11 +149,9 @@ class _Reader:
                 raise self.error(f"[{key}] {name} is not a text", "Write it in quotes.")
         framework = side.get("framework", default)
         if framework not in ("torch", "mindspore", "fake"):
-            raise self.error(
-                f"[{key}] framework = {framework!r}", "Use 'torch' or 'mindspore'."
-            )
+            raise self.error(f"[{key}] framework = {framework!r}", "Use 'torch' or 'mindspore'.")
         if "model" not in side:
-            raise self.error(f"[{key}] has no model", "Name it: model = \"file.py:build\".")
+            raise self.error(f"[{key}] has no model", 'Name it: model = "file.py:build".')
         python = side.get("python")
         if python is not None and ("/" in python and not python.startswith(("/", "~"))):
             python = str(self._folder / python)

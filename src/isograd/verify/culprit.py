@@ -30,9 +30,7 @@ class Culprit:
     function: str
 
 
-def find_culprit(
-    session: Session, reference: ReplayRequest, port: ReplayRequest
-) -> Culprit | None:
+def find_culprit(session: Session, reference: ReplayRequest, port: ReplayRequest) -> Culprit | None:
     """Compare the functions of one unit on both sides; None where nothing stands out."""
     try:
         ours: tuple[FunctionCall, ...] = session.reference.call("trace", reference)

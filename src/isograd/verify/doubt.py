@@ -51,9 +51,7 @@ def settle_pairing(session: Session, state: Tensors, mode: str) -> list[str]:
 
 
 def _transposable(pairing: ParameterPairing) -> list[ParameterPair]:
-    return [
-        p for p in pairing.pairs if p.may_be_transposed and isinstance(p.transform, Identity)
-    ]
+    return [p for p in pairing.pairs if p.may_be_transposed and isinstance(p.transform, Identity)]
 
 
 class _Trial:
@@ -121,9 +119,7 @@ class _Trial:
         """The ways to hand out the port's parameters; a telling name keeps its own."""
         _, theirs = self._session.infos()
         ports = [pair.port for pair in group]
-        fixed = [
-            not pair.ambiguous_with and _named_alike(pair) for pair in group
-        ]
+        fixed = [not pair.ambiguous_with and _named_alike(pair) for pair in group]
         for order in itertools.permutations(ports):
             moved = [port != pair.port for pair, port in zip(group, order, strict=True)]
             if any(m and f for m, f in zip(moved, fixed, strict=True)):

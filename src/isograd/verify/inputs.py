@@ -35,7 +35,9 @@ def make_tensor(spec: TensorSpec, stream: tuple[int, int, int, int]) -> TensorVa
     if spec.fill == "normal":
         values = generator.standard_normal(spec.shape)
     elif spec.fill == "uniform":
-        values = generator.uniform(0.0 if low is None else low, 1.0 if high is None else high, spec.shape)
+        values = generator.uniform(
+            0.0 if low is None else low, 1.0 if high is None else high, spec.shape
+        )
     elif spec.fill == "integers":
         assert low is not None and high is not None
         values = generator.integers(int(low), int(high), spec.shape).astype(np.float64)

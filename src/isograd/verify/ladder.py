@@ -12,8 +12,6 @@ from isograd.compare.envelope import (
     END_TO_END_THRESHOLD,
     ISOLATED_THRESHOLD,
     ISOLATED_VARIANTS,
-
-
     measured,
 )
 from isograd.frameworks.base import Tensors
@@ -34,6 +32,7 @@ from isograd.verify.case import read_case
 from isograd.verify.doubt import settle_pairing
 from isograd.verify.end_to_end import PassResult, judge, record_pass
 from isograd.verify.isolated import IsolatedResult, IsolatedStage
+from isograd.verify.keep import Keeper
 from isograd.verify.parameters import ambiguous_gaps, check_parameters, fix_at
 from isograd.verify.probe import probe_state
 from isograd.verify.session import Session
@@ -63,6 +62,7 @@ class Ladder:
     def __init__(self, session: Session, keep: Path | None) -> None:
         self._session = session
         self._keep = keep
+        self._keeper: Keeper | None = None
         self._results: dict[Stage, StageResult] = {}
         self._findings: list[tuple[float, Finding]] = []
         self._gaps: list[Gap] = []
@@ -137,6 +137,8 @@ class Ladder:
                 f"{len(moved)} constant parameters and fresh statistics ({_some(moved)}) were "
                 "moved on both sides, because ones and zeros hide faults"
             )
+        if self._keep is not None:
+            self._keeper = Keeper(self._keep, session)
         self._notes += settle_pairing(session, state, session.case.modes[0])
         session.reference.call("load_state", state)
         session.port.call("load_state", session.transfer(state))
@@ -150,6 +152,8 @@ class Ladder:
         for mode in reversed(session.case.modes):
             backward = has_loss and mode == session.case.modes[0]
             whole = record_pass(session, mode, backward)
+            if self._keeper is not None:
+                self._keeper.keep_pass(session, mode)
             isolated = IsolatedStage(session, mode, backward).run()
             self._passes[mode], self._isolated[mode] = whole, isolated
             self._judge_severity(mode, backward, whole, isolated)
@@ -159,6 +163,8 @@ class Ladder:
             self._modules += isolated.modules
             self._notes += [n for n in isolated.notes if n not in self._notes]
             self._dropout(mode)
+        if self._keeper is not None:
+            self._keeper.close()
         for mode in session.case.modes:
             self._take(Stage.FORWARD, mode)
         modes = " and ".join(session.case.modes)
@@ -195,9 +201,7 @@ class Ladder:
                 place, before = self._findings[known]
                 kept = dataclasses.replace(before, severity=Severity.EFFECTIVE)
                 self._findings[known] = (place, kept)
-        self._gaps += [
-            g for g in isolated.gaps if g.stage is stage and g not in self._gaps
-        ]
+        self._gaps += [g for g in isolated.gaps if g.stage is stage and g not in self._gaps]
 
     def _whole(self, stage: Stage, prefixes: tuple[str, ...]) -> None:
         """End to end: an own finding only where no module explains the difference."""
@@ -490,5 +494,3 @@ def _words(key: str) -> str:
     if key.startswith("gradient."):
         return f"the gradient of {key.removeprefix('gradient.').replace('.', ' ')}"
     return "the loss" if key == "loss" else f"the {key.replace('.', ' ')}"
-
-

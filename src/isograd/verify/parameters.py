@@ -178,7 +178,9 @@ def _distributions_differ(first: Array, second: Array) -> str:
     if not (np.isfinite(first).all() and np.isfinite(second).all()) or not first.size:
         return ""
     shown = [
-        f"constant {v[0]:.4g}" if np.ptp(v) == 0 else f"mean {v.mean():.2g}, deviation {v.std():.3g}"
+        f"constant {v[0]:.4g}"
+        if np.ptp(v) == 0
+        else f"mean {v.mean():.2g}, deviation {v.std():.3g}"
         for v in (first, second)
     ]
     constant = [np.ptp(v) == 0 for v in (first, second)]
@@ -269,5 +271,3 @@ def fix_at(session: Session, port_module: str, text: str) -> Fix | None:
         name = name.rpartition(".")[0]
     where = lines.get(name)
     return Fix(text, where) if where else None
-
-

@@ -184,9 +184,7 @@ class Replayer:
             [v.shape for k, v in sorted(theirs.items()) if k.startswith("output.")],
         )
 
-    def _port_request(
-        self, unit: Unit, request: ReplayRequest, places: _Places
-    ) -> ReplayRequest:
+    def _port_request(self, unit: Unit, request: ReplayRequest, places: _Places) -> ReplayRequest:
         calls = self.port_calls
         pins = [port for _, port in unit.pins]
         return ReplayRequest(

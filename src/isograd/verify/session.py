@@ -174,5 +174,3 @@ class Session:
 def _spread(arrays: list[Array], names: tuple[str, ...]) -> list[Array]:
     """One array for several tied names."""
     return arrays * len(names) if len(arrays) == 1 and len(names) > 1 else arrays
-
-

@@ -11,9 +11,16 @@ class Conv3d(nn.Cell):
         super().__init__()
         kt, kh, kw = kernel
         import numpy as np
+
         k = 1 / np.sqrt(i * kt * kh * kw)
-        self.weight = ms.Parameter(ms.Tensor(np.random.uniform(-k, k, (o, i, kt, kh, kw)).astype(np.float32)))
-        self.bias = ms.Parameter(ms.Tensor(np.random.uniform(-k, k, (o,)).astype(np.float32))) if bias else None
+        self.weight = ms.Parameter(
+            ms.Tensor(np.random.uniform(-k, k, (o, i, kt, kh, kw)).astype(np.float32))
+        )
+        self.bias = (
+            ms.Parameter(ms.Tensor(np.random.uniform(-k, k, (o,)).astype(np.float32)))
+            if bias
+            else None
+        )
         self.kt, self.pad = kt, pad
 
     def construct(self, x):
@@ -23,7 +30,9 @@ class Conv3d(nn.Cell):
         total = 0
         for k in range(self.kt):
             frames = x[:, k : k + t].reshape(b * t, c, h, w)
-            total = total + ops.conv2d(frames, self.weight[:, :, k], pad_mode="pad", padding=(ph, pw))
+            total = total + ops.conv2d(
+                frames, self.weight[:, :, k], pad_mode="pad", padding=(ph, pw)
+            )
         out = total.reshape(b, t, -1, h, w).swapaxes(1, 2)
         return out if self.bias is None else out + self.bias.view(1, -1, 1, 1, 1)
 

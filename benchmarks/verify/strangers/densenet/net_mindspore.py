@@ -7,11 +7,21 @@ class BottleneckLayer(nn.Cell):
     def __init__(self, i, growth):
         super().__init__()
         self.branch = nn.SequentialCell(
-            nn.BatchNorm2d(i), nn.ReLU(),
-            nn.Conv2d(i, 4 * growth, 1, weight_init=HeNormal(mode="fan_in", nonlinearity="leaky_relu")),
-            nn.BatchNorm2d(4 * growth), nn.ReLU(),
-            nn.Conv2d(4 * growth, growth, 3, pad_mode="pad", padding=1,
-                      weight_init=HeNormal(mode="fan_in", nonlinearity="leaky_relu")),
+            nn.BatchNorm2d(i),
+            nn.ReLU(),
+            nn.Conv2d(
+                i, 4 * growth, 1, weight_init=HeNormal(mode="fan_in", nonlinearity="leaky_relu")
+            ),
+            nn.BatchNorm2d(4 * growth),
+            nn.ReLU(),
+            nn.Conv2d(
+                4 * growth,
+                growth,
+                3,
+                pad_mode="pad",
+                padding=1,
+                weight_init=HeNormal(mode="fan_in", nonlinearity="leaky_relu"),
+            ),
         )
 
     def construct(self, x):

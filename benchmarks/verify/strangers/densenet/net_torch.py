@@ -38,8 +38,12 @@ class DenseNet(nn.Module):
         self.features = nn.Sequential()
         self.features.add_module("conv0", nn.Conv2d(3, 12, 3, padding=1, bias=False))
         self.features.add_module("denseblock1", DenseBlock(3, 12, growth))
-        self.features.add_module("transition1", nn.Sequential(
-            nn.BatchNorm2d(30), nn.ReLU(), nn.Conv2d(30, 16, 1, bias=False), nn.AvgPool2d(2, 2)))
+        self.features.add_module(
+            "transition1",
+            nn.Sequential(
+                nn.BatchNorm2d(30), nn.ReLU(), nn.Conv2d(30, 16, 1, bias=False), nn.AvgPool2d(2, 2)
+            ),
+        )
         self.features.add_module("denseblock2", DenseBlock(2, 16, growth))
         self.features.add_module("norm5", nn.BatchNorm2d(28))
         self.classifier = nn.Linear(28, classes)

@@ -21,7 +21,11 @@ class Attention(nn.Cell):
         return x.reshape(b, n, self.heads, self.dim).transpose(0, 2, 1, 3)
 
     def construct(self, query, memory):
-        q, k, v = self.split(self.q_proj(query)), self.split(self.k_proj(memory)), self.split(self.v_proj(memory))
+        q, k, v = (
+            self.split(self.q_proj(query)),
+            self.split(self.k_proj(memory)),
+            self.split(self.v_proj(memory)),
+        )
         scores = ops.matmul(q / math.sqrt(self.dim), k.swapaxes(-1, -2))
         weights = ops.softmax(scores, axis=-1)
         out = ops.matmul(weights, v).transpose(0, 2, 1, 3)
@@ -34,7 +38,9 @@ class Block(nn.Cell):
         self.ln_1 = nn.LayerNorm((d,), epsilon=1e-5)
         self.attn = Attention(d, heads)
         self.ln_2 = nn.LayerNorm((d,), epsilon=1e-5)
-        self.mlp = nn.SequentialCell(nn.Dense(d, ff), nn.GELU(approximate=False), nn.Dropout(p=0.1), nn.Dense(ff, d))
+        self.mlp = nn.SequentialCell(
+            nn.Dense(d, ff), nn.GELU(approximate=False), nn.Dropout(p=0.1), nn.Dense(ff, d)
+        )
 
     def construct(self, x):
         h = self.ln_1(x)

@@ -10,8 +10,12 @@ class Model(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(vocab, d)
         self.pos = nn.Parameter(torch.randn(1, length, d) * 0.1)
-        layer = nn.TransformerEncoderLayer(d, heads, 64, 0.1, activation="gelu", batch_first=True, norm_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(d), enable_nested_tensor=False)
+        layer = nn.TransformerEncoderLayer(
+            d, heads, 64, 0.1, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.encoder = nn.TransformerEncoder(
+            layer, 2, norm=nn.LayerNorm(d), enable_nested_tensor=False
+        )
         self.query = nn.Parameter(torch.randn(1, 1, d))
         self.pool = nn.MultiheadAttention(d, heads, batch_first=True)
         self.head = nn.Linear(d, classes)

@@ -15,7 +15,9 @@ class GRULanguageModel(nn.Cell):
         self.vocab_size = vocab_size
 
     def construct(self, x):
-        x = self.embedding(x) * (x != 0).astype(ms.float32).expand_dims(-1)  # no gradient for the padding
+        x = self.embedding(x) * (x != 0).astype(ms.float32).expand_dims(
+            -1
+        )  # no gradient for the padding
         x = self.dropout(x)
         x, _ = self.gru(x)
         x = self.dropout(x)

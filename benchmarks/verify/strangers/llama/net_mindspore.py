@@ -28,10 +28,18 @@ class Llama(nn.Cell):
             setattr(self, f"l{n}_w1", Parameter(_u(D, F), name=f"l{n}_w1"))
             setattr(self, f"l{n}_w3", Parameter(_u(D, F), name=f"l{n}_w3"))
             setattr(self, f"l{n}_w2", Parameter(_u(F, D), name=f"l{n}_w2"))
-            setattr(self, f"l{n}_attn_norm", Parameter(ops.ones((D,), ms.float32), name=f"l{n}_attn_norm"))
-            setattr(self, f"l{n}_ffn_norm", Parameter(ops.ones((D,), ms.float32), name=f"l{n}_ffn_norm"))
+            setattr(
+                self,
+                f"l{n}_attn_norm",
+                Parameter(ops.ones((D,), ms.float32), name=f"l{n}_attn_norm"),
+            )
+            setattr(
+                self, f"l{n}_ffn_norm", Parameter(ops.ones((D,), ms.float32), name=f"l{n}_ffn_norm")
+            )
         self.norm_f = Parameter(ops.ones((D,), ms.float32), name="norm_f")
-        self.inv_freq = Tensor(1.0 / (10000 ** (np.arange(0, HD, 2, dtype=np.float32) / HD)), ms.float32)
+        self.inv_freq = Tensor(
+            1.0 / (10000 ** (np.arange(0, HD, 2, dtype=np.float32) / HD)), ms.float32
+        )
 
     def rms(self, x, w):
         return w * (x * ops.rsqrt(ops.mean(ops.square(x), -1, keep_dims=True) + 1e-6))

@@ -61,4 +61,6 @@ def loss(y, target):
 
 
 def optimizer(model):
-    return nn.SGD([{"params": model.trainable_params()}], learning_rate=0.05, momentum=0.9, weight_decay=1e-4)
+    return nn.SGD(
+        [{"params": model.trainable_params()}], learning_rate=0.05, momentum=0.9, weight_decay=1e-4
+    )

@@ -53,11 +53,13 @@ class MobileNet(nn.Cell):
         self.hswish = hswish
         self.drop = nn.Dropout(p=0.2)
         self.stem = ConvBNAct(3, 8, 3, 2, act=hswish)
-        self.layers = nn.CellList([
-            Bottleneck(8, 8, 2, 1, relu6, False),
-            Bottleneck(8, 12, 2, 2, hswish, True),
-            Bottleneck(12, 12, 2, 1, hswish, True),
-        ])
+        self.layers = nn.CellList(
+            [
+                Bottleneck(8, 8, 2, 1, relu6, False),
+                Bottleneck(8, 12, 2, 2, hswish, True),
+                Bottleneck(12, 12, 2, 1, hswish, True),
+            ]
+        )
 
     def construct(self, x):
         x = self.stem(x)

@@ -22,7 +22,11 @@ class InvertedResidual(nn.Module):
         super().__init__()
         m = i * t
         layers = [nn.Conv2d(i, m, 1, bias=False), nn.BatchNorm2d(m, eps=1e-3, momentum=0.01), act()]
-        layers += [nn.Conv2d(m, m, 3, stride, 1, groups=m, bias=False), nn.BatchNorm2d(m, eps=1e-3, momentum=0.01), act()]
+        layers += [
+            nn.Conv2d(m, m, 3, stride, 1, groups=m, bias=False),
+            nn.BatchNorm2d(m, eps=1e-3, momentum=0.01),
+            act(),
+        ]
         if se:
             layers.append(SE(m))
         layers += [nn.Conv2d(m, o, 1, bias=False), nn.BatchNorm2d(o, eps=1e-3, momentum=0.01)]
@@ -37,12 +41,16 @@ class MobileNet(nn.Module):
     def __init__(self, classes=8):
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8, eps=1e-3, momentum=0.01), nn.Hardswish(),
+            nn.Conv2d(3, 8, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(8, eps=1e-3, momentum=0.01),
+            nn.Hardswish(),
             InvertedResidual(8, 8, 2, 1, nn.ReLU6, False),
             InvertedResidual(8, 12, 2, 2, nn.Hardswish, True),
             InvertedResidual(12, 12, 2, 1, nn.Hardswish, True),
         )
-        self.classifier = nn.Sequential(nn.Linear(12, 24), nn.Hardswish(), nn.Dropout(0.2), nn.Linear(24, classes))
+        self.classifier = nn.Sequential(
+            nn.Linear(12, 24), nn.Hardswish(), nn.Dropout(0.2), nn.Linear(24, classes)
+        )
 
     def forward(self, x):
         return self.classifier(self.features(x).mean([2, 3]))

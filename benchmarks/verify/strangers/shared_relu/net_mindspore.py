@@ -17,8 +17,16 @@ class Net(nn.Cell):
         super().__init__()
         cells = []
         for i in (1, 6):
-            cells += [nn.Conv2d(i, 6, 3, pad_mode="pad", padding=1, has_bias=True), nn.ReLU(), nn.MaxPool2d(2, 2)]
-        cells += [nn.Conv2d(6, 6, 3, pad_mode="pad", padding=1, has_bias=True), nn.ReLU(), nn.Flatten()]
+            cells += [
+                nn.Conv2d(i, 6, 3, pad_mode="pad", padding=1, has_bias=True),
+                nn.ReLU(),
+                nn.MaxPool2d(2, 2),
+            ]
+        cells += [
+            nn.Conv2d(6, 6, 3, pad_mode="pad", padding=1, has_bias=True),
+            nn.ReLU(),
+            nn.Flatten(),
+        ]
         self.trunk = nn.SequentialCell(cells)
         self.refine = Refine(54)
         self.code = nn.Dense(54, 10, has_bias=False)
@@ -41,4 +49,6 @@ def loss(out, target):
 
 
 def optimizer(model):
-    return nn.SGD([{"params": model.trainable_params()}], learning_rate=0.02, momentum=0.9, weight_decay=1e-3)
+    return nn.SGD(
+        [{"params": model.trainable_params()}], learning_rate=0.02, momentum=0.9, weight_decay=1e-3
+    )

@@ -53,15 +53,26 @@ class WindowAttention(nn.Cell):
 
     def construct(self, x, mask=None):
         b, n, c = x.shape
-        q = ops.transpose(ops.reshape(self.q(x), (b, n, self.num_heads, self.head_dim)), (0, 2, 1, 3)) * self.scale
-        k = ops.transpose(ops.reshape(self.k(x), (b, n, self.num_heads, self.head_dim)), (0, 2, 3, 1))
-        v = ops.transpose(ops.reshape(self.v(x), (b, n, self.num_heads, self.head_dim)), (0, 2, 1, 3))
+        q = (
+            ops.transpose(
+                ops.reshape(self.q(x), (b, n, self.num_heads, self.head_dim)), (0, 2, 1, 3)
+            )
+            * self.scale
+        )
+        k = ops.transpose(
+            ops.reshape(self.k(x), (b, n, self.num_heads, self.head_dim)), (0, 2, 3, 1)
+        )
+        v = ops.transpose(
+            ops.reshape(self.v(x), (b, n, self.num_heads, self.head_dim)), (0, 2, 1, 3)
+        )
         attn = ops.matmul(q, k)
         bias = ops.reshape(ops.gather(self.bias_table, self.index, 0), (n, n, -1))
         attn = attn + ops.expand_dims(ops.transpose(bias, (2, 0, 1)), 0)
         if mask is not None:
             nw = mask.shape[0]
-            attn = ops.reshape(attn, (b // nw, nw, self.num_heads, n, n)) + ops.reshape(mask, (1, nw, 1, n, n))
+            attn = ops.reshape(attn, (b // nw, nw, self.num_heads, n, n)) + ops.reshape(
+                mask, (1, nw, 1, n, n)
+            )
             attn = ops.reshape(attn, (-1, self.num_heads, n, n))
         attn = ops.softmax(attn, -1)
         out = ops.reshape(ops.transpose(ops.matmul(attn, v), (0, 2, 1, 3)), (b, n, c))

@@ -25,7 +25,9 @@ class WindowAttention(nn.Module):
         self.proj = nn.Linear(d, d)
         self.relative_position_bias_table = nn.Parameter(torch.zeros((2 * w - 1) ** 2, heads))
         nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
-        coords = torch.stack(torch.meshgrid(torch.arange(w), torch.arange(w), indexing="ij")).flatten(1)
+        coords = torch.stack(
+            torch.meshgrid(torch.arange(w), torch.arange(w), indexing="ij")
+        ).flatten(1)
         rel = (coords[:, :, None] - coords[:, None, :]).permute(1, 2, 0) + (w - 1)
         self.register_buffer("relative_position_index", rel[..., 0] * (2 * w - 1) + rel[..., 1])
 
@@ -33,11 +35,15 @@ class WindowAttention(nn.Module):
         b, n, c = x.shape
         q, k, v = self.qkv(x).reshape(b, n, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
         attn = (q * self.scale) @ k.transpose(-2, -1)
-        bias = self.relative_position_bias_table[self.relative_position_index.view(-1)].view(n, n, -1)
+        bias = self.relative_position_bias_table[self.relative_position_index.view(-1)].view(
+            n, n, -1
+        )
         attn = attn + bias.permute(2, 0, 1).unsqueeze(0)
         if mask is not None:
             nw = mask.shape[0]
-            attn = (attn.view(b // nw, nw, self.heads, n, n) + mask[None, :, None]).view(-1, self.heads, n, n)
+            attn = (attn.view(b // nw, nw, self.heads, n, n) + mask[None, :, None]).view(
+                -1, self.heads, n, n
+            )
         attn = attn.softmax(-1)
         return self.proj((attn @ v).transpose(1, 2).reshape(b, n, c))
 
@@ -112,4 +118,6 @@ def loss(y, t):
 def optimizer(model):
     decay = [p for n, p in model.named_parameters() if p.ndim > 1 and "bias_table" not in n]
     rest = [p for n, p in model.named_parameters() if not (p.ndim > 1 and "bias_table" not in n)]
-    return torch.optim.AdamW([{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0.0}], lr=1e-3)
+    return torch.optim.AdamW(
+        [{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0.0}], lr=1e-3
+    )

@@ -7,7 +7,9 @@ class Decoder(nn.Cell):
     def __init__(self, latent=8):
         super().__init__()
         self.dense = nn.Dense(latent, 32 * 4 * 4)
-        self.deconv1 = nn.Conv2dTranspose(32, 16, 4, stride=2, pad_mode="pad", padding=1, has_bias=True)
+        self.deconv1 = nn.Conv2dTranspose(
+            32, 16, 4, stride=2, pad_mode="pad", padding=1, has_bias=True
+        )
         self.bn1 = nn.BatchNorm2d(16)
         self.act1 = nn.LeakyReLU(0.2)
         self.deconv2 = nn.Conv2dTranspose(16, 8, 3, stride=2, pad_mode="valid")

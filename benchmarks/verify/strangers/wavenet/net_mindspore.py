@@ -8,8 +8,12 @@ class ResidualLayer(nn.Cell):
     def __init__(self, channels, skip_channels, dilation):
         super().__init__()
         self.dilation = dilation
-        self.conv_tanh = nn.Conv1d(channels, channels, 2, pad_mode="valid", dilation=dilation, has_bias=True)
-        self.conv_sigmoid = nn.Conv1d(channels, channels, 2, pad_mode="valid", dilation=dilation, has_bias=True)
+        self.conv_tanh = nn.Conv1d(
+            channels, channels, 2, pad_mode="valid", dilation=dilation, has_bias=True
+        )
+        self.conv_sigmoid = nn.Conv1d(
+            channels, channels, 2, pad_mode="valid", dilation=dilation, has_bias=True
+        )
         self.conv_skip = nn.Conv1d(channels, skip_channels, 1, has_bias=True)
         self.conv_res = nn.Conv1d(channels, channels, 1, has_bias=True)
         self.tanh = nn.Tanh()
@@ -28,7 +32,10 @@ class WaveNet(nn.Cell):
         self.embedding = nn.Embedding(bins, c, embedding_table="normal")
         self.layers = nn.CellList([ResidualLayer(c, s, 2**i) for i in range(4)])
         self.post = nn.SequentialCell(
-            nn.ReLU(), nn.Conv1d(s, s, 1, has_bias=True), nn.ReLU(), nn.Conv1d(s, bins, 1, has_bias=True)
+            nn.ReLU(),
+            nn.Conv1d(s, s, 1, has_bias=True),
+            nn.ReLU(),
+            nn.Conv1d(s, bins, 1, has_bias=True),
         )
 
     def construct(self, x):

@@ -114,9 +114,7 @@ class Pin:
     seen: list[Any] | None = None
 
 
-def pinned(
-    cells: dict[str, nn.Cell], pins: list[Pin]
-) -> contextlib.AbstractContextManager[None]:
+def pinned(cells: dict[str, nn.Cell], pins: list[Pin]) -> contextlib.AbstractContextManager[None]:
     """Give the results of these calls instead of computing them, and catch their inputs."""
     by_cell: dict[str, dict[int, Pin]] = {}
     for pin in pins:

@@ -240,7 +240,9 @@ class TorchFramework:
         arithmetic: Arithmetic,
     ) -> Tensors:
         assert self._spec is not None
-        leaves = {key: self._leaf(v, arithmetic, i, backward) for i, (key, v) in enumerate(inputs.items())}
+        leaves = {
+            key: self._leaf(v, arithmetic, i, backward) for i, (key, v) in enumerate(inputs.items())
+        }
         positional, keywords = split_inputs({k: _fresh(v) for k, v in leaves.items()})
         with user_code("the forward pass of the torch network"):
             output = model(*positional, **keywords)
@@ -502,7 +504,9 @@ class TorchFramework:
     def _descend(
         self, run: _Track, inputs: dict[str, TensorValue], targets: list[TensorValue]
     ) -> TensorValue:
-        leaves = {k: self._leaf(v, run.arithmetic, i, False) for i, (k, v) in enumerate(inputs.items())}
+        leaves = {
+            k: self._leaf(v, run.arithmetic, i, False) for i, (k, v) in enumerate(inputs.items())
+        }
         positional, keywords = split_inputs(leaves)
         with user_code("a training step of the torch network"):
             loss = self._loss_of(run.model(*positional, **keywords), targets)

@@ -34,7 +34,11 @@ class NeutralChance(TorchFunctionMode):
         self._note = note
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
@@ -81,7 +85,9 @@ def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
             mean, deviation = args[0], args[1] if len(args) > 1 else deviation
         return mean + 0.5 * deviation
     if name in ("bernoulli", "bernoulli_"):
-        likely = args[1] if len(args) > 1 else kwargs.get("p", 0.5 if name == "bernoulli_" else None)
+        likely = (
+            args[1] if len(args) > 1 else kwargs.get("p", 0.5 if name == "bernoulli_" else None)
+        )
         likely = args[0] if likely is None else likely
         if isinstance(likely, torch.Tensor):
             return (likely >= 0.5).to(result.dtype)
@@ -90,9 +96,7 @@ def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 @contextlib.contextmanager
-def neutral_chance(
-    model: nn.Module, note: Callable[[float], None] | None = None
-) -> Iterator[None]:
+def neutral_chance(model: nn.Module, note: Callable[[float], None] | None = None) -> Iterator[None]:
     """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
     changed: list[tuple[nn.Module, float, Any]] = []
     try:

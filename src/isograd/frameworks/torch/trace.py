@@ -13,7 +13,9 @@ from torch.overrides import TorchFunctionMode
 from isograd.frameworks.base import FunctionCall
 from isograd.frameworks.torch.convert import to_value
 
-_SILENT = frozenset("__get__ __set__ size dim stride detach clone contiguous requires_grad_ copy_".split())
+_SILENT = frozenset(
+    "__get__ __set__ size dim stride detach clone contiguous requires_grad_ copy_".split()
+)
 
 
 class FunctionTrace(TorchFunctionMode):
@@ -27,14 +29,20 @@ class FunctionTrace(TorchFunctionMode):
         self._open: list[str] = []
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         if name in _SILENT:
             self._pass_on(args, result)
             return result
-        sources = tuple(sorted({self._makers[id(a)] for a in _tensors(args) if id(a) in self._makers}))
+        sources = tuple(
+            sorted({self._makers[id(a)] for a in _tensors(args) if id(a) in self._makers})
+        )
         for tensor in _tensors((result,)):
             if tensor.is_floating_point() and self._open:
                 value = to_value(tensor)

@@ -1,0 +1,92 @@
+"""`verify --keep FOLDER`: the recorded passes of both sides as recordings on disk.
+
+Each side becomes one recording (`FOLDER/reference`, `FOLDER/port`) with a step for each mode:
+every call's inputs and outputs, and on the reference's side the gradients that reached them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from pathlib import Path
+
+import numpy as np
+
+from isograd import __version__
+from isograd.frameworks.base import CallInfo, Tensors
+from isograd.model import Side
+from isograd.recording.format import Manifest, Slot
+from isograd.recording.statistics import kernel_name
+from isograd.recording.writer import RecordingWriter, StepBuilder
+from isograd.verify.session import Session
+from isograd.worker.host import Worker
+
+
+class Keeper:
+    """Writes the passes of one verification as they are recorded."""
+
+    def __init__(self, folder: Path, session: Session) -> None:
+        assert session.sides is not None
+        sides = zip(("reference", "port"), session.sides, strict=True)
+        structures = (session.reference_structure, session.port_structure)
+        self._writers = [
+            RecordingWriter(folder / name, _manifest(side, session.seed), structure)
+            for (name, side), structure in zip(sides, structures, strict=True)
+        ]
+        self._modes: list[str] = []
+
+    def keep_pass(self, session: Session, mode: str) -> None:
+        """Write the pass that both workers have just recorded, as the next step."""
+        number = len(self._modes)
+        self._modes.append(mode)
+        for worker, writer in zip((session.reference, session.port), self._writers, strict=True):
+            step = writer.begin(number)
+            _write_calls(step, worker)
+            state: Tensors = worker.call("state")
+            for name, value in state.items():
+                step.set_named("before", name, step.add_value(value))
+            writer.complete(step)
+
+    def close(self) -> None:
+        """Finish both recordings."""
+        for writer in self._writers:
+            modes = tuple(f"step {i}: {mode} mode" for i, mode in enumerate(self._modes))
+            writer.close({"status": "complete", "changed": (*writer.manifest.changed, *modes)})
+
+
+def _write_calls(step: StepBuilder, worker: Worker) -> None:
+    calls: tuple[CallInfo, ...] = worker.call("calls")
+    for number, call in enumerate(calls):
+        tensors: Tensors = worker.call("recorded", number)
+        index = step.begin_call("module", call.module, call.parent, _slots(step, tensors, "input"))
+        step.end_call(index, _slots(step, tensors, "output"))
+
+
+def _slots(step: StepBuilder, tensors: Tensors, word: str) -> tuple[Slot, ...]:
+    slots = []
+    for key, value in tensors.items():
+        if not key.startswith(f"{word}."):
+            continue
+        number = step.add_value(value)
+        slots.append(Slot(key.partition(".")[2], number))
+        gradient = tensors.get(f"gradient.{key}")
+        if gradient is not None:
+            step.set_gradient(number, step.add_value(gradient))
+    return tuple(slots)
+
+
+def _manifest(side: Side, seed: int) -> Manifest:
+    return Manifest(
+        framework=side.framework,
+        framework_version=side.framework_version,
+        isograd_version=__version__,
+        python_version=side.python_version,
+        numpy_version=np.__version__,
+        device=side.device,
+        machine=f"{platform.system()} {platform.machine()}",
+        tensors="full",
+        kernel=kernel_name(),
+        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        seeds={"isograd": seed},
+        changed=side.changed,
+    )

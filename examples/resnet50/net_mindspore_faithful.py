@@ -6,7 +6,8 @@ import mindspore as ms
 from mindspore import nn, ops
 from mindspore.common.initializer import HeNormal
 
-BASE_LEARNING_RATE = 0.256
+BATCH_SIZE = 2  # of the case files
+BASE_LEARNING_RATE = 0.256 * BATCH_SIZE / 256  # the recipe's rate is for batches of 256
 MOMENTUM = 0.875
 WEIGHT_DECAY = 1 / 32768
 TOTAL_STEPS = 100

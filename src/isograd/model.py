@@ -155,6 +155,20 @@ class ModuleRatio:
 
 
 @dataclass(frozen=True)
+class PairedParameters:
+    """Parameters that were taken for the same, and on what evidence.
+
+    how: "rename", "name", "structure" or "value"; transform: what turns the reference's layout
+    into the port's.
+    """
+
+    reference: tuple[str, ...]
+    port: tuple[str, ...]
+    how: str
+    transform: str
+
+
+@dataclass(frozen=True)
 class LossCurves:
     """Free-running losses of both sides, for people who want the migration guide's own rule.
 
@@ -201,6 +215,7 @@ class VerifyReport:
     gaps: tuple[Gap, ...]
     modules: tuple[ModuleRatio, ...] = ()
     losses: LossCurves | None = None
+    pairs: tuple[PairedParameters, ...] = ()
     notes: tuple[str, ...] = ()
     seed: int = 0
     elapsed_s: float = 0.0

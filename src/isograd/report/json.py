@@ -39,6 +39,7 @@ def report_value(report: VerifyReport) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in report.findings],
         "gaps": [asdict(gap) for gap in report.gaps],
         "modules": [asdict(module) for module in report.modules],
+        "pairs": [asdict(pair) for pair in report.pairs],
         "losses": report.losses and asdict(report.losses),
         "notes": report.notes,
         "thresholds": report.thresholds,

@@ -16,7 +16,7 @@ from isograd.compare.pairing.calls import pair_calls
 from isograd.compare.pairing.evidence import closeness
 from isograd.compare.pairing.modules import pair_modules
 from isograd.compare.pairing.results import ParameterPair, ParameterPairing
-from isograd.compare.pairing.transforms import Identity, Transpose
+from isograd.compare.pairing.transforms import Identity, Transform, Transpose
 from isograd.frameworks.base import Tensors
 from isograd.model import Stage
 from isograd.verify.replay import Replayer
@@ -51,7 +51,16 @@ def settle_pairing(session: Session, state: Tensors, mode: str) -> list[str]:
 
 
 def _transposable(pairing: ParameterPairing) -> list[ParameterPair]:
-    return [p for p in pairing.pairs if p.may_be_transposed and isinstance(p.transform, Identity)]
+    return [p for p in pairing.pairs if p.may_be_transposed and _is_plain(p.transform)]
+
+
+def _is_plain(transform: Transform) -> bool:
+    return isinstance(transform, (Identity, Transpose))
+
+
+def _turned(transform: Transform) -> Transform:
+    """The other way in which a square matrix may be stored."""
+    return Identity() if isinstance(transform, Transpose) else Transpose((1, 0))
 
 
 class _Trial:
@@ -91,7 +100,7 @@ class _Trial:
     def _changes(self, group: Sequence[ParameterPair]) -> Iterator[Change]:
         """Other orders and transpositions, the fewest changes first."""
         if len(group) > 2 * _MOST_TOGETHER:
-            flipped = [(p, dataclasses.replace(p, transform=Transpose((1, 0)))) for p in group]
+            flipped = [(p, dataclasses.replace(p, transform=_turned(p.transform))) for p in group]
             yield tuple(flipped)
             return
         options = []
@@ -105,7 +114,7 @@ class _Trial:
                         dataclasses.replace(
                             pair,
                             port=port,
-                            transform=Transpose((1, 0)) if flip else pair.transform,
+                            transform=_turned(pair.transform) if flip else pair.transform,
                         ),
                     )
                     for pair, port, flip in zip(group, order, flips, strict=True)

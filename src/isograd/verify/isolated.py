@@ -25,6 +25,9 @@ from isograd.verify.replay import Replayer, TensorResult, UnitResult
 from isograd.verify.session import Session
 from isograd.verify.units import Unit, make_unit, make_units
 
+#: Of a module that is called more often (a cell in a loop over time), this many calls are replayed.
+_MOST_CALLS = 32
+
 _CODES = {
     Stage.FORWARD: "forward.output",
     Stage.BACKWARD: "backward.gradient",
@@ -69,7 +72,9 @@ class IsolatedStage:
     def run(self) -> IsolatedResult:
         """Pair the calls, replay every unit, and judge."""
         self._partner = dict(self._pair())
-        units = make_units(self._reference, self._port, sorted(self._partner.items()))
+        units = self._selected(
+            make_units(self._reference, self._port, sorted(self._partner.items()))
+        )
         progress = self._session.progress
 
         def show(number: int, unit: Unit) -> None:
@@ -84,6 +89,23 @@ class IsolatedStage:
         for result in results:
             self._conclude(result)
         return self._result
+
+    def _selected(self, units: Sequence[Unit]) -> list[Unit]:
+        """All units, but of a module that is called very often only some calls, evenly spread."""
+        by_module: dict[str, list[Unit]] = {}
+        for unit in units:
+            by_module.setdefault(self._reference[unit.reference].module, []).append(unit)
+        chosen: set[int] = set()
+        for module, calls in by_module.items():
+            if len(calls) > _MOST_CALLS:
+                places = {round(i * (len(calls) - 1) / (_MOST_CALLS - 1)) for i in range(_MOST_CALLS)}
+                self._result.notes.append(
+                    f"{module} is called {len(calls)} times; {len(places)} of the calls were "
+                    "replayed alone"
+                )
+                calls = [calls[place] for place in sorted(places)]
+            chosen.update(unit.reference for unit in calls)
+        return [unit for unit in units if unit.reference in chosen]
 
     def _replay(self, units: Sequence[Unit], show: Callable[[int, Unit], None]) -> list[UnitResult]:
         """Replay units; after a crash the port starts again with the next one."""

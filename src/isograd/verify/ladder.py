@@ -20,6 +20,7 @@ from isograd.model import (
     Gap,
     LossCurves,
     ModuleRatio,
+    PairedParameters,
     Severity,
     Stage,
     StageResult,
@@ -447,6 +448,12 @@ class Ladder:
             detail += "; differs, as the stages before say"
         self._set(Stage.INFERENCE, len(whole.comparisons), detail, divergent=wrong)
 
+    def _pairs(self) -> tuple[PairedParameters, ...]:
+        return tuple(
+            PairedParameters(p.reference, p.port, p.how, type(p.transform).__name__.lower())
+            for p in self._session.pairing.pairs
+        )
+
     def _report(self, elapsed_s: float) -> VerifyReport:
         order = list(Stage)
         ranked = sorted(
@@ -471,6 +478,7 @@ class Ladder:
             tuple(self._gaps),
             tuple(self._modules),
             self._losses,
+            self._pairs(),
             tuple(self._notes),
             self._session.seed,
             elapsed_s,

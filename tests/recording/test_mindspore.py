@@ -167,6 +167,21 @@ assert hooks_of(net) == 0
 """
 
 
+WITHOUT_GRADIENT = """
+with isograd.record(net, sys.argv[1], tensors="full") as recorder:
+    net(x)
+    recorder.step()
+    loss, gradients = ms.value_and_grad(forward, None, optimizer.parameters)(x)
+    recorder.step(loss)
+evaluated, trained = (isograd.Recording(sys.argv[1]).step(number) for number in (0, 1))
+assert [call.name for call in evaluated.calls if call.kind == "module"] == [
+    "", "first", "relu", "second"]
+assert not evaluated.info.gradients
+inputs = {call.name: call.inputs[0].value for call in trained.calls if call.kind == "module"}
+assert trained.gradient_of(inputs["second"]) is not None
+"""
+
+
 def as_file(tmp_path: Path, text: str) -> str:
     """jit needs the source of what it compiles, so the script lies in a file."""
     path = tmp_path / "script.py"
@@ -174,6 +189,10 @@ def as_file(tmp_path: Path, text: str) -> str:
     return f"import runpy; runpy.run_path({str(path)!r}, run_name='__main__')"
 
 
-@pytest.mark.parametrize("text", [VALUES, STEPS, SILENCE], ids=["values", "steps", "silence"])
+@pytest.mark.parametrize(
+    "text",
+    [VALUES, STEPS, SILENCE, WITHOUT_GRADIENT],
+    ids=["values", "steps", "silence", "without gradient"],
+)
 def test_recording(tmp_path: Path, succeed: Callable[..., str], text: str) -> None:
     succeed(as_file(tmp_path, text), tmp_path / "r")

@@ -13,6 +13,7 @@ hold an assignment expression, which its parser refuses, so that this ends in an
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -244,7 +245,10 @@ class MindSporeObserver:
         self._seen[id(tensor)] = (tensor, number)
         if _dtype_name(tensor).startswith(("float", "bfloat", "complex")):
             hook = functools.partial(self._gradient, step, number)
-            self._step_handles.append(tensor.register_hook(hook))
+            # MindSpore refuses a hook where no gradient will arrive: outside of value_and_grad,
+            # and on inputs that are not differentiated.  It offers no way to ask before.
+            with contextlib.suppress(RuntimeError):
+                self._step_handles.append(tensor.register_hook(hook))
         return number
 
     def _gradient(self, step: StepBuilder, number: int, gradient: Any) -> None:

@@ -94,7 +94,7 @@ def _difference_of_ordinary(reference: Array, other: Array) -> Difference | None
 def as_float64(values: Array) -> Float64:
     """Any dtype as float64; complex as a last axis of two."""
     if np.iscomplexobj(values):
-        values = np.stack([values.real, values.imag], axis=-1)
+        values = np.stack([np.real(values), np.imag(values)], axis=-1)
     return np.asarray(values, dtype=np.float64)
 
 

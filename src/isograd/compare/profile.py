@@ -128,5 +128,5 @@ def _read(path: Path) -> Floors | None:
         floors = {str(n): [[float(s), float(f)] for s, f in table] for n, table in found.items()}
     except (TypeError, ValueError):
         return None
-    sane = all(0.0 < s and 1.0 <= f < 1e6 for table in floors.values() for s, f in table)
+    sane = all(s > 0.0 and 1.0 <= f < 1e6 for table in floors.values() for s, f in table)
     return floors if sane else None

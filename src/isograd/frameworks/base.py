@@ -104,6 +104,13 @@ FLOAT64 = Arithmetic(float64=True)
 
 Tensors = dict[str, TensorValue]
 
+
+def in_slots(tensors: Tensors, word: str) -> tuple[TensorValue, ...]:
+    """The tensors that are named WORD.0, WORD.1 and so on, in order."""
+    count = sum(1 for key in tensors if key.startswith(f"{word}."))
+    return tuple(tensors[f"{word}.{i}"] for i in range(count))
+
+
 #: Noise floors by ATen operator: pairs of typical input magnitude and floor, ascending.
 Floors = dict[str, list[list[float]]]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol, TypeVar
 
 from isograd.errors import UserCodeError
-from isograd.frameworks.user_code import _is_users
+from isograd.frameworks.base import CallInfo, SideSpec
+from isograd.frameworks.user_code import _is_users, load_callable
 
 Value = TypeVar("Value")
 
@@ -16,6 +19,40 @@ Value = TypeVar("Value")
 class _Call(Protocol):
     module: str
     parent: int | None
+
+
+@dataclass
+class RecordedCall:
+    """A recorded call with its tensors; skeletons put tensors back into the arguments' places."""
+
+    module: str
+    occurrence: int
+    parent: int | None
+    arguments: Any = None
+    inputs: list[Any] = field(default_factory=list)
+    result: Any = None
+    outputs: list[Any] = field(default_factory=list)
+
+    def info(self) -> CallInfo:
+        """The call without its tensors."""
+        return CallInfo(
+            self.module,
+            self.occurrence,
+            self.parent,
+            tuple(tuple(t.shape) for t in self.inputs),
+            tuple(tuple(t.shape) for t in self.outputs),
+        )
+
+
+def load_callables(spec: SideSpec, side: str = "") -> Callable[..., Any]:
+    """Import everything that a side of the case names; the one that builds the network."""
+    table = f"[{side}] " if side else ""
+    builder = load_callable(spec.model, spec.folder, f"{table}model")
+    if spec.loss:
+        load_callable(spec.loss, spec.folder, f"{table}loss")
+    if spec.optimizer:
+        load_callable(spec.optimizer, spec.folder, f"{table}optimizer")
+    return builder
 
 
 def split_inputs(inputs: Mapping[str, Value]) -> tuple[list[Value], dict[str, Value]]:
@@ -51,15 +88,13 @@ def occurrences_within(calls: Sequence[_Call], call: int, pins: Sequence[int]) -
 
 def building_line(built: Any) -> str | None:
     """``file:line`` of the user's code that is constructing this object right now."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
         own = code.co_varnames[0] if code.co_argcount else None
         inside_itself = own is not None and frame.f_locals.get(own) is built
         if not inside_itself and _is_users(code.co_filename):
             return f"{Path(code.co_filename).name}:{frame.f_lineno}"
-        if frame.f_back is None:
-            return None
         frame = frame.f_back
     return None
 

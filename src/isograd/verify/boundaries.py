@@ -17,7 +17,7 @@ import numpy as np
 from isograd.compare.layout import match_slots
 from isograd.compare.metrics import as_float64, norm
 from isograd.errors import IsogradError
-from isograd.frameworks.base import CallInfo, FunctionCall, ReplayRequest, Tensors
+from isograd.frameworks.base import CallInfo, FunctionCall, ReplayRequest, Tensors, in_slots
 from isograd.tensors import Array
 from isograd.verify.culprit import Fingerprint
 from isograd.verify.replay import Replayer, UnitResult
@@ -166,8 +166,7 @@ def _is_misshapen(result: UnitResult) -> bool:
 
 
 def _arrays(tensors: Tensors, word: str) -> list[Array]:
-    count = sum(1 for k in tensors if k.startswith(f"{word}."))
-    return [tensors[f"{word}.{i}"].values for i in range(count)]
+    return [value.values for value in in_slots(tensors, word)]
 
 
 def _close(first: Array, second: Array) -> bool:

@@ -201,6 +201,16 @@ class _Reader:
         dtype = entry.get("dtype", "float32")
         if dtype not in _DTYPES:
             raise self.error(f"{where}: dtype = {dtype!r}", f"Use one of {', '.join(_DTYPES)}.")
+        fill, low, high = self._fill(entry, dtype, where)
+        seed = entry.get("seed", 0)
+        if not isinstance(seed, int) or seed < 0:
+            raise self.error(f"{where}: seed = {seed!r}", "Use a whole number of 0 or more.")
+        return TensorSpec(tuple(shape), dtype, fill, seed, name, low, high)
+
+    def _fill(
+        self, entry: dict[str, Any], dtype: str, where: str
+    ) -> tuple[str, float | None, float | None]:
+        """How a tensor is filled, and between which bounds."""
         integral = "int" in dtype
         fill = entry.get("fill", "integers" if integral else "normal")
         if fill not in _FILLS:
@@ -215,10 +225,7 @@ class _Reader:
                 raise self.error(f"{where}: low or high is no number", "Use numbers.")
         if low is not None and high is not None and low >= high:
             raise self.error(f"{where}: low = {low} is not below high = {high}", "Correct them.")
-        seed = entry.get("seed", 0)
-        if not isinstance(seed, int) or seed < 0:
-            raise self.error(f"{where}: seed = {seed!r}", "Use a whole number of 0 or more.")
-        return TensorSpec(tuple(shape), dtype, fill, seed, name, low, high)
+        return fill, low, high
 
     def rename(self, weights: dict[str, Any]) -> dict[str, str]:
         rename = self.table(weights, "rename")

@@ -39,7 +39,8 @@ def make_tensor(spec: TensorSpec, stream: tuple[int, int, int, int]) -> TensorVa
             0.0 if low is None else low, 1.0 if high is None else high, spec.shape
         )
     elif spec.fill == "integers":
-        assert low is not None and high is not None
+        assert low is not None
+        assert high is not None
         values = generator.integers(int(low), int(high), spec.shape).astype(np.float64)
     else:
         values = np.full(spec.shape, 1.0 if spec.fill == "ones" else 0.0)

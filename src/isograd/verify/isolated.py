@@ -7,6 +7,7 @@ code between the pinned calls; differences that only follow from another one are
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -98,7 +99,9 @@ class IsolatedStage:
         chosen: set[int] = set()
         for module, calls in by_module.items():
             if len(calls) > _MOST_CALLS:
-                places = {round(i * (len(calls) - 1) / (_MOST_CALLS - 1)) for i in range(_MOST_CALLS)}
+                places = {
+                    round(i * (len(calls) - 1) / (_MOST_CALLS - 1)) for i in range(_MOST_CALLS)
+                }
                 self._result.notes.append(
                     f"{module} is called {len(calls)} times; {len(places)} of the calls were "
                     "replayed alone"
@@ -113,7 +116,7 @@ class IsolatedStage:
         while len(results) < len(units):
             done = len(results)
             for result in self._replayer.run(
-                units[done:], lambda number, unit, done=done: show(done + number, unit)
+                units[done:], functools.partial(_show_from, show, done)
             ):
                 results.append(result if self._fails(result) else result.brief())
                 if result.crashed:
@@ -284,6 +287,10 @@ class IsolatedStage:
             tensor.comparison.evidence if tensor and tensor.comparison else None,
             fix=fix_at(self._session, port_module, "the port builds this module here"),
         )
+
+
+def _show_from(show: Callable[[int, Unit], None], done: int, number: int, unit: Unit) -> None:
+    show(done + number, unit)
 
 
 def _shapes(shapes: tuple[tuple[int, ...], ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from isograd.compare.envelope import (
@@ -32,22 +32,25 @@ from isograd.progress import Progress
 from isograd.verify.case import read_case
 from isograd.verify.doubt import settle_pairing
 from isograd.verify.end_to_end import PassResult, judge, record_pass
+from isograd.verify.findings import (
+    dropout_findings,
+    loss_findings,
+    module_of,
+    some,
+    step_findings,
+    whole_findings,
+)
 from isograd.verify.isolated import IsolatedResult, IsolatedStage
 from isograd.verify.keep import Keeper
-from isograd.verify.parameters import ambiguous_gaps, check_parameters, fix_at
+from isograd.verify.parameters import ambiguous_gaps, check_parameters
 from isograd.verify.probe import probe_state
 from isograd.verify.session import Session
 from isograd.verify.severity import severity_of
 from isograd.verify.training import (
-    StepsResult,
     free_losses,
     replay_updates,
     resynchronised_steps,
 )
-
-_MOST_NAMES = 4
-#: Of 65,536 elements a share is known to 0.2 % (one deviation); 1 % is five of them.
-_DROPOUT_TOLERANCE = 0.01
 
 
 def verify_case(path: Path, *, seed: int, keep: Path | None, progress: Progress) -> VerifyReport:
@@ -135,7 +138,7 @@ class Ladder:
         )
         if moved:
             self._notes.append(
-                f"{len(moved)} constant parameters and fresh statistics ({_some(moved)}) were "
+                f"{len(moved)} constant parameters and fresh statistics ({some(moved)}) were "
                 "moved on both sides, because ones and zeros hide faults"
             )
         if self._keep is not None:
@@ -163,7 +166,8 @@ class Ladder:
             worst = max([worst, *(m.ratio or 0.0 for m in isolated.modules)])
             self._modules += isolated.modules
             self._notes += [n for n in isolated.notes if n not in self._notes]
-            self._dropout(mode)
+            for finding in dropout_findings(session, mode):
+                self._add(finding, math.inf)
         if self._keeper is not None:
             self._keeper.close()
         for mode in session.case.modes:
@@ -206,90 +210,16 @@ class Ladder:
 
     def _whole(self, stage: Stage, prefixes: tuple[str, ...]) -> None:
         """End to end: an own finding only where no module explains the difference."""
-        explained = any(f.diverges for _, f in self._findings)
+        if any(f.diverges for _, f in self._findings):
+            return
         for mode, whole in self._passes.items():
-            for key, problem in whole.problems.items():
-                if key.startswith(prefixes) and not explained:
-                    self._add(
-                        Finding(
-                            f"{stage.value}.shape",
-                            Severity.EFFECTIVE,
-                            stage,
-                            "",
-                            f"{_words(key)} of the whole network: {problem}",
-                            mode=mode,
-                        ),
-                        math.inf,
-                    )
-            worst = whole.worst(*prefixes)
-            if worst is None or explained or not worst[1].exceeds(END_TO_END_THRESHOLD):
-                continue
-            key, comparison = worst
-            self._add(
-                Finding(
-                    f"{stage.value}.end_to_end",
-                    Severity.EFFECTIVE,
-                    stage,
-                    self._owner(key),
-                    f"{_words(key)} differs end to end although every module agrees alone",
-                    _finite(comparison.ratio),
-                    mode=mode,
-                    evidence=comparison.evidence,
-                    isolated=False,
-                ),
-                math.inf,
-            )
-
-    def _owner(self, key: str) -> str:
-        if not key.startswith("gradient.parameter."):
-            return ""
-        infos, _ = self._session.infos()
-        info = infos.get(key.removeprefix("gradient.parameter."))
-        return info.module if info else ""
+            for finding in whole_findings(self._session, stage, mode, whole, prefixes):
+                self._add(finding, math.inf)
 
     def _settle_ambiguous(self) -> None:
         """A guessed pairing that neither a trial nor the forward pass confirms is a gap."""
         if any(f.stage is Stage.FORWARD and f.diverges for _, f in self._findings):
             self._gaps += list(ambiguous_gaps(self._session))
-
-    def _dropout(self, mode: str) -> None:
-        session = self._session
-        session.reference.send("dropout_sites", mode)
-        theirs = session.port.call("dropout_sites", mode)
-        ours = session.reference.receive()
-        if len(ours) != len(theirs):
-            ours = tuple(site for site in ours if site.probability)
-            theirs = tuple(site for site in theirs if site.probability)
-        if len(ours) != len(theirs):
-            self._add(
-                Finding(
-                    "forward.dropout",
-                    Severity.EFFECTIVE,
-                    Stage.FORWARD,
-                    (ours or theirs)[0].module if ours else "",
-                    f"in {mode} mode {len(ours)} dropouts are active in the reference and "
-                    f"{len(theirs)} in the port",
-                    mode=mode,
-                ),
-                math.inf,
-            )
-            return
-        for first, second in zip(ours, theirs, strict=True):
-            if abs(first.probability - second.probability) <= _DROPOUT_TOLERANCE:
-                continue
-            self._add(
-                Finding(
-                    "forward.dropout",
-                    Severity.EFFECTIVE,
-                    Stage.FORWARD,
-                    first.module,
-                    f"in {mode} mode dropout zeroes {second.probability:.1%} in the port and "
-                    f"{first.probability:.1%} in the reference",
-                    mode=mode,
-                    fix=fix_at(session, second.module, "set its probability as in the reference"),
-                ),
-                math.inf,
-            )
 
     def _loss(self) -> None:
         session = self._session
@@ -300,31 +230,8 @@ class Ladder:
         found = session.port.call("loss", outputs, targets)
         reference = measured(session.reference.receive())
         result = judge(session, reference, found)
-        for key, problem in result.problems.items():
-            self._add(
-                Finding("loss.shape", Severity.EFFECTIVE, Stage.LOSS, "", f"{key}: {problem}")
-            )
-        wrong = [(k, c) for k, c in result.comparisons.items() if c.exceeds(ISOLATED_THRESHOLD)]
-        if wrong:
-            key, comparison = max(wrong, key=lambda item: item[1].ratio)
-            names = " and ".join(_words(k) for k, _ in wrong)
-            value = result.comparisons.get("loss")
-            shown = ""
-            if value is not None and value.evidence.greatest_reference is not None:
-                shown = f": {value.evidence.greatest_reference:.6g} in the reference, "
-                shown += f"{value.evidence.greatest_port:.6g} in the port"
-            name = session.case.port.loss
-            self._add(
-                Finding(
-                    "loss.value",
-                    Severity.EFFECTIVE,
-                    Stage.LOSS,
-                    "",
-                    f"the loss {name}, given the reference's outputs: {names} differ{shown}",
-                    _finite(comparison.ratio),
-                    evidence=comparison.evidence,
-                )
-            )
+        for finding in loss_findings(session, result):
+            self._add(finding)
         self._set(Stage.LOSS, len(result.comparisons), "the loss alone, on the same outputs")
 
     def _recorded_outputs(self) -> list[object]:
@@ -351,8 +258,10 @@ class Ladder:
         for finding in findings:
             self._add(finding)
         left_out = {f.module for f in findings}
-        wrong = {n: s for n, s in result.first.items() if self._module(n) not in left_out}
-        for finding in self._step_findings(Stage.UPDATE, result, wrong):
+        wrong = {
+            n: s for n, s in result.first.items() if module_of(self._session, n) not in left_out
+        }
+        for finding in step_findings(self._session, Stage.UPDATE, result, wrong):
             self._add(finding, 1.0)
         steps = self._session.case.steps
         self._set(
@@ -373,7 +282,7 @@ class Ladder:
         steps = self._session.case.steps
         detail = f"{steps} steps, each from the reference's state, with running statistics"
         if result.first and not explained and not own:
-            for finding in self._step_findings(Stage.TRAINING, result, result.first):
+            for finding in step_findings(self._session, Stage.TRAINING, result, result.first):
                 self._add(finding, math.inf)
         elif result.first and not own:
             detail = f"{len(result.first)} tensors differ after a step, as the stages before say"
@@ -383,47 +292,6 @@ class Ladder:
         self._set(Stage.TRAINING, checked, detail, divergent=bool(result.first))
         self._session.reference.call("load_state", state)
         self._session.port.call("load_state", self._session.transfer(state))
-
-    def _step_findings(
-        self, stage: Stage, result: StepsResult, wrong: dict[str, int]
-    ) -> Iterable[Finding]:
-        """One finding for the optimizer where nearly all differ, else one for each module."""
-        if not wrong:
-            return
-        infos, _ = self._session.infos()
-        compared = [n for n in result.worst if n == "loss" or infos[n].trainable]
-        differing = [n for n in compared if n in wrong]
-        by_module: dict[str, list[str]] = {}
-        if len(differing) > 1 and len(differing) >= 0.8 * len(compared):
-            by_module[""] = differing
-        else:
-            for name in wrong:
-                by_module.setdefault(self._module(name), []).append(name)
-        for module, names in by_module.items():
-            step = min(wrong[n] for n in names)
-            worst = max(names, key=lambda n: result.worst[n][1].ratio)
-            comparison = result.worst[worst][1]
-            what = f"{worst} differs after the step"
-            if len(names) > 1:
-                others = _some(n for n in names if n != worst)
-                what = f"{len(names)} of {len(compared)} tensors differ after the step: {worst}"
-                what += f" most, then {others}"
-            if any(n in result.untouched for n in names):
-                what += "; the reference has no gradient for it and leaves it alone"
-            yield Finding(
-                f"{stage.value}.parameters",
-                Severity.EFFECTIVE,
-                stage,
-                module,
-                what,
-                _finite(comparison.ratio),
-                step,
-                evidence=comparison.evidence,
-            )
-
-    def _module(self, name: str) -> str:
-        infos, _ = self._session.infos()
-        return infos[name].module if name in infos else ""
 
     def _inference(self) -> None:
         session = self._session
@@ -484,21 +352,3 @@ class Ladder:
             elapsed_s,
             {"isolated": ISOLATED_THRESHOLD, "end_to_end": END_TO_END_THRESHOLD},
         )
-
-
-def _finite(ratio: float) -> float | None:
-    return ratio if math.isfinite(ratio) else None
-
-
-def _some(names: Iterable[str]) -> str:
-    found = list(names)
-    more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
-    return ", ".join(found[:_MOST_NAMES]) + more
-
-
-def _words(key: str) -> str:
-    if key.startswith("gradient.parameter."):
-        return f"the gradient of {key.removeprefix('gradient.parameter.')}"
-    if key.startswith("gradient."):
-        return f"the gradient of {key.removeprefix('gradient.').replace('.', ' ')}"
-    return "the loss" if key == "loss" else f"the {key.replace('.', ' ')}"

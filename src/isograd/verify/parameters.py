@@ -209,7 +209,7 @@ def _gaps(session: Session, found: set[str]) -> Iterator[Gap]:
             yield Gap(
                 Stage.PARAMETERS,
                 f"{name} {ours[name].shape} of the reference has no partner in the port",
-                'name it in the case: [weights] rename = { "%s" = "…" }' % name,
+                f'name it in the case: [weights] rename = {{ "{name}" = "…" }}',
             )
     partners = {b: a for a, b in _module_partners(session).items()}
     for name in session.pairing.unpaired_port:

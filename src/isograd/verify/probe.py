@@ -29,7 +29,7 @@ def probe_state(
         is_statistic = info.attribute in _STATISTICS
         if not (info.trainable or is_statistic) or np.ptp(value.values) != 0:
             continue
-        constant = float(value.values.flat[0])
+        constant = float(value.values.item(0))
         generator = np.random.default_rng((seed, number))
         noise = generator.standard_normal(value.shape)
         if is_statistic and info.attribute == "running_var":

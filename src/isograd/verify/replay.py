@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from isograd.compare.envelope import (
 )
 from isograd.compare.layout import Layout, match_slots
 from isograd.errors import UserCodeError, WorkerError
-from isograd.frameworks.base import CallInfo, ReplayRequest, Tensors
+from isograd.frameworks.base import CallInfo, ReplayRequest, Tensors, in_slots
 from isograd.model import Stage
 from isograd.tensors import TensorValue
 from isograd.verify.session import Session
@@ -84,7 +84,7 @@ class Replayer:
     _ahead: Any = None
 
     def run(
-        self, units: list[Unit], on_progress: Callable[[int, Unit], None]
+        self, units: Sequence[Unit], on_progress: Callable[[int, Unit], None]
     ) -> Iterator[UnitResult]:
         """Replay units one after the other; the reference measures the next one meanwhile."""
         worker = self.session.reference
@@ -261,7 +261,8 @@ class Replayer:
         if not np.issubdtype(expected.values.dtype, np.floating):
             return None
         with np.errstate(invalid="ignore"):
-            error = np.nan_to_num(found.values - expected.values, nan=0.0, posinf=0.0, neginf=0.0)
+            error = np.subtract(found.values, expected.values)
+            error = np.nan_to_num(error, nan=0.0, posinf=0.0, neginf=0.0)
         value = TensorValue(error.astype(np.float32), "float32")
         pin = _PIN_SLOT.match(key)
         if pin:
@@ -344,7 +345,7 @@ def _forward_only(request: ReplayRequest) -> ReplayRequest:
 
 
 def _values(tensors: Tensors, word: str) -> list[Any]:
-    return [tensors[f"{word}.{i}"].values for i in range(_count(tensors, word))]
+    return [value.values for value in in_slots(tensors, word)]
 
 
 def _count(tensors: dict[str, Any], word: str) -> int:

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Literal
 
+import numpy as np
+
 from isograd.compare.pairing.parameters import pair_parameters
-from isograd.compare.profile import floors_of
 from isograd.compare.pairing.results import ParameterPair, ParameterPairing
+from isograd.compare.profile import floors_of
 from isograd.frameworks.base import ParameterInfo, Structure, Tensors
 from isograd.model import Side
 from isograd.progress import Progress
@@ -148,7 +150,7 @@ class Session:
             dtype = tensors[pair.port[0]].dtype
             for name, array in zip(pair.reference, arrays, strict=False):
                 if summed and pair.untied and name in result:
-                    array = array + result[name].values
+                    array = np.add(array, result[name].values)
                 result[name] = TensorValue(contiguous(array), dtype)
         return result
 

@@ -19,7 +19,8 @@ def _import_isograd(folder: str) -> None:
     spec = importlib.util.spec_from_file_location(
         "isograd", location, submodule_search_locations=[folder]
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["isograd"] = module
     spec.loader.exec_module(module)

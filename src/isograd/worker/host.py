@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -33,7 +34,7 @@ class Worker:
         self.side = side
         self.stage = "start"
         self._python = _interpreter(python, side)
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the worker
         to_child, self._out = os.pipe()
         self._in, from_child = os.pipe()
         command = [
@@ -90,7 +91,7 @@ class Worker:
     def receive(self) -> Any:
         """The answer to the last `send`."""
         try:
-            status, answer = read_message(self._source)  # type: ignore[arg-type]
+            status, answer = read_message(self._source)
         except EOFError:
             raise self._died() from None
         if status == "ok":
@@ -145,10 +146,8 @@ class Worker:
     def close(self) -> None:
         """End the process; safe to call again."""
         for stream in (self._sink, self._source):
-            try:
+            with contextlib.suppress(OSError):
                 stream.close()
-            except OSError:
-                continue
         if self._process.poll() is None:
             try:
                 self._process.wait(timeout=0.5)

@@ -15,7 +15,14 @@ import numpy as np
 from isograd.compare.envelope import errors_against
 from isograd.compare.metrics import difference
 from isograd.frameworks import kernels
-from isograd.frameworks.base import FLOAT64, Arithmetic, Floors, ReplayRequest, Tensors
+from isograd.frameworks.base import (
+    FLOAT64,
+    Arithmetic,
+    Floors,
+    ReplayRequest,
+    Tensors,
+    in_slots,
+)
 from isograd.frameworks.registry import open_framework
 from isograd.tensors import TensorValue, tensor_value
 
@@ -121,8 +128,8 @@ class Service:
         return ReplayRequest(
             call,
             tuple(pins),
-            _slots(own, "input"),
-            tuple(_slots(child, "output") for child in children),
+            in_slots(own, "input"),
+            tuple(in_slots(child, "output") for child in children),
             _cotangents(own, "output", seed) if backward else (),
             tuple(_cotangents(c, "input", (*seed, i)) for i, c in enumerate(children))
             if backward
@@ -177,17 +184,12 @@ class Service:
         }
 
 
-def _slots(tensors: Tensors, word: str) -> tuple[TensorValue, ...]:
-    count = sum(1 for key in tensors if key.startswith(f"{word}."))
-    return tuple(tensors[f"{word}.{i}"] for i in range(count))
-
-
 def _cotangents(
     tensors: Tensors, word: str, seed: tuple[int, ...]
 ) -> tuple[TensorValue | None, ...]:
     """The recorded gradients, or random ones where none arrived: a dead branch is tested too."""
     result: list[TensorValue | None] = []
-    for slot, value in enumerate(_slots(tensors, word)):
+    for slot, value in enumerate(in_slots(tensors, word)):
         gradient = tensors.get(f"gradient.{word}.{slot}")
         if not value.is_floating:
             result.append(None)

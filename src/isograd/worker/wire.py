@@ -59,7 +59,7 @@ def write_message(stream: BinaryIO, value: Any) -> None:
     stream.write(head)
     for array in arrays:
         if array.nbytes:
-            stream.write(memoryview(array.reshape(-1)).cast("B"))
+            stream.write(array.reshape(-1).data.cast("B"))
     stream.flush()
 
 
@@ -90,7 +90,7 @@ def _exactly(stream: BinaryIO, size: int) -> bytearray:
 
 def _encode(value: Any, tensors: list[TensorValue]) -> Any:
     if value is None or isinstance(value, (str, bool, int, float)):
-        return value.value if hasattr(value, "value") else value
+        return getattr(value, "value", value)
     if isinstance(value, TensorValue):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}

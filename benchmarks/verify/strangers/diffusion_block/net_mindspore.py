@@ -62,7 +62,7 @@ class UNet(nn.Cell):
         first = self.conv_in(sample)
         h = self.down_block(self.pool(first), temb)
         h = self.mid_block(h, temb)
-        n, c, height, width = h.shape
+        height, width = h.shape[2:]
         h = ops.interpolate(h, size=(2 * height, 2 * width), mode="nearest")
         h = self.up_block(ops.cat((h, first), axis=1), temb)
         return self.conv_out(ops.silu(self.norm_out(h)))

@@ -56,7 +56,10 @@ class Llama(nn.Cell):
         cos, sin = ops.cos(emb), ops.sin(emb)
         mask = ops.triu(ops.full((n, n), -1e9, dtype=ms.float32), 1)
         for i in range(LAYERS):
-            g = lambda k: getattr(self, f"l{i}_{k}")
+
+            def g(k, i=i):
+                return getattr(self, f"l{i}_{k}")
+
             h = self.rms(x, g("attn_norm"))
             q = ops.matmul(h, g("wq")).reshape(b, n, HEADS, HD).swapaxes(1, 2)
             k = ops.matmul(h, g("wk")).reshape(b, n, KV, HD).swapaxes(1, 2)

@@ -1,7 +1,5 @@
 """A tiny LLaMA with a tied head."""
 
-import math
-
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -11,7 +11,10 @@ class FusedLSTM(nn.Cell):
     def __init__(self, features, hidden):
         super().__init__()
         k = 1 / np.sqrt(hidden)
-        u = lambda *s: Tensor(np.random.uniform(-k, k, s).astype(np.float32))
+
+        def u(*s):
+            return Tensor(np.random.uniform(-k, k, s).astype(np.float32))
+
         self.w_x = Parameter(u(features, 4 * hidden))
         self.w_h = Parameter(u(hidden, 4 * hidden))
         self.b_x = Parameter(u(4 * hidden))

@@ -1,4 +1,4 @@
-"""Two Swin blocks: windows, shifted windows with a mask, a relative position bias, patch merging."""
+"""Two Swin blocks: shifted windows with a mask, a relative position bias, patch merging."""
 
 import torch
 from torch import nn

@@ -1,4 +1,3 @@
-import mindspore as ms
 from mindspore import nn, ops
 from mindspore.experimental import optim
 

@@ -1,5 +1,5 @@
 import mindspore as ms
-from mindspore import Parameter, Tensor, nn, ops
+from mindspore import Parameter, nn, ops
 from mindspore.experimental import optim
 
 

@@ -30,6 +30,7 @@ from isograd.frameworks.base import (
 )
 from isograd.frameworks.common import (
     building_line,
+    load_callables,
     occurrences_within,
     split_inputs,
     split_optimizer,
@@ -98,11 +99,7 @@ class FakeFramework:
 
     def build(self, spec: SideSpec, seed: int) -> Structure:
         self._spec = spec
-        builder = load_callable(spec.model, spec.folder, "model")
-        if spec.loss:
-            load_callable(spec.loss, spec.folder, "loss")
-        if spec.optimizer:
-            load_callable(spec.optimizer, spec.folder, "optimizer")
+        builder = load_callables(spec)
         Random.generator = np.random.default_rng(seed)
         with user_code(f"the model callable {spec.model}"), self._noting_lines():
             model = builder(**spec.model_kwargs)

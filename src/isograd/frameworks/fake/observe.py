@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from isograd import tree
-from isograd.frameworks.base import CallInfo, FunctionCall
+from isograd.frameworks.base import FunctionCall
+from isograd.frameworks.common import RecordedCall
 from isograd.frameworks.fake.network import Module, Random
 from isograd.frameworks.fake.tape import Node, Parameter, Tensor, Tracing, identity
 from isograd.tensors import tensor_value
@@ -23,26 +24,10 @@ def is_tensor(value: Any) -> bool:
 
 
 @dataclass
-class Call:
+class Call(RecordedCall):
     """A recorded call: its tensors are nodes, which never change."""
 
-    module: str
-    occurrence: int
-    parent: int | None
-    arguments: Any = None
-    inputs: list[Node] = field(default_factory=list)
-    result: Any = None
-    outputs: list[Node] = field(default_factory=list)
     in_place: bool = False
-
-    def info(self) -> CallInfo:
-        return CallInfo(
-            self.module,
-            self.occurrence,
-            self.parent,
-            tuple(node.values.shape for node in self.inputs),
-            tuple(node.values.shape for node in self.outputs),
-        )
 
 
 @contextlib.contextmanager

@@ -67,6 +67,10 @@ class Node:
     parents: tuple[Node, ...] = ()
     rule: Rule | None = None
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
 
 class Tensor:
     """A handle on a node, with the arithmetic that the layers need."""

@@ -8,40 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import mindspore as ms
 from mindspore import nn
 
 from isograd import tree
-from isograd.frameworks.base import CallInfo
+from isograd.frameworks.common import RecordedCall
 
 
 def is_tensor(value: Any) -> bool:
     return isinstance(value, ms.Tensor) and not isinstance(value, ms.Parameter)
-
-
-@dataclass
-class Call:
-    """A recorded call with its tensors."""
-
-    module: str
-    occurrence: int
-    parent: int | None
-    arguments: Any = None
-    inputs: list[Any] = field(default_factory=list)
-    result: Any = None
-    outputs: list[Any] = field(default_factory=list)
-
-    def info(self) -> CallInfo:
-        return CallInfo(
-            self.module,
-            self.occurrence,
-            self.parent,
-            tuple(tuple(t.shape) for t in self.inputs),
-            tuple(tuple(t.shape) for t in self.outputs),
-        )
 
 
 @contextlib.contextmanager
@@ -70,7 +48,7 @@ class CallRecorder:
     """Records every cell call of a forward pass."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[RecordedCall] = []
         self._open: list[int] = []
         self._counts: dict[str, int] = {}
 
@@ -89,7 +67,7 @@ class CallRecorder:
         def construct(*args: Any, **kwargs: Any) -> Any:
             occurrence = self._counts.get(name, 0)
             self._counts[name] = occurrence + 1
-            call = Call(name, occurrence, self._open[-1] if self._open else None)
+            call = RecordedCall(name, occurrence, self._open[-1] if self._open else None)
             tensors, call.arguments = tree.flatten((tuple(args), dict(kwargs)), is_tensor)
             call.inputs = [t.copy() for t in tensors]
             self._open.append(len(self.calls))

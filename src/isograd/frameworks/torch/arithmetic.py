@@ -51,11 +51,11 @@ POINTWISE = frozenset(
 )
 
 
-class RoundingNoise(TorchDispatchMode):
+class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
     """Moves the result of every ATen operator by its simulated rounding error."""
 
     def __init__(self, arithmetic: Arithmetic, floors: Floors) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._generator = torch.Generator().manual_seed(arithmetic.seed * 7919 + 17)
         self._amplitude = arithmetic.amplitude
         self._biased = arithmetic.biased
@@ -123,7 +123,7 @@ def _floor(table: list[list[float]] | None, args: tuple[Any, ...]) -> float:
     for (low, first), (high, second) in itertools.pairwise(table):
         if magnitude <= high:
             share = math.log(magnitude / low) / math.log(high / low)
-            return first ** (1 - share) * second**share
+            return float(first ** (1 - share) * second**share)
     return table[-1][1]
 
 

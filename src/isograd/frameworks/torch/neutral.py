@@ -98,7 +98,7 @@ def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 @contextlib.contextmanager
 def neutral_chance(model: nn.Module, note: Callable[[float], None] | None = None) -> Iterator[None]:
     """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
-    changed: list[tuple[nn.Module, float, Any]] = []
+    changed: list[tuple[Any, float, Any]] = []
     try:
         for module in model.modules():
             if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:

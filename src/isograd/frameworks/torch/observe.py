@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from isograd import tree
-from isograd.frameworks.base import CallInfo
+from isograd.frameworks.common import RecordedCall
 
 
 def is_tensor(value: Any) -> bool:
@@ -22,30 +22,14 @@ def is_tensor(value: Any) -> bool:
 
 
 @dataclass
-class Call:
-    """A recorded call with its tensors; skeletons put tensors back into the arguments' places."""
+class Call(RecordedCall):
+    """A recorded call, with the gradients that its hooks have caught."""
 
-    module: str
-    occurrence: int
-    parent: int | None
-    arguments: Any = None
-    inputs: list[torch.Tensor] = field(default_factory=list)
-    result: Any = None
-    outputs: list[torch.Tensor] = field(default_factory=list)
     in_place: bool = False
     entry: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     input_gradients: dict[int, torch.Tensor] = field(default_factory=dict)
     output_gradients: dict[int, torch.Tensor] = field(default_factory=dict)
     finished: bool = False
-
-    def info(self) -> CallInfo:
-        return CallInfo(
-            self.module,
-            self.occurrence,
-            self.parent,
-            tuple(tuple(t.shape) for t in self.inputs),
-            tuple(tuple(t.shape) for t in self.outputs),
-        )
 
 
 class CallRecorder:
@@ -120,7 +104,7 @@ class CallRecorder:
                 def keep(gradient: torch.Tensor, position: int = position) -> None:
                     store[position] = gradient.detach().clone()
 
-                tensor.register_hook(keep)
+                tensor.register_hook(keep)  # type: ignore[no-untyped-call]  # torch's own
 
 
 @dataclass

@@ -1,0 +1,217 @@
+"""A MindSpore network in this process: built, described and loaded.
+
+PyNative mode with synchronous execution throughout; `jit` is switched off, because compiled
+code cannot be watched.  Both are reported as changed by `describe`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import nn
+
+from isograd.errors import CaseError, UserCodeError
+from isograd.frameworks.base import (
+    DropoutSite,
+    Floors,
+    ModuleInfo,
+    ParameterInfo,
+    SideSpec,
+    Structure,
+    Tensors,
+)
+from isograd.frameworks.common import (
+    RecordedCall,
+    building_line,
+    load_callables,
+)
+from isograd.frameworks.mindspore.convert import from_value, to_value
+from isograd.frameworks.mindspore.neutral import (
+    install,
+)
+from isograd.frameworks.user_code import load_callable, user_code
+from isograd.tensors import TensorValue
+
+
+def force_eager() -> None:
+    """PyNative mode, in which an error surfaces at the operator that caused it."""
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    ms.runtime.launch_blocking()
+
+
+class MindSporeNetwork:
+    """One MindSpore network with its state; `MindSporePasses` runs it."""
+
+    name = "mindspore"
+
+    def __init__(self) -> None:
+        self._spec: SideSpec | None = None
+        self._model = nn.Cell()
+        self._cells: dict[str, nn.Cell] = {}
+        self._parameters: dict[str, Any] = {}
+        self._calls: list[RecordedCall] = []
+        self._mode = "train"
+        self._dropouts: list[DropoutSite] = []
+        self._where: dict[int, str | None] = {}
+        self.floors: Floors = {}
+        self._prepare()
+
+    @staticmethod
+    def _prepare() -> None:
+        force_eager()
+        ms.jit = _no_jit
+        install()
+
+    def describe(self) -> dict[str, str]:
+        return {
+            "framework": self.name,
+            "framework_version": str(ms.__version__),
+            "python_version": platform.python_version(),
+            "numpy_version": np.__version__,
+            "changed": "PyNative mode; synchronous execution; jit switched off; "
+            "dropout passes its input; random draws are constants",
+            "device": str(ms.get_context("device_target")),
+        }
+
+    def build(self, spec: SideSpec, seed: int) -> Structure:
+        self._spec = spec
+        builder = load_callables(spec, "port")
+        ms.set_seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002 - the user's network may draw from it
+        with user_code(f"the model callable {spec.model}"), self._noting_lines():
+            model = builder(**spec.model_kwargs)
+        if not isinstance(model, nn.Cell):
+            raise CaseError(
+                f"{spec.model} returned a {type(model).__name__}, not a mindspore.nn.Cell",
+                "Return the network.",
+            )
+        force_eager()
+        self._model = model
+        self._cells = dict(model.cells_and_names())
+        return self._structure()
+
+    @contextlib.contextmanager
+    def _noting_lines(self) -> Iterator[None]:
+        original = nn.Cell.__init__
+        where = self._where
+
+        def noting(cell: Any, *args: Any, **kwargs: Any) -> None:
+            where[id(cell)] = building_line(cell)
+            original(cell, *args, **kwargs)
+
+        nn.Cell.__init__ = noting
+        try:
+            yield
+        finally:
+            nn.Cell.__init__ = original
+
+    def _structure(self) -> Structure:
+        modules = tuple(
+            ModuleInfo(
+                name,
+                type(cell).__name__,
+                type(cell).__module__.startswith("mindspore."),
+                _settings(cell),
+                self._where.get(id(cell)),
+            )
+            for name, cell in self._cells.items()
+        )
+        infos = tuple(self._parameter_infos())
+        return Structure(self.name, modules, infos)
+
+    def _parameter_infos(self) -> Iterator[ParameterInfo]:
+        first: dict[int, str] = {}
+        for module, cell in self._cells.items():
+            buffers = getattr(cell, "_buffers", None) or {}
+            own = [(a, p, False) for a, p in cell._params.items()]
+            own += [(a, b, True) for a, b in buffers.items()]
+            for attribute, tensor, is_buffer in own:
+                if tensor is None:
+                    continue
+                path = f"{module}.{attribute}" if module else attribute
+                name = path if is_buffer else str(tensor.name)
+                if name in self._parameters:
+                    name = path
+                tied = first.get(id(tensor))
+                self._parameters[name] = tensor
+                first.setdefault(id(tensor), name)
+                yield ParameterInfo(
+                    name,
+                    module,
+                    attribute,
+                    tuple(tensor.shape),
+                    to_value(tensor).dtype,
+                    bool(getattr(tensor, "requires_grad", False)) and not is_buffer,
+                    is_buffer,
+                    tied,
+                )
+
+    def state(self) -> Tensors:
+        return {name: to_value(t) for name, t in self._parameters.items()}
+
+    def load_state(self, tensors: Tensors) -> None:
+        for name, value in tensors.items():
+            target = self._parameters.get(name)
+            if target is None or tuple(target.shape) != value.shape:
+                raise CaseError(
+                    f"the MindSpore network has no tensor {name!r} of shape {value.shape}",
+                    "Correct [weights].rename.",
+                )
+            tensor = from_value(value, target.dtype)
+            # Not set_data: after it, an optimizer that has stepped leaves the parameter unchanged.
+            if isinstance(target, ms.Parameter):
+                ms.ops.assign(target, tensor)
+            else:
+                target.copy_(tensor)
+
+    def _loss_of(self, output: Any, targets: list[TensorValue]) -> Any:
+        assert self._spec is not None
+        assert self._spec.loss is not None
+        function = load_callable(self._spec.loss, self._spec.folder, "[port] loss")
+        with user_code(f"the loss {self._spec.loss}"):
+            loss = function(output, *[from_value(t) for t in targets])
+        if not isinstance(loss, ms.Tensor):
+            raise UserCodeError(
+                f"the loss {self._spec.loss} returned a {type(loss).__name__}, not a tensor",
+                "Return the scalar loss.",
+            )
+        return loss
+
+    @contextlib.contextmanager
+    def _restoring(self, mode: str) -> Iterator[None]:
+        """Set the mode, and give back modes, running statistics and the seed afterwards."""
+        modes = [(cell, cell.training) for cell in self._cells.values()]
+        phase = self._model._phase  # set_train changes it too
+        still = {
+            name: to_value(p)
+            for name, p in self._parameters.items()
+            if not getattr(p, "requires_grad", False)
+        }
+        ms.set_seed(1)
+        self._model.set_train(mode == "train")
+        try:
+            yield
+        finally:
+            self.load_state(still)
+            for cell, training in modes:
+                cell.training = training
+            self._model._phase = phase
+
+
+def _settings(cell: nn.Cell) -> str:
+    try:
+        return str(cell.extend_repr())
+    except Exception:  # a user's cell may describe itself wrongly; the text is only a help
+        return ""
+
+
+def _no_jit(function: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Stands in for `mindspore.jit`: compiled code cannot be watched."""
+    if callable(function):
+        return function
+    return lambda wrapped: wrapped

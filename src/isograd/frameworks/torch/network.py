@@ -1,0 +1,239 @@
+"""A torch network in this process: built, described, loaded, and copied in float64."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from isograd.errors import CaseError, UserCodeError
+from isograd.frameworks.base import (
+    Arithmetic,
+    DropoutSite,
+    Floors,
+    ModuleInfo,
+    ParameterInfo,
+    SideSpec,
+    Structure,
+    Tensors,
+)
+from isograd.frameworks.common import (
+    building_line,
+    load_callables,
+)
+from isograd.frameworks.torch.arithmetic import with_input_noise
+from isograd.frameworks.torch.convert import from_value, to_value
+from isograd.frameworks.torch.observe import (
+    Call,
+)
+from isograd.frameworks.user_code import load_callable, user_code
+from isograd.tensors import TensorValue
+
+
+class TorchNetwork:
+    """One torch network with its state; `TorchPasses` runs it."""
+
+    name = "torch"
+
+    def __init__(self) -> None:
+        self._spec: SideSpec | None = None
+        self._model = nn.Module()
+        self._wide: nn.Module | None = None
+        self._calls: list[Call] = []
+        self._mode = "train"
+        self._dropouts: list[DropoutSite] = []
+        self._where: dict[int, str | None] = {}
+        self.floors: Floors = {}
+
+    def describe(self) -> dict[str, str]:
+        return {
+            "framework": self.name,
+            "framework_version": str(torch.__version__),
+            "python_version": platform.python_version(),
+            "numpy_version": np.__version__,
+            "changed": "dropout passes its input; random draws are constants",
+            "device": f"CPU ({torch.get_num_threads()} threads)",
+        }
+
+    def build(self, spec: SideSpec, seed: int) -> Structure:
+        self._spec = spec
+        builder = load_callables(spec, "reference")
+        torch.manual_seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002 - the user's network may draw from it
+        with user_code(f"the model callable {spec.model}"), self._noting_lines():
+            model = builder(**spec.model_kwargs)
+        if not isinstance(model, nn.Module):
+            raise CaseError(
+                f"{spec.model} returned a {type(model).__name__}, not a torch.nn.Module",
+                "Return the network.",
+            )
+        self._model = model
+        return self._structure()
+
+    @contextlib.contextmanager
+    def _noting_lines(self) -> Iterator[None]:
+        original = nn.Module.__init__
+        where = self._where
+
+        def noting(module: nn.Module, *args: Any, **kwargs: Any) -> None:
+            where[id(module)] = building_line(module)
+            original(module, *args, **kwargs)
+
+        nn.Module.__init__ = noting  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            nn.Module.__init__ = original  # type: ignore[method-assign]
+
+    def _structure(self) -> Structure:
+        modules = tuple(
+            ModuleInfo(
+                name,
+                type(module).__name__,
+                type(module).__module__.startswith("torch."),
+                module.extra_repr(),
+                self._where.get(id(module)),
+            )
+            for name, module in self._model.named_modules()
+        )
+        return Structure(self.name, modules, tuple(self._parameter_infos()))
+
+    def _parameter_infos(self) -> Iterator[ParameterInfo]:
+        first: dict[int, str] = {}
+        for name, tensor in self._named_tensors(self._model, duplicates=True):
+            owner, _, attribute = name.rpartition(".")
+            yield ParameterInfo(
+                name,
+                owner,
+                attribute,
+                tuple(tensor.shape),
+                str(tensor.dtype).removeprefix("torch."),
+                tensor.requires_grad,
+                not isinstance(tensor, nn.Parameter),
+                first.get(id(tensor)),
+            )
+            first.setdefault(id(tensor), name)
+
+    @staticmethod
+    def _named_tensors(
+        model: nn.Module, duplicates: bool = False
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        yield from model.named_parameters(remove_duplicate=not duplicates)
+        yield from model.named_buffers(remove_duplicate=not duplicates)
+
+    def state(self) -> Tensors:
+        return {name: to_value(t) for name, t in self._named_tensors(self._model)}
+
+    def load_state(self, tensors: Tensors) -> None:
+        self._load(self._model, tensors)
+        if self._wide is not None:
+            self._load(self._wide, tensors)
+
+    def _load(self, model: nn.Module, tensors: Tensors) -> None:
+        targets = dict(self._named_tensors(model, duplicates=True))
+        with torch.no_grad():
+            for name, value in tensors.items():
+                if name not in targets or tuple(targets[name].shape) != value.shape:
+                    raise CaseError(
+                        f"the torch network has no tensor {name!r} of shape {value.shape}",
+                        "Correct [weights].rename.",
+                    )
+                targets[name].copy_(from_value(value))
+
+    def _model_for(self, arithmetic: Arithmetic) -> nn.Module:
+        if not arithmetic.float64:
+            return self._model
+        if self._wide is None:
+            self._wide = self._copy_of_model(wide=True)
+        return self._wide
+
+    def _copy_of_model(self, wide: bool) -> nn.Module:
+        self._forget_gradients()
+        try:
+            model = copy.deepcopy(self._model)
+        except Exception:  # tensors that are no leaves cannot be copied: build it anew
+            assert self._spec is not None
+            builder = load_callable(self._spec.model, self._spec.folder, "[reference] model")
+            model = builder(**self._spec.model_kwargs)
+            self._load(model, self.state())
+        if wide:
+            _widen(model)
+        return model
+
+    def _forget_gradients(self) -> None:
+        for parameter in self._model.parameters():
+            parameter.grad = None
+
+    def _loss_of(self, output: Any, targets: list[TensorValue]) -> torch.Tensor:
+        assert self._spec is not None
+        assert self._spec.loss is not None
+        function = load_callable(self._spec.loss, self._spec.folder, "[reference] loss")
+        with user_code(f"the loss {self._spec.loss}"):
+            loss = function(output, *[self._target(t) for t in targets])
+        if not isinstance(loss, torch.Tensor):
+            raise UserCodeError(
+                f"the loss {self._spec.loss} returned a {type(loss).__name__}, not a tensor",
+                "Return the scalar loss.",
+            )
+        if loss.numel() != 1:
+            raise UserCodeError(
+                f"the loss {self._spec.loss} returned a tensor of shape {tuple(loss.shape)}, not "
+                "a scalar",
+                "Return the scalar loss.",
+            )
+        return loss
+
+    @staticmethod
+    def _target(value: TensorValue) -> torch.Tensor:
+        tensor = from_value(value)
+        wide = tensor.is_floating_point() and torch.get_default_dtype() is torch.float64
+        return tensor.double() if wide else tensor
+
+    @staticmethod
+    def _leaf(
+        value: TensorValue | torch.Tensor, arithmetic: Arithmetic, position: int, gradient: bool
+    ) -> torch.Tensor:
+        tensor = from_value(value) if isinstance(value, TensorValue) else value
+        tensor = tensor.detach().clone()
+        if arithmetic.input_noise:
+            tensor = with_input_noise(tensor, arithmetic, position)
+        if arithmetic.float64 and tensor.is_floating_point():
+            tensor = tensor.double()
+        return tensor.requires_grad_(gradient and tensor.is_floating_point())
+
+
+def _widen(model: nn.Module) -> None:
+    model.double()
+    for module in model.modules():
+        for key, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                module.__dict__[key] = value.double()
+
+
+def fresh(leaf: torch.Tensor) -> torch.Tensor:
+    """A copy that in-place operators may change."""
+    return leaf.clone()
+
+
+@contextlib.contextmanager
+def restoring(model: nn.Module, mode: str, part: nn.Module | None = None) -> Iterator[None]:
+    """Set the mode, and give back modes, buffers and the random state afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [(b, b.detach().clone()) for b in (part or model).buffers()]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model.train(mode == "train")
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)
+            for module, training in modes:
+                module.training = training

@@ -1,0 +1,251 @@
+"""Passes of a torch network: whole ones, recorded, shifted, and single calls replayed alone."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from isograd import tree
+from isograd.frameworks.base import (
+    NATIVE,
+    Arithmetic,
+    CallInfo,
+    DropoutSite,
+    FunctionCall,
+    ReplayRequest,
+    Tensors,
+)
+from isograd.frameworks.common import (
+    occurrences_within,
+    split_inputs,
+)
+from isograd.frameworks.torch.arithmetic import computing
+from isograd.frameworks.torch.convert import from_value, to_value
+from isograd.frameworks.torch.network import TorchNetwork, fresh, restoring
+from isograd.frameworks.torch.neutral import neutral_chance
+from isograd.frameworks.torch.observe import (
+    CallRecorder,
+    Pin,
+    is_tensor,
+    pinned,
+    shifted,
+)
+from isograd.frameworks.torch.trace import FunctionTrace
+from isograd.frameworks.user_code import user_code
+from isograd.tensors import TensorValue
+
+
+class TorchPasses(TorchNetwork):
+    """Runs the network forward and backward, in any arithmetic."""
+
+    def forward(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        *,
+        record: bool = False,
+        backward: bool = False,
+        arithmetic: Arithmetic = NATIVE,
+    ) -> Tensors:
+        model = self._model_for(arithmetic)
+        recorder = CallRecorder()
+        sites: list[DropoutSite] = []
+
+        def note(probability: float) -> None:
+            sites.append(DropoutSite(recorder.current, 0, probability, 0.0))
+
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(restoring(model, mode))
+            if record:
+                stack.enter_context(recorder.watching(model))
+            stack.enter_context(neutral_chance(model, note if record else None))
+            stack.enter_context(computing(arithmetic, self.floors))
+            stack.enter_context(torch.set_grad_enabled(backward))
+            results = self._pass(model, inputs, targets, backward, arithmetic)
+        if record:
+            self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
+        return results
+
+    def _pass(
+        self,
+        model: nn.Module,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        backward: bool,
+        arithmetic: Arithmetic,
+    ) -> Tensors:
+        assert self._spec is not None
+        leaves = {
+            key: self._leaf(v, arithmetic, i, backward) for i, (key, v) in enumerate(inputs.items())
+        }
+        positional, keywords = split_inputs({k: fresh(v) for k, v in leaves.items()})
+        with user_code("the forward pass of the torch network"):
+            output = model(*positional, **keywords)
+        tensors, _ = tree.flatten(output, is_tensor)
+        results = {f"output.{i}": to_value(t) for i, t in enumerate(tensors)}
+        if self._spec.loss is None:
+            return results
+        loss = self._loss_of(output, targets)
+        results["loss"] = to_value(loss)
+        if backward:
+            with user_code("the backward pass of the torch network"):
+                wanted = [p for p in model.parameters() if p.requires_grad]
+                floating = [t for t in leaves.values() if t.requires_grad]
+                found = torch.autograd.grad(loss, wanted + floating, allow_unused=True)
+            names = {id(p): n for n, p in model.named_parameters()}
+            for parameter, gradient in zip(wanted, found, strict=False):
+                if gradient is not None:
+                    results[f"gradient.parameter.{names[id(parameter)]}"] = to_value(gradient)
+            keys = [k for k, t in leaves.items() if t.requires_grad]
+            for key, gradient in zip(keys, found[len(wanted) :], strict=True):
+                if gradient is not None:
+                    results[f"gradient.input.{key}"] = to_value(gradient)
+        return results
+
+    def calls(self) -> tuple[CallInfo, ...]:
+        return tuple(call.info() for call in self._calls)
+
+    def recorded(self, call: int) -> Tensors:
+        found = self._calls[call]
+        result = {f"input.{i}": to_value(t) for i, t in enumerate(found.inputs)}
+        result |= {f"output.{i}": to_value(t) for i, t in enumerate(found.outputs)}
+        for word, gradients in (
+            ("input", found.input_gradients),
+            ("output", found.output_gradients),
+        ):
+            result |= {f"gradient.{word}.{i}": to_value(t) for i, t in gradients.items()}
+        return result
+
+    def replay(self, request: ReplayRequest, arithmetic: Arithmetic = NATIVE) -> Tensors:
+        call = self._calls[request.call]
+        model = self._model_for(arithmetic)
+        modules = dict(model.named_modules())
+        module = modules[call.module]
+        inputs = self._leaves(request.inputs, call.inputs, arithmetic, request.backward, 0)
+        places = occurrences_within(self._calls, request.call, request.pins)
+        pins: list[Pin] = []
+        for number, (index, place) in enumerate(zip(request.pins, places, strict=True)):
+            child = self._calls[index]
+            outputs = self._leaves(
+                request.pin_outputs[number], child.outputs, arithmetic, request.backward, number + 1
+            )
+            pins.append(Pin(child.module, place, child.result, outputs, child.in_place))
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(restoring(model, self._mode, module))
+            stack.enter_context(neutral_chance(model))
+            stack.enter_context(pinned(modules, pins))
+            stack.enter_context(computing(arithmetic, self.floors))
+            stack.enter_context(torch.set_grad_enabled(request.backward))
+            with user_code(f"replaying {call.module or 'the network'} in torch"):
+                arguments = tree.unflatten(call.arguments, [fresh(t) for t in inputs])
+                output = module(*arguments[0], **arguments[1])
+            outputs, _ = tree.flatten(output, is_tensor)
+            results = {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
+            for number, pin in enumerate(pins):
+                for slot, seen in enumerate(pin.seen or []):
+                    results[f"input_of.{number}.{slot}"] = to_value(seen)
+            if request.buffers:
+                state = dict(self._named_tensors(model, duplicates=True))
+                results |= {f"buffer.{n}": to_value(state[n]) for n in request.buffers}
+            if request.backward:
+                results |= self._replayed_gradients(request, model, inputs, pins, outputs)
+        return results
+
+    def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
+        call = self._calls[request.call]
+        module = dict(self._model.named_modules())[call.module]
+        trace = FunctionTrace()
+        with trace.inside(module, call.module), trace:
+            self.replay(dataclasses.replace(request, backward=False))
+        return tuple(trace.events)
+
+    def forward_shifted(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        backward: bool,
+        shift: tuple[int, str, list[TensorValue | None]],
+    ) -> Tensors:
+        index, where, values = shift
+        call = self._calls[index]
+        module = dict(self._model.named_modules())[call.module]
+        shifts = [None if v is None else from_value(v) for v in values]
+        with shifted(module, call.occurrence, where, shifts):
+            return self.forward(mode, inputs, targets, backward=backward)
+
+    def _leaves(
+        self,
+        given: Sequence[TensorValue | None],
+        recorded: list[torch.Tensor],
+        arithmetic: Arithmetic,
+        gradient: bool,
+        group: int,
+    ) -> list[torch.Tensor]:
+        values = [*given, *[None] * (len(recorded) - len(given))]
+        return [
+            self._leaf(own if value is None else value, arithmetic, group * 1009 + i, gradient)
+            for i, (value, own) in enumerate(zip(values, recorded, strict=True))
+        ]
+
+    @staticmethod
+    def _replayed_gradients(
+        request: ReplayRequest,
+        model: nn.Module,
+        inputs: list[torch.Tensor],
+        pins: list[Pin],
+        outputs: list[torch.Tensor],
+    ) -> Tensors:
+        sources: list[torch.Tensor] = []
+        cotangents: list[torch.Tensor] = []
+        ends = list(zip(outputs, request.output_cotangents, strict=False))
+        for pin, given in zip(pins, request.pin_cotangents, strict=False):
+            ends += zip(pin.seen or [], given, strict=False)
+        for tensor, cotangent in ends:
+            if cotangent is not None and tensor.requires_grad:
+                sources.append(tensor)
+                cotangents.append(from_value(cotangent, tensor.dtype))
+        parameters = dict(model.named_parameters())
+        leaves = {f"gradient.input.{i}": t for i, t in enumerate(inputs)}
+        for number, pin in enumerate(pins):
+            leaves |= {f"gradient.pin.{number}.{i}": t for i, t in enumerate(pin.outputs)}
+        leaves |= {f"gradient.parameter.{n}": parameters[n] for n in request.parameters}
+        leaves = {key: t for key, t in leaves.items() if t.requires_grad}
+        if not sources or not leaves:
+            return {}
+        with user_code("the backward pass of a replay in torch"):
+            found: Sequence[torch.Tensor | None] = torch.autograd.grad(
+                sources, list(leaves.values()), cotangents, allow_unused=True
+            )
+        pairs = zip(leaves.items(), found, strict=True)
+        return {
+            key: to_value(torch.zeros_like(leaf) if gradient is None else gradient)
+            for (key, leaf), gradient in pairs
+        }
+
+    def loss(
+        self,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        arithmetic: Arithmetic = NATIVE,
+    ) -> Tensors:
+        root = self._calls[0]
+        leaves = self._leaves(tuple(outputs), root.outputs, arithmetic, True, 0)
+        with computing(arithmetic, self.floors), torch.enable_grad():
+            output = tree.unflatten(root.result, [fresh(t) for t in leaves])
+            loss = self._loss_of(output, targets)
+            results = {"loss": to_value(loss)}
+            floating = [i for i, t in enumerate(leaves) if t.requires_grad]
+            if loss.requires_grad and floating:
+                found: Sequence[torch.Tensor | None] = torch.autograd.grad(
+                    loss.sum(), [leaves[i] for i in floating], allow_unused=True
+                )
+                for i, gradient in zip(floating, found, strict=True):
+                    shown = torch.zeros_like(leaves[i]) if gradient is None else gradient
+                    results[f"gradient.output.{i}"] = to_value(shown)
+        return results

@@ -1,0 +1,178 @@
+"""What the stages say: findings made of the judgements that they collect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from isograd.compare.envelope import END_TO_END_THRESHOLD, ISOLATED_THRESHOLD
+from isograd.model import Finding, Severity, Stage
+from isograd.verify.end_to_end import PassResult
+from isograd.verify.parameters import fix_at
+from isograd.verify.session import Session
+from isograd.verify.training import StepsResult
+
+_MOST_NAMES = 4
+#: Of 65,536 elements a share is known to 0.2 % (one deviation); 1 % is five of them.
+_DROPOUT_TOLERANCE = 0.01
+
+
+def whole_findings(
+    session: Session, stage: Stage, mode: str, whole: PassResult, prefixes: tuple[str, ...]
+) -> Iterator[Finding]:
+    """What differs end to end; for passes in which every module agrees alone."""
+    for key, problem in whole.problems.items():
+        if key.startswith(prefixes):
+            yield Finding(
+                f"{stage.value}.shape",
+                Severity.EFFECTIVE,
+                stage,
+                "",
+                f"{words(key)} of the whole network: {problem}",
+                mode=mode,
+            )
+    worst = whole.worst(*prefixes)
+    if worst is None or not worst[1].exceeds(END_TO_END_THRESHOLD):
+        return
+    key, comparison = worst
+    yield Finding(
+        f"{stage.value}.end_to_end",
+        Severity.EFFECTIVE,
+        stage,
+        _owner(session, key),
+        f"{words(key)} differs end to end although every module agrees alone",
+        finite(comparison.ratio),
+        mode=mode,
+        evidence=comparison.evidence,
+        isolated=False,
+    )
+
+
+def _owner(session: Session, key: str) -> str:
+    if not key.startswith("gradient.parameter."):
+        return ""
+    return module_of(session, key.removeprefix("gradient.parameter."))
+
+
+def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
+    """Dropouts that are active on one side only, or with another probability."""
+    session.reference.send("dropout_sites", mode)
+    theirs = session.port.call("dropout_sites", mode)
+    ours = session.reference.receive()
+    if len(ours) != len(theirs):
+        ours = tuple(site for site in ours if site.probability)
+        theirs = tuple(site for site in theirs if site.probability)
+    if len(ours) != len(theirs):
+        yield Finding(
+            "forward.dropout",
+            Severity.EFFECTIVE,
+            Stage.FORWARD,
+            (ours or theirs)[0].module if ours else "",
+            f"in {mode} mode {len(ours)} dropouts are active in the reference and "
+            f"{len(theirs)} in the port",
+            mode=mode,
+        )
+        return
+    for first, second in zip(ours, theirs, strict=True):
+        if abs(first.probability - second.probability) <= _DROPOUT_TOLERANCE:
+            continue
+        yield Finding(
+            "forward.dropout",
+            Severity.EFFECTIVE,
+            Stage.FORWARD,
+            first.module,
+            f"in {mode} mode dropout zeroes {second.probability:.1%} in the port and "
+            f"{first.probability:.1%} in the reference",
+            mode=mode,
+            fix=fix_at(session, second.module, "set its probability as in the reference"),
+        )
+
+
+def loss_findings(session: Session, result: PassResult) -> Iterator[Finding]:
+    """What differs in the loss alone and in its gradients, given the reference's outputs."""
+    for key, problem in result.problems.items():
+        yield Finding("loss.shape", Severity.EFFECTIVE, Stage.LOSS, "", f"{key}: {problem}")
+    wrong = [(k, c) for k, c in result.comparisons.items() if c.exceeds(ISOLATED_THRESHOLD)]
+    if wrong:
+        key, comparison = max(wrong, key=lambda item: item[1].ratio)
+        names = " and ".join(words(k) for k, _ in wrong)
+        value = result.comparisons.get("loss")
+        shown = ""
+        if value is not None and value.evidence.greatest_reference is not None:
+            shown = f": {value.evidence.greatest_reference:.6g} in the reference, "
+            shown += f"{value.evidence.greatest_port:.6g} in the port"
+        name = session.case.port.loss
+        yield Finding(
+            "loss.value",
+            Severity.EFFECTIVE,
+            Stage.LOSS,
+            "",
+            f"the loss {name}, given the reference's outputs: {names} differ{shown}",
+            finite(comparison.ratio),
+            evidence=comparison.evidence,
+        )
+
+
+def step_findings(
+    session: Session, stage: Stage, result: StepsResult, wrong: dict[str, int]
+) -> Iterator[Finding]:
+    """One finding for the optimizer where nearly all differ, else one for each module."""
+    if not wrong:
+        return
+    infos, _ = session.infos()
+    compared = [n for n in result.worst if n == "loss" or infos[n].trainable]
+    differing = [n for n in compared if n in wrong]
+    by_module: dict[str, list[str]] = {}
+    if len(differing) > 1 and len(differing) >= 0.8 * len(compared):
+        by_module[""] = differing
+    else:
+        for name in wrong:
+            by_module.setdefault(module_of(session, name), []).append(name)
+    for module, names in by_module.items():
+        step = min(wrong[n] for n in names)
+        worst = max(names, key=lambda n: result.worst[n][1].ratio)
+        comparison = result.worst[worst][1]
+        what = f"{worst} differs after the step"
+        if len(names) > 1:
+            others = some(n for n in names if n != worst)
+            what = f"{len(names)} of {len(compared)} tensors differ after the step: {worst}"
+            what += f" most, then {others}"
+        if any(n in result.untouched for n in names):
+            what += "; the reference has no gradient for it and leaves it alone"
+        yield Finding(
+            f"{stage.value}.parameters",
+            Severity.EFFECTIVE,
+            stage,
+            module,
+            what,
+            finite(comparison.ratio),
+            step,
+            evidence=comparison.evidence,
+        )
+
+
+def module_of(session: Session, name: str) -> str:
+    """The reference's module that owns a parameter or buffer."""
+    infos, _ = session.infos()
+    return infos[name].module if name in infos else ""
+
+
+def finite(ratio: float) -> float | None:
+    """The ratio, or None where a report cannot hold it."""
+    return ratio if math.isfinite(ratio) else None
+
+
+def some(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    found = list(names)
+    more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+    return ", ".join(found[:_MOST_NAMES]) + more
+
+
+def words(key: str) -> str:
+    """A tensor's key as a reader would call it."""
+    if key.startswith("gradient.parameter."):
+        return f"the gradient of {key.removeprefix('gradient.parameter.')}"
+    if key.startswith("gradient."):
+        return f"the gradient of {key.removeprefix('gradient.').replace('.', ' ')}"
+    return "the loss" if key == "loss" else f"the {key.replace('.', ' ')}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from isograd.frameworks.base import Framework, SideSpec
 from isograd.frameworks.registry import open_framework
-from isograd.testing import FrameworkConformance
+from isograd.testing import FrameworkConformance, side_of
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -18,11 +18,4 @@ class TestFake(FrameworkConformance):
         return open_framework("fake")
 
     def side(self) -> SideSpec:
-        name = "conformance_fake.py"
-        return SideSpec(
-            "fake",
-            f"{name}:build",
-            str(DATA),
-            loss=f"{name}:loss",
-            optimizer=f"{name}:optimizer",
-        )
+        return side_of("fake", DATA / "conformance_fake.py")

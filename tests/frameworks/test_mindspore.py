@@ -9,7 +9,7 @@ import pytest
 
 from isograd.frameworks.base import Framework, SideSpec
 from isograd.frameworks.registry import open_framework
-from isograd.testing import FrameworkConformance
+from isograd.testing import FrameworkConformance, side_of
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -28,14 +28,7 @@ class TestMindSpore(FrameworkConformance):
         return open_framework("mindspore")
 
     def side(self) -> SideSpec:
-        name = "conformance_mindspore.py"
-        return SideSpec(
-            "mindspore",
-            f"{name}:build",
-            str(DATA),
-            loss=f"{name}:loss",
-            optimizer=f"{name}:optimizer",
-        )
+        return side_of("mindspore", DATA / "conformance_mindspore.py")
 
     def modules(self, framework: Any) -> dict[str, Any]:
         return dict(framework._cells)

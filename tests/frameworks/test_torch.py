@@ -8,7 +8,7 @@ import pytest
 
 from isograd.frameworks.base import Framework, SideSpec
 from isograd.frameworks.registry import open_framework
-from isograd.testing import FrameworkConformance
+from isograd.testing import FrameworkConformance, side_of
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -21,11 +21,4 @@ class TestTorch(FrameworkConformance):
         return open_framework("torch")
 
     def side(self) -> SideSpec:
-        name = "conformance_torch.py"
-        return SideSpec(
-            "torch",
-            f"{name}:build",
-            str(DATA),
-            loss=f"{name}:loss",
-            optimizer=f"{name}:optimizer",
-        )
+        return side_of("torch", DATA / "conformance_torch.py")

@@ -6,12 +6,13 @@ the adapter; see `FrameworkConformance`.
 
 from __future__ import annotations
 
+from isograd.testing.network import side_of
 from isograd.testing.passes import PassGuarantees
 from isograd.testing.replay import ReplayGuarantees
 from isograd.testing.state import StateGuarantees
 from isograd.testing.training import TrainingGuarantees
 
-__all__ = ["FrameworkConformance"]
+__all__ = ["FrameworkConformance", "side_of"]
 
 
 class FrameworkConformance(StateGuarantees, PassGuarantees, ReplayGuarantees, TrainingGuarantees):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,18 @@ from isograd.testing.values import plain_attributes
 
 BATCH = 6
 FEATURES = 4
+
+
+def side_of(framework: str, source: Path) -> SideSpec:
+    """The side of a file that defines `build`, `loss` and `optimizer`."""
+    name = source.name
+    return SideSpec(
+        framework,
+        f"{name}:build",
+        str(source.parent),
+        loss=f"{name}:loss",
+        optimizer=f"{name}:optimizer",
+    )
 
 
 class ConformanceNetwork:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from isograd.frameworks.base import (
     Framework,
     ReplayRequest,
     Tensors,
+    in_slots,
 )
 from isograd.tensors import TensorValue, tensor_value
 from isograd.testing.network import BATCH, FEATURES, ConformanceNetwork
@@ -26,7 +28,6 @@ from isograd.testing.values import (
     dot,
     outputs_of,
     shifted_by,
-    slots_of,
     trained_in,
 )
 
@@ -140,7 +141,7 @@ class ReplayGuarantees(ConformanceNetwork):
         step = 1e-6 if self.has_arithmetics else 2e-3
 
         def drawn(tensors: Tensors, word: str) -> tuple[TensorValue | None, ...]:
-            slots = slots_of(tensors, word)
+            slots = in_slots(tensors, word)
             return tuple(
                 tensor_value(generator.standard_normal(v.shape).astype(dtype))
                 if v.is_floating
@@ -157,36 +158,24 @@ class ReplayGuarantees(ConformanceNetwork):
         )
         found = framework.replay(base, arithmetic)
         assert not any(np.isnan(v.values).any() for v in found.values() if v.is_floating)
-        directional = sum(
-            dot(found[f"gradient.input.{i}"], s) for i, s in enumerate(shifts) if s is not None
-        )
+        directional = _dots(found, "gradient.input", shifts)
         for number, group in enumerate(pin_shifts):
-            directional += sum(
-                dot(found[f"gradient.pin.{number}.{i}"], s)
-                for i, s in enumerate(group)
-                if s is not None
-            )
+            directional += _dots(found, f"gradient.pin.{number}", group)
 
         def value(sign: float) -> float:
             request = dataclasses.replace(
                 base,
-                inputs=shifted_by(slots_of(own, "input"), shifts, sign * step),
+                inputs=shifted_by(in_slots(own, "input"), shifts, sign * step),
                 pin_outputs=tuple(
-                    shifted_by(slots_of(framework.recorded(p), "output"), group, sign * step)
+                    shifted_by(in_slots(framework.recorded(p), "output"), group, sign * step)
                     for p, group in zip(pins, pin_shifts, strict=True)
                 ),
                 backward=False,
             )
             result = framework.replay(request, arithmetic)
-            total = sum(
-                dot(result[f"output.{i}"], c) for i, c in enumerate(cotangents) if c is not None
-            )
+            total = _dots(result, "output", cotangents)
             for number, group in enumerate(pin_cotangents):
-                total += sum(
-                    dot(result[f"input_of.{number}.{i}"], c)
-                    for i, c in enumerate(group)
-                    if c is not None
-                )
+                total += _dots(result, f"input_of.{number}", group)
             return total
 
         measured = (value(1.0) - value(-1.0)) / (2 * step)
@@ -228,3 +217,9 @@ class ReplayGuarantees(ConformanceNetwork):
                 "train", inputs, targets, True, (index, where, [None])
             )
             assert_same(still, passed)
+
+
+def _dots(results: Tensors, word: str, weights: Sequence[TensorValue | None]) -> float:
+    """The sum of the products of the tensors WORD.0, WORD.1 and so on with their weights."""
+    pairs = enumerate(weights)
+    return sum(dot(results[f"{word}.{i}"], w) for i, w in pairs if w is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,8 @@ def children_of(calls: tuple[CallInfo, ...], index: int) -> tuple[int, ...]:
     return tuple(i for i, call in enumerate(calls) if call.parent == index)
 
 
-def slots_of(tensors: Tensors, word: str) -> list[TensorValue]:
-    """The tensors of this word, by slot."""
-    count = sum(1 for key in tensors if key.startswith(f"{word}."))
-    return [tensors[f"{word}.{i}"] for i in range(count)]
-
-
 def shifted_by(
-    values: list[TensorValue], shifts: tuple[TensorValue | None, ...], step: float
+    values: Sequence[TensorValue], shifts: tuple[TensorValue | None, ...], step: float
 ) -> tuple[TensorValue | None, ...]:
     """Values moved by a multiple of their shifts; None where there is no shift."""
     result: list[TensorValue | None] = []

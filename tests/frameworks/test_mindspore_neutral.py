@@ -1,0 +1,86 @@
+"""In MindSpore no draw is left to chance inside, and everything is as before outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+ms = pytest.importorskip("mindspore")
+
+from mindspore import nn, ops  # noqa: E402 - MindSpore may be missing
+
+from isograd.frameworks.mindspore.neutral import (  # noqa: E402 - the same
+    install,
+    measure_dropout,
+    neutral_chance,
+)
+
+install()
+X = ms.Tensor(np.arange(12.0, dtype=np.float32).reshape(3, 4))
+
+
+def trained(cell: nn.Cell) -> nn.Cell:
+    return cell.set_train()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: trained(nn.Dropout(p=0.5))(x),
+        lambda x: ops.dropout(x, p=0.9),
+        lambda x: ops.Dropout(keep_prob=0.3)(x)[0],
+    ],
+    ids=["cell", "function", "primitive"],
+)
+def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
+    with neutral_chance():
+        assert np.array_equal(function(X).asnumpy(), X.asnumpy())
+
+
+@pytest.mark.parametrize(
+    ("draw", "expected"),
+    [
+        (lambda: ops.rand(3), 0.5),
+        (lambda: ops.standard_normal((3,)), 0.5),
+        (lambda: ops.uniform((3,), ms.Tensor(2.0), ms.Tensor(4.0)), 3.0),
+        (lambda: ops.bernoulli(X, 0.7), 1.0),
+        (lambda: ops.bernoulli(X, 0.2), 0.0),
+    ],
+    ids=["rand", "standard_normal", "uniform", "likely", "unlikely"],
+)
+def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
+    with neutral_chance():
+        assert np.all(draw().asnumpy() == expected)
+
+
+def test_rates_are_noted() -> None:
+    heard: list[float] = []
+    with neutral_chance(heard.append):
+        ops.dropout(X, p=0.3)
+        ops.dropout(X, p=0.3, training=False)
+        ops.Dropout(keep_prob=0.75)(X)
+    assert heard == [0.3, 0.0, 0.25]
+
+
+def test_chance_is_back_afterwards_also_after_an_error() -> None:
+    with pytest.raises(ValueError, match="on purpose"), neutral_chance():
+        raise ValueError("on purpose")
+    assert len(np.unique(ops.rand(9).asnumpy())) > 1
+
+
+def test_installing_twice_wraps_once() -> None:
+    before = ops.dropout
+    install()
+    assert ops.dropout is before
+
+
+def test_a_rate_is_measured() -> None:
+    site = measure_dropout("drop", trained(nn.Dropout(p=0.2)), 1)
+    assert (site.module, site.occurrence) == ("drop", 1)
+    assert site.probability == pytest.approx(0.2, abs=0.02)
+    assert site.scale == pytest.approx(1.25)
+    still = nn.Dropout(p=0.2).set_train(False)
+    assert measure_dropout("drop", still, 0).probability == 0.0

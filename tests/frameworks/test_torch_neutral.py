@@ -1,0 +1,80 @@
+"""In torch no draw is left to chance inside, and everything is as before outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402 - torch may be missing
+from torch.nn import functional  # noqa: E402 - the same
+
+from isograd.frameworks.torch.neutral import measure_dropout, neutral_chance  # noqa: E402 - the same
+
+X = torch.arange(12.0).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        nn.Dropout(0.5),
+        nn.AlphaDropout(0.3),
+        lambda x: functional.dropout(x, 0.9, training=True),
+        lambda x: functional.dropout2d(x[None, None], 0.5)[0, 0],
+    ],
+    ids=["module", "alpha", "function", "2d"],
+)
+def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
+    with neutral_chance(nn.Identity()):
+        assert torch.equal(function(X), X)
+
+
+@pytest.mark.parametrize(
+    ("draw", "expected"),
+    [
+        (lambda: torch.rand(3), 0.5),
+        (lambda: torch.randn_like(X), 0.5),
+        (lambda: torch.empty(3).uniform_(2.0, 4.0), 3.0),
+        (lambda: torch.empty(3).normal_(1.0, 2.0), 2.0),
+        (lambda: torch.bernoulli(torch.full((3,), 0.7)), 1.0),
+        (lambda: torch.bernoulli(torch.full((3,), 0.2)), 0.0),
+    ],
+    ids=["rand", "randn_like", "uniform_", "normal_", "likely", "unlikely"],
+)
+def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
+    with neutral_chance(nn.Identity()):
+        assert torch.equal(draw(), torch.full_like(draw(), expected))
+
+
+def test_rates_are_noted() -> None:
+    heard: list[float] = []
+    rnn = nn.LSTM(4, 4, num_layers=2, dropout=0.25)
+    with neutral_chance(rnn, heard.append):
+        functional.dropout(X, 0.3)
+        functional.dropout(X, 0.3, training=False)
+        functional.scaled_dot_product_attention(X[None], X[None], X[None], dropout_p=0.1)
+        rnn(X[None])
+        assert rnn.dropout == 0.0
+    assert heard == [0.3, 0.0, 0.1, 0.25]
+    assert rnn.dropout == 0.25
+
+
+def test_chance_is_back_afterwards_also_after_an_error() -> None:
+    rnn = nn.LSTM(4, 4, num_layers=2, dropout=0.25)
+    with pytest.raises(ValueError, match="on purpose"), neutral_chance(rnn):
+        raise ValueError("on purpose")
+    assert rnn.dropout == 0.25
+    assert not rnn._forward_pre_hooks
+    assert torch.rand(9).unique().numel() > 1
+
+
+def test_a_rate_is_measured() -> None:
+    torch.manual_seed(0)
+    site = measure_dropout("drop", nn.Dropout(0.2), 1)
+    assert (site.module, site.occurrence) == ("drop", 1)
+    assert site.probability == pytest.approx(0.2, abs=0.01)
+    assert site.scale == pytest.approx(1.25)
+    assert measure_dropout("drop", nn.Dropout(0.2).eval(), 0).probability == 0.0

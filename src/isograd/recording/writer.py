@@ -25,7 +25,14 @@ from isograd.errors import RecordingError
 from isograd.frameworks.base import Structure
 from isograd.recording import format as layout
 from isograd.recording.statistics import MISSING_ROW, Row, measure
-from isograd.recording.tensor_file import CODES, Entry, item_size_bytes, write_tensor_file
+from isograd.recording.tensor_file import (
+    CODES,
+    Entry,
+    item_size_bytes,
+    page_buffer,
+    write_tensor_file,
+    write_tensor_file_past_cache,
+)
 from isograd.tensors import Array, TensorValue, bfloat16_to_bits
 
 CHUNK_BYTES = 32 * 1024 * 1024
@@ -250,10 +257,10 @@ class RecordingWriter:
     def take_buffer(self, size_bytes: int) -> NDArray[np.uint8]:
         """Take a buffer of at least this size, waiting for the disk where all are in use."""
         if size_bytes > CHUNK_BYTES:
-            return np.empty(size_bytes, np.uint8)
+            return page_buffer(size_bytes)
         if self._buffers_made < CHUNKS and self._buffers.empty():
             self._buffers_made += 1
-            return np.empty(CHUNK_BYTES, np.uint8)
+            return page_buffer(CHUNK_BYTES)
         return self._buffers.get()
 
     def write_chunk(self, step: StepBuilder, chunk: _Chunk) -> None:
@@ -265,9 +272,9 @@ class RecordingWriter:
         try:
             if self._failure is None:
                 step.folder.mkdir(exist_ok=True)
-                with (step.folder / chunk.file).open("wb", buffering=0) as file:
-                    body = chunk.buffer[: chunk.used].data
-                    step.files[chunk.file] = write_tensor_file(file, chunk.entries, body)
+                step.files[chunk.file] = write_tensor_file_past_cache(
+                    step.folder / chunk.file, chunk.entries, chunk.buffer, chunk.used
+                )
         finally:
             if len(chunk.buffer) == CHUNK_BYTES:
                 self._buffers.put(chunk.buffer)

@@ -56,12 +56,16 @@ class Boundaries:
         evident |= misshapen
         candidates = {r for r in evident | backward_only if self._around(partner, r) is not None}
         changed: set[int] = set()
-        for around, group in self._by_enclosing(partner, candidates).items():
+        for group in self._by_enclosing(partner, candidates).values():
             for chosen in self._choices(group, evident):
                 trial = {r: p for r, p in partner.items() if r not in chosen}
-                if self._agrees(trial, around, forward_only=chosen <= evident):
+                # Judged is what is directly around each freed pair: further out it is hidden.
+                nearest = (self._around(trial, call) for call in chosen)
+                around = {call for call in nearest if call is not None}
+                forward_only = chosen <= evident
+                if all(self._agrees(trial, call, forward_only=forward_only) for call in around):
                     partner = trial
-                    changed.add(around)
+                    changed |= around
                     break
         return partner, changed & set(partner)
 

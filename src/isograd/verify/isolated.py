@@ -253,7 +253,7 @@ class IsolatedStage:
             message = f"{first.what} has {first.problem}"
         if first.unit.pins and stage is Stage.FORWARD:
             message = f"the code of {call.module or 'the network'} between its modules: {message}"
-        if culprit is not None:
+        if culprit is not None and not first.problem:  # a wrong shape says enough
             message += f"; the first function to differ is {culprit.function}"
             if culprit.module != call.module:
                 call = dataclasses.replace(call, module=culprit.module, occurrence=0)

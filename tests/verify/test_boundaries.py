@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from isograd.frameworks.base import CallInfo
+from isograd.model import Stage
+from isograd.verify.boundaries import Boundaries
+from isograd.verify.replay import TensorResult, UnitResult
+from isograd.verify.units import Unit
+
 if TYPE_CHECKING:
     from conftest import Answer, CaseMaker
 
@@ -80,3 +86,30 @@ def test_a_fault_at_the_border(
     first = report["first_divergence"]
     assert first["stage"] == "forward"
     assert first["module"] in ("", "first")
+
+
+def misshapen(call: int, pins: tuple[tuple[int, int], ...]) -> UnitResult:
+    unit = Unit(call, call, pins)
+    wrong = TensorResult(Stage.FORWARD, unit, call, "output 0", None, "another shape")
+    return UnitResult(unit, (wrong,))
+
+
+def test_a_layer_is_not_excused_by_a_call_that_hides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Network, block and layer, the last two of wrong shapes: the network pins the block."""
+    shapes = ((4,),)
+    calls = [
+        CallInfo(name, 0, parent, shapes, shapes)
+        for name, parent in (("", None), ("block", 0), ("block.layer", 1))
+    ]
+    unused: Any = None
+    boundaries = Boundaries(unused, unused, calls, calls, 5.0)
+    monkeypatch.setattr(boundaries, "_is_evident", lambda partner, call: False)
+
+    def agrees(partner: dict[int, int], call: int, *, forward_only: bool) -> bool:
+        return call == 0 and 1 in partner
+
+    monkeypatch.setattr(boundaries, "_agrees", agrees)
+    failed = [misshapen(1, ((2, 2),)), misshapen(2, ())]
+    partner, changed = boundaries.free({0: 0, 1: 1, 2: 2}, failed)
+    assert partner == {0: 0, 1: 1, 2: 2}
+    assert changed == set()

@@ -73,7 +73,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Cause:
-    """A named cause, by the contract's vocabulary of cause ids."""
+    """A named cause, by the contract's vocabulary of cause ids.
+
+    alpha: how much of the change that the cause would make is in the port's error (1 is all of
+    it), with its interval; text: the cause in words; alternatives: ids that the data cannot tell
+    apart from it.
+    """
 
     id: str
     reference: float | str | None = None
@@ -82,6 +87,7 @@ class Cause:
     interval: tuple[float, float] | None = None
     proved: bool = False
     alternatives: tuple[str, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,3 +234,117 @@ class VerifyReport:
             if finding.diverges:
                 return FirstDivergence(finding.stage, finding.module, finding.step, finding.ratio)
         return None
+
+
+@dataclass(frozen=True)
+class ComparedTensor:
+    """One tensor of a module that ran alone; problem says why there is no ratio."""
+
+    stage: Stage
+    what: str
+    differs: bool
+    ratio: float | None
+    evidence: Evidence | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One hypothesis that was tried on a module.
+
+    module, function: where in the reference; ratio: what is left of the error under it, over the
+    noise; alpha, interval: the matched filter's projection; reason: why it was not accepted.
+    is_named: whether the cause was drawn from it.
+    """
+
+    id: str
+    text: str
+    module: str
+    function: str
+    ratio: float
+    alpha: float
+    interval: tuple[float, float]
+    accepted: bool
+    reason: str = ""
+    is_named: bool = False
+
+
+@dataclass(frozen=True)
+class PlacedCause:
+    """A cause with the place in the reference and the interval of its estimated number."""
+
+    cause: Cause
+    module: str
+    function: str
+    number: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class StageDiagnosis:
+    """What explains one stage of one call; no causes where isograd abstains.
+
+    ratio_before, ratio_after: the worst error over the noise, as found and under the causes.
+    severity: below-noise where the error is within the noise but not at random.
+    """
+
+    stage: Stage
+    severity: Severity
+    ratio_before: float
+    ratio_after: float | None
+    causes: tuple[PlacedCause, ...]
+    attempts: tuple[Attempt, ...]
+    fix: Fix | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class CallDiagnosis:
+    """One call of the module, replayed alone.
+
+    given: modules inside whose recorded results were given; failure: why it could not be judged,
+    altogether or backwards; note: what else is known of it.
+    """
+
+    name: str
+    given: tuple[str, ...] = ()
+    tensors: tuple[ComparedTensor, ...] = ()
+    stages: tuple[StageDiagnosis, ...] = ()
+    failure: str = ""
+    note: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether a tensor of it is outside the noise."""
+        return any(tensor.differs for tensor in self.tensors)
+
+
+@dataclass(frozen=True)
+class DiagnoseReport:
+    """The whole answer of `isograd diagnose`: one module, or the loss, alone.
+
+    findings: what other checks say of the module (its parameters, its dropout).
+    """
+
+    verdict: Verdict
+    case: str
+    module: str
+    kind: str
+    port_module: str | None
+    mode: str
+    reference: Side | None
+    port: Side | None
+    calls: tuple[CallDiagnosis, ...]
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    seed: int = 0
+    elapsed_s: float = 0.0
+    thresholds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ListedModule:
+    """A module of the reference, and how often one pass calls it."""
+
+    name: str
+    kind: str
+    calls: int

@@ -48,8 +48,9 @@ def test_schema_of_the_contract(divergent_report: VerifyReport) -> None:
         "port": 0.001,
         "alpha": 1.0,
         "interval": [0.99, 1.01],
-        "proved": True,
+        "proved": False,
         "alternatives": ["batch_norm.unbiased"],
+        "text": "batch_norm with eps 0.001 instead of 1e-05",
     }
     assert finding["fix"] == {"text": "set eps=1e-05", "where": "net_mindspore.py:41"}
     assert value["findings"][2]["cause"] is None

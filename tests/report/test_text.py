@@ -7,9 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from isograd.model import Finding, Gap, Severity, Stage, VerifyReport
+from isograd.model import Cause, Finding, Gap, Severity, Stage, VerifyReport
 from isograd.report.text import render_text, render_verdict
-from isograd.report.wording import explanation, headline, ratio_text
+from isograd.report.wording import (
+    cause_lines,
+    explanation,
+    headline,
+    ratio_text,
+    summary_lines,
+)
 
 CheckGolden = Callable[[str, str], None]
 
@@ -27,8 +33,8 @@ def test_first_divergence_reads_as_in_the_style_guide(first_finding: Finding) ->
         "12 / 98,304 elements (0.0 %), first at (0, 17, 5)",
         "error 3.1e-02, 41,000 × the rounding noise of this layer",
         "inputs of this layer agree: this is the first divergence",
-        "cause: softmax.axis is 1 in the port, -1 in the reference"
-        " (proved by re-running with the fix)",
+        "cause: softmax over axis 1 instead of -1 (proved by re-running with the fix)"
+        " [softmax.axis]",
         "fix: net_mindspore.py:88",
     ]
 
@@ -36,6 +42,54 @@ def test_first_divergence_reads_as_in_the_style_guide(first_finding: Finding) ->
 def test_an_unknown_cause_is_said_to_be_unknown(first_finding: Finding) -> None:
     lines = explanation(replace(first_finding, cause=None), is_first=True)
     assert "cause: not known to isograd, and it does not guess" in lines
+
+
+def test_an_unproved_cause_says_how_much_it_explains_and_what_else_it_may_be() -> None:
+    cause = Cause(
+        "batch_norm.eps",
+        1e-05,
+        0.001,
+        1.0,
+        (0.99, 1.01),
+        alternatives=("batch_norm.eps <= 2e-3", "batch_norm.mode"),
+        text="batch_norm with eps 0.001 instead of 1e-05",
+    )
+    assert cause_lines(cause) == [
+        "cause: batch_norm with eps 0.001 instead of 1e-05"
+        " (explains 1.00 of the error, 0.99 to 1.01; not proved on the port) [batch_norm.eps]",
+        "cannot be told apart from: batch_norm.mode",
+    ]
+
+
+def test_a_cause_without_words_is_its_values() -> None:
+    assert cause_lines(Cause("linear.bias", "present", "absent")) == [
+        "cause: linear.bias is absent in the port, present in the reference"
+        " (not proved on the port) [linear.bias]"
+    ]
+    assert cause_lines(Cause("linear.bias")) == [
+        "cause: linear.bias (not proved on the port) [linear.bias]"
+    ]
+
+
+def test_a_further_finding_says_why_and_what_to_change(first_finding: Finding) -> None:
+    hidden = replace(first_finding, severity=Severity.MASKED)
+    assert summary_lines(hidden) == [
+        "masked (later layers hide it): encoder.layer.3.attn (step 0, 41,000 ×): outputs differ",
+        "cause: softmax over axis 1 instead of -1 (proved) [softmax.axis]; "
+        "fix: net_mindspore.py:88",
+    ]
+    assert summary_lines(replace(first_finding, cause=None)) == [
+        "encoder.layer.3.attn (step 0, 41,000 ×): outputs differ; fix: net_mindspore.py:88"
+    ]
+
+
+def test_findings_without_effect_have_a_heading_of_their_own(
+    equivalent_report: VerifyReport, first_finding: Finding
+) -> None:
+    quiet = replace(first_finding, severity=Severity.BELOW_NOISE)
+    text = render_text(replace(equivalent_report, findings=(quiet,)))
+    assert "Findings that change no result" in text
+    assert "below-noise (less than rounding): encoder.layer.3.attn" in text
 
 
 def test_lists_are_capped_and_say_so(
@@ -113,6 +167,16 @@ def test_ratios_have_two_significant_digits(ratio: float, expected: str) -> None
     assert ratio_text(ratio) == expected
 
 
-def test_masked_findings_are_explained(first_finding: Finding) -> None:
-    masked = replace(first_finding, severity=Severity.MASKED)
-    assert any(line.startswith("masked: ") for line in explanation(masked, is_first=False))
+@pytest.mark.parametrize("severity", [s for s in Severity if s is not Severity.EFFECTIVE])
+def test_severities_are_said_in_words(severity: Severity, first_finding: Finding) -> None:
+    lines = explanation(replace(first_finding, severity=severity), is_first=False)
+    assert any(line.startswith(f"{severity.value}: ") for line in lines)
+
+
+def test_the_last_line_says_where_and_why_and_what_to_change(
+    divergent_report: VerifyReport,
+) -> None:
+    assert render_verdict(divergent_report) == (
+        "Divergent: 3 differences; the first is encoder.layer.3.attn (forward, step 0): "
+        "softmax over axis 1 instead of -1; fix: net_mindspore.py:88.\n"
+    )

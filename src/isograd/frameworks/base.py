@@ -40,6 +40,8 @@ class ModuleInfo:
     name: as in `named_modules` / `cells_and_names`; the root is ``""``.
     kind: class name; library: whether the class belongs to the framework and not to the user.
     where: ``file:line`` of the class or, better, of the place where the module is built.
+    arguments: of a library module, what its constructor was given or defaults to, as far as it is
+    plain (numbers, words, tuples of them).
     """
 
     name: str
@@ -47,6 +49,7 @@ class ModuleInfo:
     library: bool
     settings: str = ""
     where: str | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,12 +158,88 @@ class FunctionCall:
 
     module: the reference's module whose code calls it; sources: positions in the list of calls
     whose results are its inputs (empty where the framework cannot tell).
+    where: ``file:line`` of the user's code that calls it.
     """
 
     module: str
     function: str
     sources: tuple[int, ...]
     value: TensorValue
+    where: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A function call in a module's own code: the index-th of this function within one call.
+
+    function "module" is the call of the module itself.  Places are the same in every call of the
+    module, so what is changed there is changed in all of them.
+    """
+
+    module: str
+    function: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a function gets or yields, and where it comes from.
+
+    source: ``event.I.SLOT`` of an earlier site, ``input.I`` of the replayed call,
+    ``parameter.NAME``, or "other".
+    """
+
+    source: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class FunctionSite:
+    """A function that the reference's code calls, with its arguments by torch's names.
+
+    arguments: plain values, `Operand` for a tensor, tuples of these.
+    kind: the class of the module where place.function is "module".
+    """
+
+    place: Place
+    event: int
+    arguments: dict[str, Any]
+    outputs: tuple[Operand, ...]
+    kind: str = ""
+    values: tuple[TensorValue, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A hypothesis at a place with values for its parameters."""
+
+    hypothesis: str
+    place: Place
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PortFix:
+    """A change of the port for the time of one replay, to prove a cause.
+
+    kind "rebuild": the library module `module` is built again with these constructor arguments
+    changed, keeping its parameters; arguments by the port's own names.
+    kind "replace": the value at `target` is computed by another function.  target is
+    ``event.I`` (position in `trace` of the same request), ``output.I``, ``input_of.PIN.SLOT``
+    (what reaches a pinned call) or ``pin.PIN.SLOT`` (what a pinned call gives).  function is one
+    of torch's by isograd's names (`FunctionSite.function`), or "identity"; arguments by torch's
+    names: plain constants, or references ``@event.I``, ``@input.I``, ``@pin.PIN.SLOT``,
+    ``@parameter.NAME``, ``@argument.I`` (of the call that is replaced), ``@result`` (what would
+    have stood at the target), a tensor's value (a mask that only the reference has); tuples of
+    references where torch takes a sequence of tensors.
+    """
+
+    kind: str
+    module: str = ""
+    target: str = ""
+    function: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -278,4 +357,54 @@ class Framework(Protocol):
 
     def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
         """What the dropouts of the recorded pass would do in this mode, by experiment."""
+        ...
+
+
+class Port(Framework, Protocol):
+    """A framework that plays the port: it can be changed for the time of one pass.
+
+    Fixes act in the order of their targets and leave no trace, also where something raises; one
+    that cannot be applied raises `UserCodeError`.
+    """
+
+    def replay(
+        self,
+        request: ReplayRequest,
+        arithmetic: Arithmetic = NATIVE,
+        fixes: tuple[PortFix, ...] = (),
+    ) -> Tensors:
+        """Run one recorded call again, alone, with these fixes."""
+        ...
+
+    def trace(
+        self, request: ReplayRequest, fixes: tuple[PortFix, ...] = ()
+    ) -> tuple[FunctionCall, ...]:
+        """The functions that one recorded call runs; a fix keeps the positions before it."""
+        ...
+
+    def loss(
+        self,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        arithmetic: Arithmetic = NATIVE,
+        fixes: tuple[PortFix, ...] = (),
+    ) -> Tensors:
+        """The loss of given outputs; fixes refer to them as ``@input.I``, ``@target.I``."""
+        ...
+
+    def trace_loss(
+        self,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        fixes: tuple[PortFix, ...] = (),
+    ) -> tuple[FunctionCall, ...]:
+        """The functions that the loss runs."""
+        ...
+
+    def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:
+        """How a setting of a torch function is made on a library module; None if it has none."""
+        ...
+
+    def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
+        """The edit of the user's source that a fix stands for, in words, and ``file:line``."""
         ...

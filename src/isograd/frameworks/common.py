@@ -88,15 +88,47 @@ def occurrences_within(calls: Sequence[_Call], call: int, pins: Sequence[int]) -
 
 def building_line(built: Any) -> str | None:
     """``file:line`` of the user's code that is constructing this object right now."""
-    frame: FrameType | None = sys._getframe(2)
+    found = building_place(built, 3)
+    return f"{Path(found[0]).name}:{found[1]}" if found else None
+
+
+def building_place(built: Any, depth: int = 2) -> tuple[str, int] | None:
+    """Path and line of the user's code that is constructing this object right now."""
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
         own = code.co_varnames[0] if code.co_argcount else None
         inside_itself = own is not None and frame.f_locals.get(own) is built
         if not inside_itself and _is_users(code.co_filename):
-            return f"{Path(code.co_filename).name}:{frame.f_lineno}"
+            return code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def users_line(depth: int = 2) -> tuple[str, int] | None:
+    """Path and line of the innermost user's code that is running right now."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        if _is_users(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def plain_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that can cross the pipe: numbers, words, None, and tuples of them."""
+    found = {name: _plain(value) for name, value in arguments.items()}
+    return {name: value for name, value in found.items() if value is not Ellipsis}
+
+
+def _plain(value: Any) -> Any:
+    """The value itself if it can cross the pipe; Ellipsis where not."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        parts = tuple(_plain(part) for part in value)
+        return Ellipsis if Ellipsis in parts else parts
+    return Ellipsis
 
 
 def split_optimizer(made: Any) -> tuple[Any, list[Any]]:

@@ -27,7 +27,7 @@ CHART_HEIGHT = 180
 def render_html(report: VerifyReport) -> str:
     """The report as the text of an HTML page."""
     findings = wording.further_findings(report)
-    return _template().render(
+    return page_template("verify.html.jinja").render(
         report=report,
         version=__version__,
         wording=wording,
@@ -66,8 +66,9 @@ def _is_finite(value: float) -> bool:
     return abs(value) < float("inf")
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
+@lru_cache(maxsize=4)
+def page_template(name: str) -> Template:
+    """A page of the folder `templates`; every value is escaped and printable."""
     environment = Environment(
         loader=PackageLoader("isograd.report"),
         autoescape=True,
@@ -76,7 +77,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    return environment.get_template("verify.html.jinja")
+    return environment.get_template(name)
 
 
 def _printable(value: object) -> object:

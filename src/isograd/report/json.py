@@ -36,7 +36,7 @@ def report_value(report: VerifyReport) -> dict[str, Any]:
             for result in report.stages
         ],
         "first_divergence": report.first_divergence and asdict(report.first_divergence),
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [finding_value(finding) for finding in report.findings],
         "gaps": [asdict(gap) for gap in report.gaps],
         "modules": [asdict(module) for module in report.modules],
         "pairs": [asdict(pair) for pair in report.pairs],
@@ -48,12 +48,13 @@ def report_value(report: VerifyReport) -> dict[str, Any]:
             "port": report.port and asdict(report.port),
         },
     }
-    plain = _plain(value)
+    plain = plain_value(value)
     assert isinstance(plain, dict)
     return plain
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_value(finding: Finding) -> dict[str, Any]:
+    """A finding as the contract has it, with further keys."""
     return {
         "code": finding.code,
         "severity": finding.severity,
@@ -70,12 +71,12 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The value in JSON's own types: enums by their value, tuples as lists, no NaN or infinity."""
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): plain_value(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain_value(part) for part in value]
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):
@@ -83,5 +84,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if hasattr(value, "item"):
-        return _plain(value.item())
+        return plain_value(value.item())
     raise TypeError(f"a report cannot hold {type(value).__name__}")

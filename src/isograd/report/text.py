@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from isograd.model import LossCurves, StageVerdict, Verdict, VerifyReport
+from isograd.model import Cause, LossCurves, StageVerdict, Verdict, VerifyReport
 from isograd.report import wording
 from isograd.report.wording import printable
 
@@ -29,7 +29,7 @@ _STAGE_STYLES = {
     StageVerdict.SKIPPED: "dim",
     StageVerdict.ERROR: "bold yellow",
 }
-_VERDICT_STYLES = {
+VERDICT_STYLES = {
     Verdict.EQUIVALENT: "bold green",
     Verdict.DIVERGENT: "bold red",
     Verdict.INCOMPLETE: "bold yellow",
@@ -39,7 +39,26 @@ _VERDICT_STYLES = {
 def render_text(report: VerifyReport, *, width: int = 100, colour: bool = False) -> str:
     """The report as lines of text; tables fit the width, in characters."""
     stream = StringIO()
-    console = Console(
+    console = make_console(stream, width, colour)
+    _sides(console, report)
+    _stages(console, report)
+    _first(console, report)
+    _further(console, report)
+    _gaps(console, report)
+    _losses(console, report.losses)
+    _notes(console, report)
+    write_line(console, wording.verdict_sentence(report), VERDICT_STYLES[report.verdict])
+    return written(stream)
+
+
+def render_verdict(report: VerifyReport) -> str:
+    """Only the last line of the report."""
+    return wording.verdict_sentence(report) + "\n"
+
+
+def make_console(stream: StringIO, width: int, colour: bool) -> Console:
+    """A console that draws into a string; names are never read as markup."""
+    return Console(
         file=stream,
         width=max(width, 40),
         force_terminal=colour,
@@ -50,32 +69,24 @@ def render_text(report: VerifyReport, *, width: int = 100, colour: bool = False)
         emoji=False,
         legacy_windows=False,
     )
-    _sides(console, report)
-    _stages(console, report)
-    _first(console, report)
-    _further(console, report)
-    _gaps(console, report)
-    _losses(console, report.losses)
-    _notes(console, report)
-    _line(console, wording.verdict_sentence(report), _VERDICT_STYLES[report.verdict])
+
+
+def written(stream: StringIO) -> str:
+    """What a console has drawn, without blanks at the ends of lines."""
     return "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
 
 
-def render_verdict(report: VerifyReport) -> str:
-    """Only the last line of the report."""
-    return wording.verdict_sentence(report) + "\n"
-
-
-def _line(console: Console, text: str, style: str = "") -> None:
+def write_line(console: Console, text: str, style: str = "") -> None:
+    """One line, unbroken, so that it can be searched and copied."""
     console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _sides(console: Console, report: VerifyReport) -> None:
-    _line(console, f"{printable(report.case)}, seed {report.seed}", "bold")
+    write_line(console, f"{printable(report.case)}, seed {report.seed}", "bold")
     for name, side in (("reference", report.reference), ("port", report.port)):
-        _line(console, f"  {name:<10} {wording.side_text(side)}")
+        write_line(console, f"  {name:<10} {wording.side_text(side)}")
         if side is not None and side.changed:
-            _line(
+            write_line(
                 console, f"  {'':<10} set for the run: {printable('; '.join(side.changed))}", "dim"
             )
 
@@ -102,23 +113,37 @@ def _first(console: Console, report: VerifyReport) -> None:
     first = wording.first_finding(report)
     if first is None:
         return
-    _line(console, wording.headline(first), "bold red")
+    write_line(console, wording.headline(first), "bold red")
     for line in wording.explanation(first, is_first=True):
-        _line(console, f"  {line}", "bold" if line.startswith(("cause:", "fix:")) else "")
+        _explained(console, f"  {line}", first.cause)
     console.print()
+
+
+def _explained(console: Console, line: str, cause: Cause | None, style: str = "") -> None:
+    """A line below a headline: cause and fix stand out, the cause's id stands back."""
+    is_answer = line.lstrip().startswith(("cause:", "fix:"))
+    text = Text(line, style="bold" if is_answer and not style else style)
+    if cause is not None and is_answer:
+        shown = wording.id_text(cause)
+        at = line.rfind(shown)
+        if at >= 0:
+            text.stylize("not bold dim", at, at + len(shown))
+    console.print(text, soft_wrap=True)
 
 
 def _further(console: Console, report: VerifyReport) -> None:
     findings = wording.further_findings(report)
     if not findings:
         return
-    _line(console, "Further findings, worst first", "bold")
+    write_line(console, wording.further_title(report), "bold")
     for stage, group in wording.by_stage(findings[:MOST_FINDINGS]).items():
-        _line(console, f"  {stage.value}")
+        write_line(console, f"  {stage.value}")
         for finding in group:
-            _line(
-                console, f"    {wording.summary_line(finding)}", "" if finding.diverges else "dim"
-            )
+            style = "" if finding.diverges else "dim"
+            line, *why = wording.summary_lines(finding)
+            write_line(console, f"    {line}", style)
+            for part in why:
+                _explained(console, f"      {part}", finding.cause, style)
     _more(console, len(findings) - MOST_FINDINGS)
     console.print()
 
@@ -126,22 +151,22 @@ def _further(console: Console, report: VerifyReport) -> None:
 def _gaps(console: Console, report: VerifyReport) -> None:
     if not report.gaps:
         return
-    _line(console, "Gaps: this could not be compared", "bold yellow")
+    write_line(console, "Gaps: this could not be compared", "bold yellow")
     for gap in report.gaps[:MOST_GAPS]:
-        _line(console, f"  {gap.stage.value}: {printable(gap.what)}: {printable(gap.why)}")
+        write_line(console, f"  {gap.stage.value}: {printable(gap.what)}: {printable(gap.why)}")
     _more(console, len(report.gaps) - MOST_GAPS)
     console.print()
 
 
 def _more(console: Console, number: int) -> None:
     if number > 0:
-        _line(console, f"  and {number:,} more in --json", "dim")
+        write_line(console, f"  and {number:,} more in --json", "dim")
 
 
 def _losses(console: Console, losses: LossCurves | None) -> None:
     if losses is None or not losses.reference:
         return
-    _line(console, "Loss, each side training on its own", "bold")
+    write_line(console, "Loss, each side training on its own", "bold")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("step", "reference", "port", "‰"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -154,12 +179,12 @@ def _losses(console: Console, losses: LossCurves | None) -> None:
             Text(f"{losses.relative_permille[step]:.3f}", style="red" if is_out else ""),
         )
     console.print(table)
-    _line(console, wording.parting_text(losses))
+    write_line(console, wording.parting_text(losses))
     console.print()
 
 
 def _notes(console: Console, report: VerifyReport) -> None:
     for note in report.notes:
-        _line(console, f"Note: {printable(note)}", "dim")
+        write_line(console, f"Note: {printable(note)}", "dim")
     if report.notes:
         console.print()

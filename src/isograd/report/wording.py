@@ -50,6 +50,13 @@ SEVERITY_MEANINGS = {
     Severity.BELOW_NOISE: "differs by less than rounding does",
     Severity.EQUIVALENT: "written differently, computes the same",
 }
+#: The same in few words, where a finding has one line.
+_SEVERITY_WORDS = {
+    Severity.MASKED: "masked (later layers hide it)",
+    Severity.BELOW_NOISE: "below-noise (less than rounding)",
+    Severity.EQUIVALENT: "equivalent (computes the same)",
+}
+UNKNOWN_CAUSE = "not known to isograd, and it does not guess"
 
 
 def printable(text: str) -> str:
@@ -114,12 +121,12 @@ def explanation(finding: Finding, *, is_first: bool) -> list[str]:
     lines = [] if finding.evidence is None else _evidence_lines(finding.evidence, finding)
     if is_first:
         lines.append(_first_line(finding))
-    if finding.severity is Severity.MASKED:
-        lines.append(f"masked: {SEVERITY_MEANINGS[Severity.MASKED]}")
+    if finding.severity is not Severity.EFFECTIVE:
+        lines.append(f"{finding.severity.value}: {SEVERITY_MEANINGS[finding.severity]}")
     if finding.cause is not None:
-        lines.append(f"cause: {cause_text(finding.cause)}")
-    elif finding.ratio is not None and is_first:
-        lines.append("cause: not known to isograd, and it does not guess")
+        lines += cause_lines(finding.cause)
+    elif finding.ratio is not None and finding.diverges:
+        lines.append(f"cause: {UNKNOWN_CAUSE}")
     if finding.fix is not None:
         lines.append(f"fix: {fix_text(finding.fix)}")
     return lines
@@ -164,24 +171,46 @@ def _first_line(finding: Finding) -> str:
     return "inputs of this layer differ too: the divergence begins here or just before"
 
 
+def cause_lines(cause: Cause) -> list[str]:
+    """A cause with how well it is established and its id, and what else it could be."""
+    lines = [f"cause: {cause_text(cause)} ({_standing(cause)}) {id_text(cause)}"]
+    others = other_ids(cause)
+    if others:
+        lines.append(f"cannot be told apart from: {', '.join(others)}")
+    return lines
+
+
 def cause_text(cause: Cause) -> str:
-    """A cause, how well it is established, and what else could be."""
-    text = printable(cause.id)
-    if cause.reference is not None or cause.port is not None:
-        text += (
-            f" is {number_text(cause.port)} in the port,"
-            f" {number_text(cause.reference)} in the reference"
-        )
+    """A cause in words; its id with both values where there are none."""
+    if cause.text:
+        return printable(cause.text)
+    if cause.reference is None and cause.port is None:
+        return printable(cause.id)
+    return (
+        f"{printable(cause.id)} is {number_text(cause.port)} in the port,"
+        f" {number_text(cause.reference)} in the reference"
+    )
+
+
+def id_text(cause: Cause) -> str:
+    """The id of a cause as it can be searched for: `[softmax.axis]`."""
+    return f"[{printable(cause.id)}]"
+
+
+def other_ids(cause: Cause) -> list[str]:
+    """What the data cannot tell apart from a cause, but for other numbers of the same id."""
+    return [printable(o) for o in cause.alternatives if not o.startswith(f"{cause.id} ")]
+
+
+def _standing(cause: Cause) -> str:
+    """How well a cause is established."""
     if cause.proved:
-        text += " (proved by re-running with the fix)"
-    elif cause.alpha is not None and cause.interval is not None:
+        return "proved by re-running with the fix"
+    if cause.alpha is not None and cause.interval is not None:
         low, high = cause.interval
-        text += f" (explains {cause.alpha:.2f} of the error, {low:.2f} to {high:.2f}; not proved)"
-    else:
-        text += " (not proved)"
-    if cause.alternatives:
-        text += f"; as likely: {', '.join(printable(other) for other in cause.alternatives)}"
-    return text
+        share = f"{cause.alpha:.2f} of the error, {low:.2f} to {high:.2f}"
+        return f"explains {share}; not proved on the port"
+    return "not proved on the port"
 
 
 def fix_text(fix: Fix) -> str:
@@ -189,19 +218,30 @@ def fix_text(fix: Fix) -> str:
     return ": ".join(printable(part) for part in (fix.where, fix.text) if part)
 
 
-def summary_line(finding: Finding) -> str:
-    """A finding on one line."""
+def summary_lines(finding: Finding) -> list[str]:
+    """A finding on one line, and on a second one its cause and fix where the cause is known."""
     ratio = "" if finding.ratio is None else f", {ratio_text(finding.ratio)} ×"
     mode = f", {finding.mode} mode" if finding.mode else ""
     step = f"step {finding.step}{mode}{ratio}"
     line = f"{module_name(finding.module)} ({step}): {printable(finding.message)}"
     if finding.severity is not Severity.EFFECTIVE:
-        line = f"{finding.severity.value}: {line}"
-    if finding.cause is not None:
-        line += f"; cause: {printable(finding.cause.id)}"
-    if finding.fix is not None and finding.fix.where:
-        line += f"; fix: {printable(finding.fix.where)}"
-    return line
+        line = f"{_SEVERITY_WORDS[finding.severity]}: {line}"
+    if finding.cause is None:
+        if finding.fix is not None and finding.fix.where:
+            line += f"; fix: {printable(finding.fix.where)}"
+        return [line]
+    proved = "proved" if finding.cause.proved else "not proved"
+    why = f"cause: {cause_text(finding.cause)} ({proved}) {id_text(finding.cause)}"
+    if finding.fix is not None:
+        why += f"; fix: {fix_text(finding.fix)}"
+    return [line, why]
+
+
+def further_title(report: VerifyReport) -> str:
+    """The heading of the findings below the first divergence, or of those that change nothing."""
+    if first_finding(report) is None:
+        return "Findings that change no result"
+    return "Further findings, worst first"
 
 
 def first_finding(report: VerifyReport) -> Finding | None:
@@ -264,21 +304,32 @@ def verdict_sentence(report: VerifyReport) -> str:
     compared = sum(result.checked for result in report.stages)
     if report.verdict is Verdict.EQUIVALENT:
         return (
-            f"Equivalent: {_count(compared, 'comparison')} in "
-            f"{_count(sum(1 for r in report.stages if r.checked), 'stage')}, "
+            f"Equivalent: {count_text(compared, 'comparison')} in "
+            f"{count_text(sum(1 for r in report.stages if r.checked), 'stage')}, "
             "and every difference is within rounding noise."
         )
     if report.verdict is Verdict.INCOMPLETE:
         return (
-            f"Incomplete: nothing differs in {_count(compared, 'comparison')}, but "
-            f"{_count(len(report.gaps), 'gap')} must be closed before the port can be "
+            f"Incomplete: nothing differs in {count_text(compared, 'comparison')}, but "
+            f"{count_text(len(report.gaps), 'gap')} must be closed before the port can be "
             "called equivalent."
         )
     diverging = sum(1 for finding in report.findings if finding.diverges)
     first = first_finding(report)
-    where = "" if first is None else f"; the first is {place(first)}"
-    return f"Divergent: {_count(diverging, 'difference')}{where}."
+    where = "" if first is None else f"; the first is {_in_short(first)}"
+    return f"Divergent: {count_text(diverging, 'difference')}{where}."
 
 
-def _count(number: int, noun: str) -> str:
+def _in_short(finding: Finding) -> str:
+    """Where a finding is, why, and where to change what."""
+    text = place(finding)
+    if finding.cause is not None:
+        text += f": {cause_text(finding.cause)}"
+    if finding.fix is not None and finding.fix.where:
+        text += f"; fix: {printable(finding.fix.where)}"
+    return text
+
+
+def count_text(number: int, noun: str) -> str:
+    """A number with its noun: `1 call`, `2,000 calls`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,5 +1,9 @@
-"""Is a port the same network as its original? `verify_case` climbs the ladder of stages."""
+"""Is a port the same network as its original? `verify_case` climbs the ladder of stages.
 
+`diagnose_case` looks at one module alone; `list_modules` says which there are.
+"""
+
+from isograd.verify.diagnose_case import diagnose_case, list_modules
 from isograd.verify.ladder import verify_case
 
-__all__ = ["verify_case"]
+__all__ = ["diagnose_case", "list_modules", "verify_case"]

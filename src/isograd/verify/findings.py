@@ -6,8 +6,12 @@ import math
 from collections.abc import Iterable, Iterator
 
 from isograd.compare.envelope import END_TO_END_THRESHOLD, ISOLATED_THRESHOLD
-from isograd.model import Finding, Severity, Stage
+from isograd.diagnose.estimate import rounded
+from isograd.errors import IsogradError
+from isograd.frameworks.base import DropoutSite
+from isograd.model import Cause, Finding, Fix, Severity, Stage
 from isograd.verify.end_to_end import PassResult
+from isograd.verify.explain import fix_of
 from isograd.verify.parameters import fix_at
 from isograd.verify.session import Session
 from isograd.verify.training import StepsResult
@@ -71,11 +75,18 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
             f"in {mode} mode {len(ours)} dropouts are active in the reference and "
             f"{len(theirs)} in the port",
             mode=mode,
+            cause=Cause(
+                "dropout.active",
+                len(ours),
+                len(theirs),
+                text=f"{len(theirs)} active dropouts instead of {len(ours)} in {mode} mode",
+            ),
         )
         return
-    for first, second in zip(ours, theirs, strict=True):
+    for number, (first, second) in enumerate(zip(ours, theirs, strict=True)):
         if abs(first.probability - second.probability) <= _DROPOUT_TOLERANCE:
             continue
+        cause, fix = _dropout_cause(session, mode, number, first, second)
         yield Finding(
             "forward.dropout",
             Severity.EFFECTIVE,
@@ -84,8 +95,51 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
             f"in {mode} mode dropout zeroes {second.probability:.1%} in the port and "
             f"{first.probability:.1%} in the reference",
             mode=mode,
-            fix=fix_at(session, second.module, "set its probability as in the reference"),
+            cause=cause,
+            fix=fix,
         )
+
+
+def _dropout_cause(
+    session: Session, mode: str, number: int, ours: DropoutSite, theirs: DropoutSite
+) -> tuple[Cause, Fix | None]:
+    """The cause of a differing dropout; proved by measuring the port's dropout built anew."""
+    wanted, found = _as_written(ours.probability), _as_written(theirs.probability)
+    fix: Fix | None = fix_at(session, theirs.module, "set its probability as in the reference")
+    proved = False
+    if wanted and found:
+        name, text = "dropout.p", f"dropout with probability {found:g} instead of {wanted:g}"
+        proved, proved_fix = _dropout_proof(session, mode, number, theirs.module, wanted)
+        fix = proved_fix or fix
+    else:
+        name = "dropout.active"
+        text = f"dropout is active in {mode} mode, in the reference it is not"
+        if wanted:
+            text = f"dropout is not active in {mode} mode, in the reference it is"
+    return Cause(name, wanted, found, proved=proved, text=text), fix
+
+
+def _dropout_proof(
+    session: Session, mode: str, number: int, module: str, wanted: float
+) -> tuple[bool, Fix | None]:
+    try:
+        change = session.port.call("fix_for", module, "dropout", "p", wanted)
+        if change is None:
+            return False, None
+        sites = session.port.call("dropout_sites", mode, (change,))
+    except IsogradError:
+        return False, None
+    if len(sites) <= number or abs(sites[number].probability - wanted) > _DROPOUT_TOLERANCE:
+        return False, None
+    return True, fix_of(session, (change,), module)
+
+
+def _as_written(probability: float) -> float:
+    """The round number within three deviations of a measured share of 65,536 elements."""
+    if probability in (0.0, 1.0):
+        return probability
+    reach = 3.0 * math.sqrt(probability * (1.0 - probability) / 65_536)
+    return rounded(probability, probability - reach, probability + reach)
 
 
 def loss_findings(session: Session, result: PassResult) -> Iterator[Finding]:

@@ -16,14 +16,16 @@ from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.compare.pairing.calls import pair_calls
 from isograd.compare.pairing.modules import pair_modules
 from isograd.compare.pairing.results import ModulePairing
-from isograd.frameworks.base import CallInfo
-from isograd.model import Finding, Gap, ModuleRatio, Severity, Stage
+from isograd.diagnose.decide import Diagnosis
+from isograd.frameworks.base import CallInfo, Trial
+from isograd.model import Cause, Finding, Fix, Gap, ModuleRatio, Severity, Stage
 from isograd.verify.boundaries import Boundaries
 from isograd.verify.call_similarity import call_similarity
 from isograd.verify.culprit import Culprit, find_culprit
 from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer, TensorResult, UnitResult
 from isograd.verify.session import Session
+from isograd.verify.unit_causes import UnitCauses
 from isograd.verify.units import Unit, make_unit, make_units
 
 #: Of a module that is called more often (a cell in a loop over time), this many calls are replayed.
@@ -48,6 +50,7 @@ class IsolatedResult:
     following: dict[Stage, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     shifts: dict[int, TensorResult] = field(default_factory=dict)
+    granted: tuple[Trial, ...] = ()
 
     def add(self, finding: Finding, position: float) -> None:
         self.findings.append(finding)
@@ -55,7 +58,10 @@ class IsolatedResult:
 
 
 class IsolatedStage:
-    """Replays all units of a recorded pass and draws the conclusions."""
+    """Replays all units of a recorded pass and draws the conclusions.
+
+    replayer, causes: what it replays and diagnoses with, for those who look at single units.
+    """
 
     def __init__(self, session: Session, mode: str, backward: bool) -> None:
         self._session = session
@@ -63,19 +69,22 @@ class IsolatedStage:
         self._backward = backward
         self._reference: tuple[CallInfo, ...] = session.reference.call("calls")
         self._port: tuple[CallInfo, ...] = session.port.call("calls")
-        self._replayer = Replayer(
+        self.replayer = Replayer(
             session, mode, backward, self._reference, self._port, ISOLATED_THRESHOLD
         )
+        self.causes = UnitCauses(session, self.replayer, mode)
         self._kinds = {m.name: m.kind for m in session.reference_structure.modules}
         self._partner: dict[int, int] = {}
         self._result = IsolatedResult()
 
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of how the units were chosen and judged."""
+        return self._result.notes
+
     def run(self) -> IsolatedResult:
         """Pair the calls, replay every unit, and judge."""
-        self._partner = dict(self._pair())
-        units = self._selected(
-            make_units(self._reference, self._port, sorted(self._partner.items()))
-        )
+        units = self.units()
         progress = self._session.progress
 
         def show(number: int, unit: Unit) -> None:
@@ -83,13 +92,20 @@ class IsolatedStage:
             progress.advance(number, len(units), f"{module} ({self._mode} mode)")
 
         results = self._replay(units, show)
-        failed = [result for result in results if self._fails(result)]
-        self._replayer.settle()
+        failed = [result for result in results if self.fails(result)]
+        self.replayer.settle()
         if failed:
-            results = self._with_borders_moved(results, failed)
+            results = self.with_borders_moved(results, failed)
         for result in results:
             self._conclude(result)
+        self._result.granted = tuple(self.causes.granted)
         return self._result
+
+    def units(self) -> list[Unit]:
+        """Pair the calls, and choose those that are replayed."""
+        self._partner = dict(self._pair())
+        pairs = sorted(self._partner.items())
+        return self._selected(make_units(self._reference, self._port, pairs))
 
     def _selected(self, units: Sequence[Unit]) -> list[Unit]:
         """All units, but of a module that is called very often only some calls, evenly spread."""
@@ -115,28 +131,51 @@ class IsolatedStage:
         results: list[UnitResult] = []
         while len(results) < len(units):
             done = len(results)
-            for result in self._replayer.run(
+            for result in self.replayer.run(
                 units[done:], functools.partial(_show_from, show, done)
             ):
-                results.append(result if self._fails(result) else result.brief())
+                if self.fails(result):
+                    results.append(result)
+                else:
+                    self._look_below_noise(result)
+                    results.append(result.brief())
                 if result.crashed:
-                    self._replayer.settle()
+                    self.replayer.settle()
                     self._restart()
                     break
         return results
 
+    def _look_below_noise(self, result: UnitResult) -> None:
+        """A finding where a small change hides in the noise of coarse arithmetic."""
+        if self._mode != self._session.case.modes[0]:
+            return
+        known = self.causes.diagnose_quietly(result)
+        if known is None:
+            return
+        tensors = [
+            self.replayer.with_shift(result, t)
+            for t in result.tensors
+            if t.stage is Stage.FORWARD and t.comparison
+        ]
+        self._find_causes(Stage.FORWARD, result, tensors, known, (), quiet=True)
+        place = len(self._result.findings) - 1
+        self._result.findings[place] = dataclasses.replace(
+            self._result.findings[place], severity=Severity.BELOW_NOISE
+        )
+
     @staticmethod
-    def _fails(result: UnitResult) -> bool:
+    def fails(result: UnitResult) -> bool:
+        """Whether a unit differs by more than the noise, or could not be replayed."""
         return bool(result.failure) or any(
             not t.ratio <= ISOLATED_THRESHOLD for t in result.tensors
         )
 
-    def _with_borders_moved(
+    def with_borders_moved(
         self, results: list[UnitResult], failed: list[UnitResult]
     ) -> list[UnitResult]:
         """Free the pairs whose borders the port draws elsewhere, and judge what is around them."""
         boundaries = Boundaries(
-            self._session, self._replayer, self._reference, self._port, ISOLATED_THRESHOLD
+            self._session, self.replayer, self._reference, self._port, ISOLATED_THRESHOLD
         )
         partner, changed = boundaries.free(self._partner, failed)
         freed = [self._reference[call].module for call in self._partner if call not in partner]
@@ -150,7 +189,7 @@ class IsolatedStage:
         )
         kept = [r for r in results if r.unit.reference in partner]
         return [
-            self._replayer.run_aside(
+            self.replayer.run_aside(
                 make_unit(self._reference, self._port, partner, result.unit.reference)
             )
             if result.unit.reference in changed
@@ -184,21 +223,36 @@ class IsolatedStage:
             self._result.checked[tensor.stage] = self._result.checked.get(tensor.stage, 0) + 1
         self._note_ratios(result)
         wrong = [t for t in result.tensors if not t.ratio <= ISOLATED_THRESHOLD]
-        forward = [t for t in wrong if t.stage is Stage.FORWARD]
-        if forward:
-            self._find(Stage.FORWARD, call, forward, self._culprit(result))
-            for stage in (Stage.BACKWARD, Stage.TRAINING):
-                count = sum(1 for t in wrong if t.stage is stage)
-                self._result.following[stage] = self._result.following.get(stage, 0) + count
-            return
-        for stage in (Stage.BACKWARD, Stage.TRAINING):
+        fixed: tuple[Trial, ...] = ()
+        for stage in (Stage.FORWARD, Stage.BACKWARD, Stage.TRAINING):
             found = [t for t in wrong if t.stage is stage]
-            if found:
-                self._find(stage, call, found)
+            if not found:
+                continue
+            known = self.causes.diagnose(result, stage, fixed)
+            if known is not None and known.causes:
+                self._find_causes(stage, result, found, known, fixed)
+            else:
+                self._find(stage, call, found, self.culprit(result, stage))
+            if stage is not Stage.FORWARD:
+                continue
+            if known is None or not known.causes:
+                self._follow(wrong)
+                return
+            # Beyond a named cause: what still differs when it is granted is a fault of its own.
+            fixed = tuple(cause.trial for cause in known.causes)
+            self._follow([t for t in wrong if known.ratios.get(t.key, 0.0) <= ISOLATED_THRESHOLD])
+            wrong = [t for t in wrong if known.ratios.get(t.key, 0.0) > ISOLATED_THRESHOLD]
         if result.backward_failure:
             self._result.gaps.append(
                 Gap(Stage.BACKWARD, f"the backward pass of {call.module}", result.backward_failure)
             )
+
+    def _follow(self, tensors: Sequence[TensorResult]) -> None:
+        """Count what differs only because of a forward difference in the same module."""
+        following = self._result.following
+        for tensor in tensors:
+            if tensor.stage is not Stage.FORWARD:
+                following[tensor.stage] = following.get(tensor.stage, 0) + 1
 
     def _note_ratios(self, result: UnitResult) -> None:
         call = self._reference[result.unit.reference]
@@ -228,22 +282,56 @@ class IsolatedStage:
         name = call.module or "the network"
         self._result.gaps.append(Gap(Stage.FORWARD, f"{name} alone", result.failure))
 
-    def _culprit(self, result: UnitResult) -> Culprit | None:
+    def culprit(self, result: UnitResult, stage: Stage) -> Culprit | None:
         """The function of the module's own code that differs; library modules have no such."""
+        if stage is not Stage.FORWARD:
+            return None
         call = self._reference[result.unit.reference]
         library = {m.name: m.library for m in self._session.reference_structure.modules}
         if result.requests is None or (library.get(call.module) and not result.unit.pins):
             return None
-        self._replayer.settle()
+        self.replayer.settle()
         return find_culprit(self._session, *result.requests)
 
     def _find(
+        self, stage: Stage, call: CallInfo, wrong: list[TensorResult], culprit: Culprit | None
+    ) -> None:
+        """A finding without a known cause."""
+        first, message = self._described(stage, call, wrong)
+        if culprit is not None and not first.problem:  # a wrong shape says enough
+            message += f"; the first function to differ is {culprit.function}"
+            if culprit.module != call.module:
+                call = dataclasses.replace(call, module=culprit.module, occurrence=0)
+        self._add(stage, call, first, message)
+
+    def _find_causes(
         self,
         stage: Stage,
-        call: CallInfo,
+        result: UnitResult,
         wrong: list[TensorResult],
-        culprit: Culprit | None = None,
+        known: Diagnosis,
+        fixed: tuple[Trial, ...],
+        quiet: bool = False,
     ) -> None:
+        """A finding for each cause."""
+        call = self._reference[result.unit.reference]
+        first, message = self._described(stage, call, wrong)
+        if quiet:
+            message = f"{first.what} differs by less than the rounding noise, but not at random"
+        causes, fix = self.causes.prove(result, stage, known, fixed, quiet)
+        for named, cause in zip(known.causes, causes, strict=True):
+            module = self.causes.module_of(named, result)
+            place = (
+                call
+                if module == call.module
+                else dataclasses.replace(call, module=module, occurrence=0)
+            )
+            self._add(stage, place, first, message, cause, fix)
+
+    def _described(
+        self, stage: Stage, call: CallInfo, wrong: list[TensorResult]
+    ) -> tuple[TensorResult, str]:
+        """The tensor that a finding shows, and what it says of it."""
         first = min(wrong, key=lambda t: t.position)
         if stage is not Stage.FORWARD:
             first = max(wrong, key=lambda t: t.ratio if math.isfinite(t.ratio) else 0.0)
@@ -253,13 +341,21 @@ class IsolatedStage:
             message = f"{first.what} has {first.problem}"
         if first.unit.pins and stage is Stage.FORWARD:
             message = f"the code of {call.module or 'the network'} between its modules: {message}"
-        if culprit is not None and not first.problem:  # a wrong shape says enough
-            message += f"; the first function to differ is {culprit.function}"
-            if culprit.module != call.module:
-                call = dataclasses.replace(call, module=culprit.module, occurrence=0)
+        return first, message
+
+    def _add(
+        self,
+        stage: Stage,
+        call: CallInfo,
+        first: TensorResult,
+        message: str,
+        cause: Cause | None = None,
+        fix: Fix | None = None,
+    ) -> None:
         port_module = self._port[first.unit.port].module
         ratio = first.ratio if math.isfinite(first.ratio) else None
         finding = self._finding(stage, call, message, ratio, first, port_module)
+        finding = dataclasses.replace(finding, cause=cause, fix=fix or finding.fix)
         if stage is Stage.FORWARD:
             self._result.shifts[len(self._result.findings)] = first
         self._result.add(finding, first.position)

@@ -7,14 +7,14 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from isograd.compare.envelope import (
     END_TO_END_THRESHOLD,
     ISOLATED_THRESHOLD,
-    ISOLATED_VARIANTS,
-    measured,
 )
-from isograd.frameworks.base import Tensors
+from isograd.diagnose.update.explain import explain_updates
+from isograd.frameworks.base import Trial
 from isograd.model import (
     Finding,
     Gap,
@@ -30,20 +30,20 @@ from isograd.model import (
 )
 from isograd.progress import Progress
 from isograd.verify.case import read_case
-from isograd.verify.doubt import settle_pairing
-from isograd.verify.end_to_end import PassResult, judge, record_pass
+from isograd.verify.end_to_end import PassResult, record_pass
 from isograd.verify.findings import (
     dropout_findings,
     loss_findings,
     module_of,
-    some,
     step_findings,
     whole_findings,
 )
 from isograd.verify.isolated import IsolatedResult, IsolatedStage
 from isograd.verify.keep import Keeper
-from isograd.verify.parameters import ambiguous_gaps, check_parameters
-from isograd.verify.probe import probe_state
+from isograd.verify.loss_alone import run_loss
+from isograd.verify.loss_causes import with_causes
+from isograd.verify.parameters import ambiguous_gaps
+from isograd.verify.prepare import prepare
 from isograd.verify.session import Session
 from isograd.verify.severity import severity_of
 from isograd.verify.training import (
@@ -76,6 +76,8 @@ class Ladder:
         self._seconds: dict[Stage, float] = {}
         self._isolated: dict[str, IsolatedResult] = {}
         self._passes: dict[str, PassResult] = {}
+        self._granted_rules: dict[str, dict[str, Any]] = {}
+        self._granted_loss: tuple[Trial, ...] = ()
 
     def climb(self) -> VerifyReport:
         """Run all stages and report."""
@@ -129,24 +131,14 @@ class Ladder:
         session = self._session
         session.build()
         session.enter(Stage.PARAMETERS.value)
-        findings, gaps, count, detail = check_parameters(session)
-        for position, finding in enumerate(findings):
+        prepared = prepare(session)
+        for position, finding in enumerate(prepared.findings):
             self._add(finding, position)
-        self._gaps += gaps
-        state, moved = probe_state(
-            session.reference_state, session.reference_structure.parameters, session.seed
-        )
-        if moved:
-            self._notes.append(
-                f"{len(moved)} constant parameters and fresh statistics ({some(moved)}) were "
-                "moved on both sides, because ones and zeros hide faults"
-            )
+        self._gaps += prepared.gaps
+        self._notes += prepared.notes
         if self._keep is not None:
             self._keeper = Keeper(self._keep, session)
-        self._notes += settle_pairing(session, state, session.case.modes[0])
-        session.reference.call("load_state", state)
-        session.port.call("load_state", session.transfer(state))
-        self._set(Stage.PARAMETERS, count, detail)
+        self._set(Stage.PARAMETERS, prepared.checked, prepared.detail)
 
     def _forward(self) -> None:
         session = self._session
@@ -183,6 +175,8 @@ class Ladder:
         for index, tensor in list(isolated.shifts.items()):
             severity = severity_of(self._session, mode, backward, whole, tensor.shift)
             finding = isolated.findings[index]
+            if finding.severity is Severity.BELOW_NOISE and severity is not Severity.EFFECTIVE:
+                severity = Severity.BELOW_NOISE
             isolated.findings[index] = dataclasses.replace(finding, severity=severity)
 
     def _take(self, stage: Stage, mode: str) -> None:
@@ -191,26 +185,26 @@ class Ladder:
         for finding, position in zip(isolated.findings, isolated.order, strict=True):
             if finding.stage is not stage:
                 continue
-            key = (finding.code, finding.module, finding.fix)
             known = next(
-                (
-                    i
-                    for i, (_, f) in enumerate(self._findings)
-                    if f.stage is stage and (f.code, f.module, f.fix) == key
-                ),
-                None,
+                (i for i, (_, f) in enumerate(self._findings) if _is_same(f, finding)), None
             )
             if known is None:
                 self._add(finding, position)
-            elif finding.severity is Severity.EFFECTIVE:
-                place, before = self._findings[known]
-                kept = dataclasses.replace(before, severity=Severity.EFFECTIVE)
-                self._findings[known] = (place, kept)
+                continue
+            place, before = self._findings[known]
+            kept = before
+            if finding.cause is not None and (
+                before.cause is None or (finding.cause.proved and not before.cause.proved)
+            ):
+                kept = dataclasses.replace(kept, cause=finding.cause, fix=finding.fix)
+            if finding.severity is Severity.EFFECTIVE:
+                kept = dataclasses.replace(kept, severity=Severity.EFFECTIVE)
+            self._findings[known] = (place, kept)
         self._gaps += [g for g in isolated.gaps if g.stage is stage and g not in self._gaps]
 
     def _whole(self, stage: Stage, prefixes: tuple[str, ...]) -> None:
         """End to end: an own finding only where no module explains the difference."""
-        if any(f.diverges for _, f in self._findings):
+        if any(f.diverges for _, f in self._findings) and stage is not Stage.INFERENCE:
             return
         for mode, whole in self._passes.items():
             for finding in whole_findings(self._session, stage, mode, whole, prefixes):
@@ -223,21 +217,13 @@ class Ladder:
 
     def _loss(self) -> None:
         session = self._session
-        outputs = self._recorded_outputs()
-        targets = session.targets()
-        variants = list(ISOLATED_VARIANTS)
-        session.reference.send("measure_loss", outputs, targets, variants)
-        found = session.port.call("loss", outputs, targets)
-        reference = measured(session.reference.receive())
-        result = judge(session, reference, found)
-        for finding in loss_findings(session, result):
+        run = run_loss(session)
+        findings = list(loss_findings(session, run.judged))
+        findings, self._granted_loss = with_causes(session, findings, run)
+        for finding in findings:
             self._add(finding)
-        self._set(Stage.LOSS, len(result.comparisons), "the loss alone, on the same outputs")
-
-    def _recorded_outputs(self) -> list[object]:
-        recorded: Tensors = self._session.reference.call("recorded", 0)
-        count = sum(1 for key in recorded if key.startswith("output."))
-        return [recorded[f"output.{i}"] for i in range(count)]
+        checked = len(run.judged.comparisons)
+        self._set(Stage.LOSS, checked, "the loss alone, on the same outputs")
 
     def _backward(self) -> None:
         mode = self._session.case.modes[0]
@@ -254,12 +240,16 @@ class Ladder:
         self._set(Stage.BACKWARD, checked, detail, divergent=following > 0)
 
     def _update(self) -> None:
-        result, losses, findings = replay_updates(self._session)
-        for finding in findings:
-            self._add(finding)
+        result, losses, findings, record = replay_updates(self._session)
         left_out = {f.module for f in findings}
+        explained = explain_updates(self._session, record, result, findings)
+        self._granted_rules = explained.granted
+        for finding in explained.findings:
+            self._add(finding)
         wrong = {
-            n: s for n, s in result.first.items() if module_of(self._session, n) not in left_out
+            n: s
+            for n, s in result.first.items()
+            if n in explained.unexplained and module_of(self._session, n) not in left_out
         }
         for finding in step_findings(self._session, Stage.UPDATE, result, wrong):
             self._add(finding, 1.0)
@@ -272,15 +262,33 @@ class Ladder:
         )
         self._losses = free_losses(self._session, losses)
 
+    def _grant(self) -> bool:
+        """Let the reference follow the named causes from here on; whether nothing is unexplained.
+
+        What then still differs is a fault of its own, so one run lists them all.
+        """
+        diverging = [f for _, f in self._findings if f.diverges]
+        if any(f.cause is None or f.stage is Stage.PARAMETERS for f in diverging):
+            return False
+        trials: list[Trial] = []
+        for isolated in self._isolated.values():
+            trials += [t for t in isolated.granted if t not in trials]
+        self._session.reference.call("grant", tuple(trials), self._granted_loss)
+        return True
+
     def _training(self) -> None:
-        explained = any(f.diverges for _, f in self._findings)
         for mode, isolated in self._isolated.items():
             if isolated.checked.get(Stage.TRAINING):
                 self._take(Stage.TRAINING, mode)
-        result, state = resynchronised_steps(self._session)
-        own = any(f.stage is Stage.TRAINING for _, f in self._findings)
+        differs = any(f.diverges for _, f in self._findings)
+        granted = self._grant()
+        explained = differs and not granted
+        result, state = resynchronised_steps(self._session, self._granted_rules)
+        own = any(f.stage is Stage.TRAINING for _, f in self._findings) and not granted
         steps = self._session.case.steps
         detail = f"{steps} steps, each from the reference's state, with running statistics"
+        if granted and differs:
+            detail += "; judged beyond the named causes"
         if result.first and not explained and not own:
             for finding in step_findings(self._session, Stage.TRAINING, result, result.first):
                 self._add(finding, math.inf)
@@ -295,7 +303,7 @@ class Ladder:
 
     def _inference(self) -> None:
         session = self._session
-        earlier = [f for _, f in self._findings if f.diverges]
+        earlier = [] if self._grant() else [f for _, f in self._findings if f.diverges]
         whole = record_pass(session, "eval", False)
         worst = whole.worst("output")
         wrong = bool(whole.problems) or (
@@ -309,7 +317,7 @@ class Ladder:
                 self._isolated["inference"].findings, self._isolated["inference"].order, strict=True
             ):
                 self._add(dataclasses.replace(finding, stage=Stage.INFERENCE), position)
-            if not any(f.diverges for _, f in self._findings):
+            if not any(f.diverges and f.stage is Stage.INFERENCE for _, f in self._findings):
                 self._passes = {"eval": whole}
                 self._whole(Stage.INFERENCE, ("output",))
         elif wrong:
@@ -352,3 +360,12 @@ class Ladder:
             elapsed_s,
             {"isolated": ISOLATED_THRESHOLD, "end_to_end": END_TO_END_THRESHOLD},
         )
+
+
+def _is_same(known: Finding, other: Finding) -> bool:
+    """Whether both modes found the same: one cause is enough where the other mode abstains."""
+    if (known.stage, known.code, known.module) != (other.stage, other.code, other.module):
+        return False
+    if known.cause is None or other.cause is None:
+        return True
+    return known.cause.id == other.cause.id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class TensorResult:
     problem: why there is no comparison (a wrong shape, a call that never happened), or "".
     shift: for a forward tensor that differs, the call, "input" or "output", and the slot that
     the error belongs to, with the error itself.
+    key: the tensor's name within the unit, as in `Framework`.
     """
 
     stage: Stage
@@ -48,6 +49,7 @@ class TensorResult:
     comparison: Comparison | None
     problem: str = ""
     shift: tuple[int, str, int, TensorValue] | None = None
+    key: str = ""
 
     @property
     def ratio(self) -> float:
@@ -56,7 +58,11 @@ class TensorResult:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """The judgement of one unit; failure says why it could not be replayed."""
+    """The judgement of one unit; failure says why it could not be replayed.
+
+    port: the port's tensors under the reference's names and in its layouts; reference: what they
+    were judged by.
+    """
 
     unit: Unit
     tensors: tuple[TensorResult, ...] = ()
@@ -64,10 +70,13 @@ class UnitResult:
     crashed: bool = False
     backward_failure: str = ""
     requests: tuple[ReplayRequest, ReplayRequest] | None = None
+    port: Tensors = field(default_factory=dict)
+    places: Places | None = None
+    reference: dict[str, Measured] = field(default_factory=dict)
 
     def brief(self) -> UnitResult:
-        """The same without the tensors that were fed in."""
-        return replace(self, requests=None)
+        """The same without tensors."""
+        return replace(self, requests=None, port={}, places=None, reference={})
 
 
 @dataclass
@@ -151,19 +160,24 @@ class Replayer:
                 if not self.backward:
                     return UnitResult(unit, failure=error.what)
                 backward_failure = error.what
-                answer = own.call("replay", _forward_only(port_request))
+                answer = own.call("replay", forward_only(port_request))
         except UserCodeError as error:
             return UnitResult(unit, failure=error.what)
         except WorkerError as error:
             return UnitResult(unit, failure=error.what, crashed=True)
-        tensors = tuple(self._compare(unit, reference, answer, places, bool(backward_failure)))
+        found = self.named(answer, places)
+        tensors = tuple(self._compare(unit, reference, found, places, bool(backward_failure)))
         return UnitResult(
-            unit, tensors, backward_failure=backward_failure, requests=(request, port_request)
+            unit,
+            tensors,
+            backward_failure=backward_failure,
+            requests=(request, port_request),
+            port=with_misshapen(found, answer, reference),
+            places=places,
+            reference=reference,
         )
 
-    def _places(
-        self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]
-    ) -> _Places:
+    def _places(self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]) -> Places:
         theirs = self.session.port.call("recorded", unit.port)
         outputs = [reference[f"output.{i}"].values for i in range(_count(reference, "output"))]
         own_inputs = [v.values for v in request.inputs if v is not None]
@@ -176,7 +190,7 @@ class Replayer:
             pin_inputs.append(match_slots(ours, _values(child, "input")))
             given = [v.values for v in request.pin_outputs[number] if v is not None]
             pin_outputs.append(match_slots(given, _values(child, "output")))
-        return _Places(
+        return Places(
             match_slots(own_inputs, _values(theirs, "input")),
             match_slots(outputs, _values(theirs, "output")),
             pin_inputs,
@@ -184,7 +198,7 @@ class Replayer:
             [v.shape for k, v in sorted(theirs.items()) if k.startswith("output.")],
         )
 
-    def _port_request(self, unit: Unit, request: ReplayRequest, places: _Places) -> ReplayRequest:
+    def _port_request(self, unit: Unit, request: ReplayRequest, places: Places) -> ReplayRequest:
         calls = self.port_calls
         pins = [port for _, port in unit.pins]
         return ReplayRequest(
@@ -209,14 +223,8 @@ class Replayer:
             request.backward,
         )
 
-    def _compare(
-        self,
-        unit: Unit,
-        reference: dict[str, Measured],
-        answer: Tensors,
-        places: _Places,
-        no_gradients: bool,
-    ) -> Iterator[TensorResult]:
+    def named(self, answer: Tensors, places: Places) -> Tensors:
+        """The port's answer to a replay under the reference's names and in its layouts."""
         port = places.as_reference(answer)
         gradients = {k[19:]: v for k, v in answer.items() if k.startswith("gradient.parameter.")}
         for name, value in self.session.as_reference(gradients, summed=True).items():
@@ -224,6 +232,16 @@ class Replayer:
         buffers = {k[7:]: v for k, v in answer.items() if k.startswith("buffer.")}
         for name, value in self.session.as_reference(buffers).items():
             port[f"buffer.{name}"] = value
+        return port
+
+    def _compare(
+        self,
+        unit: Unit,
+        reference: dict[str, Measured],
+        port: Tensors,
+        places: Places,
+        no_gradients: bool,
+    ) -> Iterator[TensorResult]:
         for key, expected in reference.items():
             if no_gradients and key.startswith("gradient."):
                 continue
@@ -235,7 +253,7 @@ class Replayer:
         key: str,
         expected: Measured,
         found: TensorValue | None,
-        places: _Places,
+        places: Places,
     ) -> TensorResult:
         stage, position, what = self._describe(unit, key)
         if found is None:
@@ -244,16 +262,23 @@ class Replayer:
                 found = TensorValue(zero, "float32")
             else:
                 return TensorResult(
-                    stage, unit, position, what, None, places.why_missing(key, expected)
+                    stage, unit, position, what, None, places.why_missing(key, expected), key=key
                 )
         if found.shape != expected.values.shape:
             problem = f"shape {found.shape} instead of {expected.values.shape}"
-            return TensorResult(stage, unit, position, what, None, problem)
+            return TensorResult(stage, unit, position, what, None, problem, key=key)
         comparison = compare(what, expected, found)
         shift = None
         if stage is Stage.FORWARD and comparison.exceeds(self.threshold):
             shift = self._shift(unit, key, expected, found)
-        return TensorResult(stage, unit, position, what, comparison, shift=shift)
+        return TensorResult(stage, unit, position, what, comparison, shift=shift, key=key)
+
+    def with_shift(self, result: UnitResult, tensor: TensorResult) -> TensorResult:
+        """The judgement with its error, also where that is within the noise."""
+        expected, found = result.reference.get(tensor.key), result.port.get(tensor.key)
+        if expected is None or found is None or found.shape != expected.values.shape:
+            return tensor
+        return replace(tensor, shift=self._shift(result.unit, tensor.key, expected, found))
 
     def _shift(
         self, unit: Unit, key: str, expected: Measured, found: TensorValue
@@ -289,8 +314,17 @@ class Replayer:
         return Stage.BACKWARD, -unit.reference, f"gradient of {key.rpartition('.')[2]}"
 
 
+def with_misshapen(found: Tensors, answer: Tensors, reference: dict[str, Measured]) -> Tensors:
+    """The tensors, with those of another shape as the port has them."""
+    result = dict(found)
+    for key in reference:
+        if key not in result and key in answer and key.startswith(("output.", "input_of.")):
+            result[key] = answer[key]
+    return result
+
+
 @dataclass(frozen=True)
-class _Places:
+class Places:
     """How the tensors of a unit correspond between the two sides."""
 
     inputs: Slots
@@ -338,7 +372,7 @@ def _moved(
     return tuple(result)
 
 
-def _forward_only(request: ReplayRequest) -> ReplayRequest:
+def forward_only(request: ReplayRequest) -> ReplayRequest:
     return ReplayRequest(
         request.call, request.pins, request.inputs, request.pin_outputs, buffers=request.buffers
     )

@@ -40,6 +40,8 @@ class Session:
         self.reference_state: Tensors = {}
         self.port_initial: Tensors = {}
         self.sides: tuple[Side, Side] | None = None
+        #: Hypotheses that explained a module of this port; the next module is asked them first.
+        self.explained_by: list[str] = []
 
     def __enter__(self) -> Session:
         return self

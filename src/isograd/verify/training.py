@@ -8,8 +8,11 @@ reference's parameters and statistics at every step.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from isograd.compare.envelope import (
     END_TO_END_THRESHOLD,
@@ -19,17 +22,18 @@ from isograd.compare.envelope import (
     compare,
     measured,
 )
+from isograd.compare.metrics import Float64
+from isograd.diagnose.update.problem import UPDATE_TRACKS
 from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
+from isograd.frameworks.rules import watched
 from isograd.model import Finding, LossCurves, Severity, Stage
+from isograd.tensors import tensor_value
 from isograd.verify.parameters import fix_at
 from isograd.verify.session import Session
 
-_UPDATE_TRACKS: dict[str, Arithmetic] = {
-    "float64": FLOAT64,
-    "plain": NATIVE,
-    "noise": Arithmetic(operator_noise=True, seed=11),
-    "biased": Arithmetic(operator_noise=True, biased=True, seed=13),
-}
+#: Fed gradients up to this size are kept for the proof; larger ones are computed again.
+_KEPT_BYTES = 256 << 20
+
 _TRAINING_TRACKS: dict[str, Arithmetic] = {
     "float64": FLOAT64,
     "plain": NATIVE,
@@ -64,16 +68,50 @@ class StepsResult:
             self.first.setdefault(name, step)
 
 
-def replay_updates(session: Session) -> tuple[StepsResult, list[float], list[Finding]]:
+@dataclass
+class UpdateRecord:
+    """What a search for the causes needs of an update stage: watched elements, bounded.
+
+    indices: flat indices by parameter of the reference; port: their values after each step.
+    fed: the gradients of each step under the port's names, as long as they are few.
+    """
+
+    indices: Tensors = field(default_factory=dict)
+    port: dict[str, list[Float64]] = field(default_factory=dict)
+    fed: list[Tensors] = field(default_factory=list)
+    kept_bytes: int = 0
+
+    def begin(self, session: Session, gradients: Tensors) -> None:
+        """Choose the elements by the first gradients, and tell the reference."""
+        self.indices = {n: tensor_value(watched(v.values)) for n, v in gradients.items()}
+        session.reference.call("watch_update", "float64", self.indices)
+
+    def note(self, found: Tensors) -> None:
+        """Take the port's parameters after a step."""
+        for name, value in found.items():
+            if name in self.indices:
+                chosen = value.values.reshape(-1)[self.indices[name].values]
+                self.port.setdefault(name, []).append(chosen.astype(np.float64))
+
+    def keep(self, moved: Tensors) -> None:
+        """Keep what was fed to the port, if all of it stays small."""
+        self.kept_bytes += sum(v.values.nbytes for v in moved.values())
+        if self.kept_bytes <= _KEPT_BYTES:
+            self.fed.append(moved)
+
+
+def replay_updates(
+    session: Session,
+) -> tuple[StepsResult, list[float], list[Finding], UpdateRecord]:
     """Feed the reference's gradients to both optimizers; also the reference's free losses."""
     steps = session.case.steps
     reference, port = session.reference, session.port
     updated = set(reference.call("start_training", "native", NATIVE))
-    for track, arithmetic in _UPDATE_TRACKS.items():
+    for track, arithmetic in UPDATE_TRACKS.items():
         reference.call("start_training", track, arithmetic)
     port_updated = set(port.call("start_training", "port", NATIVE))
     findings = list(_left_out(session, updated, port_updated))
-    result, losses = StepsResult(), []
+    result, losses, record = StepsResult(), [], UpdateRecord()
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
         native = reference.call(
@@ -83,16 +121,20 @@ def replay_updates(session: Session) -> tuple[StepsResult, list[float], list[Fin
         gradients = {k: v for k, v in native.items() if k.startswith("gradient.")}
         plain = {k[19:]: v for k, v in gradients.items()}
         result.untouched = {n for n in updated if n not in plain}
+        if step == 0:
+            record.begin(session, plain)
         moved = {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
-        reference.send("measure_step", list(_UPDATE_TRACKS), None, {}, [], gradients)
+        reference.send("measure_step", list(UPDATE_TRACKS), None, {}, [], gradients)
         port.send("train_step", "port", None, {}, [], moved)
         expected = measured(reference.receive())
         found = _state(session, port.receive())
+        record.note(found)
+        record.keep(moved)
         for name, comparison in _compare_states(session, expected, found, trainable=True):
             result.note(name, step, comparison, ISOLATED_THRESHOLD)
     reference.call("end_training")
     port.call("end_training")
-    return result, losses, findings
+    return result, losses, findings, record
 
 
 def _left_out(session: Session, ours: set[str], theirs: set[str]) -> Iterator[Finding]:
@@ -116,10 +158,17 @@ def _left_out(session: Session, ours: set[str], theirs: set[str]) -> Iterator[Fi
             )
 
 
-def resynchronised_steps(session: Session) -> tuple[StepsResult, Tensors]:
-    """Train both sides, each step from the reference's state; the last state is returned."""
+def resynchronised_steps(
+    session: Session, granted: Mapping[str, dict[str, Any]] | None = None
+) -> tuple[StepsResult, Tensors]:
+    """Train both sides, each step from the reference's state; the last state is returned.
+
+    granted: rules by parameter that the reference follows as well, because stage update has
+    found and told that the port's optimizer does: what differs then is something else.
+    """
     steps = session.case.steps
     reference, port = session.reference, session.port
+    reference.call("grant_rules", dict(granted or {}))
     reference.call("start_training", "native", NATIVE)
     for track, arithmetic in _TRAINING_TRACKS.items():
         reference.call("start_training", track, arithmetic)
@@ -143,6 +192,7 @@ def resynchronised_steps(session: Session) -> tuple[StepsResult, Tensors]:
         state = {k[6:]: v for k, v in native.items() if k.startswith("state.")}
     reference.call("end_training")
     port.call("end_training")
+    reference.call("grant_rules", {})
     return result, state
 
 

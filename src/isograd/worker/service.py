@@ -14,13 +14,17 @@ import numpy as np
 
 from isograd.compare.envelope import errors_against
 from isograd.compare.metrics import difference
+from isograd.diagnose.decide import Diagnosis
+from isograd.diagnose.subject import Subject, diagnose, diagnose_quietly, granted, projected
 from isograd.frameworks import kernels
 from isograd.frameworks.base import (
     FLOAT64,
     Arithmetic,
     Floors,
+    FunctionSite,
     ReplayRequest,
     Tensors,
+    Trial,
     in_slots,
 )
 from isograd.frameworks.registry import open_framework
@@ -28,7 +32,7 @@ from isograd.tensors import TensorValue, tensor_value
 
 _OWN = (
     "build describe state load_state forward calls recorded replay trace loss start_training "
-    "train_step end_training dropout_sites"
+    "train_step end_training dropout_sites fix_for edit_text trace_loss"
 ).split()
 
 
@@ -182,6 +186,109 @@ class Service:
             if key in moved
             for found in [difference(value.values, moved[key].values)]
         }
+
+    def do_watch_update(self, track: str, indices: Tensors) -> None:
+        """Note these elements when gradients are fed; a framework without rules notes nothing."""
+        watch = getattr(self._framework, "watch_update", None)
+        if watch is not None:
+            watch(track, indices)
+
+    def do_update_outline(self) -> dict[str, Any]:
+        """The rules of the reference's optimizer by parameter; empty where it has none to show."""
+        outline = getattr(self._framework, "update_outline", None)
+        found: dict[str, Any] = outline() if outline is not None else {}
+        return found
+
+    def do_update_slices(self, names: list[str]) -> Tensors:
+        """The watched elements of these parameters and of their gradients."""
+        found: Tensors = self._framework.update_slices(names)
+        return found
+
+    def do_measure_rules(
+        self,
+        rules: dict[str, dict[str, Any]],
+        variants: list[Arithmetic],
+        keep: bool,
+        dtype: str,
+    ) -> Tensors:
+        """Other optimizer rules on the watched elements, with their envelope."""
+        found: Tensors = self._framework.measure_rules(rules, variants, keep, dtype)
+        return found
+
+    def do_grant_rules(self, rules: dict[str, dict[str, Any]]) -> None:
+        """From the next training these parameters of the reference follow these rules."""
+        grant = getattr(self._framework, "grant_rules", None)
+        if grant is not None:
+            grant(rules)
+
+    def do_mend_optimizer(self, mending: dict[str, Any]) -> bool:
+        """From the next training the port's optimizer is mended so; whether that is possible."""
+        mend = getattr(self._framework, "mend_optimizer", None)
+        if mend is not None:
+            mend(mending)
+        return mend is not None
+
+    def do_optimizer_line(self) -> str | None:
+        """``file:line`` of the user's code that made the port's optimizer last."""
+        found: str | None = getattr(self._framework, "optimizer_line", None)
+        return found
+
+    def do_diagnose(
+        self,
+        request: ReplayRequest | None,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        port: Tensors,
+        wanted: tuple[str, ...],
+        context: dict[str, Any],
+        fixed: tuple[Trial, ...],
+        threshold: float,
+        limit_s: float,
+        likely: tuple[str, ...],
+    ) -> Diagnosis:
+        """Name the cause of the port's error in one call, or in the loss where request is None."""
+        subject = Subject(self._framework, request, outputs, targets)
+        return diagnose(subject, port, wanted, context, fixed, threshold, limit_s, likely)
+
+    def do_diagnose_quietly(
+        self,
+        request: ReplayRequest,
+        port: Tensors,
+        wanted: tuple[str, ...],
+        context: dict[str, Any],
+        threshold: float,
+        limit_s: float,
+    ) -> Diagnosis:
+        """Look for a small change within the noise of one call, by projection."""
+        subject = Subject(self._framework, request, [], [])
+        return diagnose_quietly(subject, port, wanted, context, threshold, limit_s)
+
+    def do_project(
+        self,
+        request: ReplayRequest,
+        port: Tensors,
+        wanted: tuple[str, ...],
+        trials: tuple[Trial, ...],
+    ) -> tuple[float, float]:
+        """How much of the change that trials make is in the port's error, and its deviation."""
+        subject = Subject(self._framework, request, [], [])
+        return projected(subject, port, wanted, trials)
+
+    def do_site_values(
+        self,
+        request: ReplayRequest | None,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        trials: tuple[Trial, ...],
+    ) -> tuple[FunctionSite, ...]:
+        """The functions of one call, or of the loss, under trials, with their results."""
+        subject = Subject(self._framework, request, outputs, targets)
+        return subject.sites(trials, with_values=True)
+
+    def do_grant(self, trials: tuple[Trial, ...], loss_trials: tuple[Trial, ...]) -> None:
+        """Compute under these trials from now on, in every pass and step."""
+        self._framework.interventions = granted(trials)
+        self._framework.loss_interventions = granted(loss_trials)
 
 
 def _cotangents(

@@ -14,16 +14,22 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from isograd.diagnose.decide import Diagnosis, NamedCause, Tried
 from isograd.frameworks.base import (
     Arithmetic,
     CallInfo,
     DropoutSite,
     FunctionCall,
+    FunctionSite,
     ModuleInfo,
+    Operand,
     ParameterInfo,
+    Place,
+    PortFix,
     ReplayRequest,
     SideSpec,
     Structure,
+    Trial,
 )
 from isograd.tensors import TensorValue
 
@@ -32,13 +38,21 @@ _TYPES: dict[str, Any] = {
     for kind in (
         Arithmetic,
         CallInfo,
+        Diagnosis,
         DropoutSite,
         FunctionCall,
+        FunctionSite,
         ModuleInfo,
+        NamedCause,
+        Operand,
         ParameterInfo,
+        Place,
+        PortFix,
         ReplayRequest,
         SideSpec,
         Structure,
+        Trial,
+        Tried,
     )
 }
 _HEAD = struct.Struct("<Q")

@@ -13,6 +13,7 @@ from isograd.frameworks.base import (
     NATIVE,
     Arithmetic,
     DropoutSite,
+    PortFix,
     Tensors,
 )
 from isograd.frameworks.common import (
@@ -26,7 +27,14 @@ from isograd.frameworks.mindspore.neutral import (
     measure_dropout,
     neutral_chance,
 )
+from isograd.frameworks.mindspore.optimizers import (
+    MendedOptimizer,
+    Mending,
+    constructing,
+    read_mending,
+)
 from isograd.frameworks.mindspore.passes import MindSporePasses
+from isograd.frameworks.mindspore.rebuild import rebuilt
 from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import TensorValue
 
@@ -39,6 +47,8 @@ class MindSporeFramework(MindSporePasses):
         self._optimizer: Any = None
         self._schedulers: list[Any] = []
         self._before_training: Tensors | None = None
+        self._mending: Mending | None = None
+        self.optimizer_line: str | None = None
 
     def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:
         assert self._spec is not None
@@ -47,9 +57,17 @@ class MindSporeFramework(MindSporePasses):
             self._before_training = self.state()
         self._model.set_train(True)
         function = load_callable(self._spec.optimizer, self._spec.folder, "[port] optimizer")
-        with user_code(f"the optimizer {self._spec.optimizer}"):
+        making = constructing(self._mending, self._parameters)
+        with user_code(f"the optimizer {self._spec.optimizer}"), making as noted:
             self._optimizer, self._schedulers = split_optimizer(function(self._model))
+        self.optimizer_line = noted.line
+        if self._mending is not None:
+            self._optimizer = MendedOptimizer(self._optimizer, self._mending, self._parameters)
         return tuple(self._updated_names())
+
+    def mend_optimizer(self, mending: dict[str, Any]) -> None:
+        """From the next `start_training` the port's optimizer is changed so; {} ends it."""
+        self._mending = read_mending(mending)
 
     def _updated_names(self) -> list[str]:
         names = {id(p): n for n, p in reversed(self._parameters.items())}
@@ -108,10 +126,10 @@ class MindSporeFramework(MindSporePasses):
                 scheduler.step()
         return results | {f"state.{n}": v for n, v in self.state().items()}
 
-    def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
+    def dropout_sites(self, mode: str, fixes: tuple[PortFix, ...] = ()) -> tuple[DropoutSite, ...]:
         kinds = dropout_cells()
         sites: list[DropoutSite] = []
-        with self._restoring(mode):
+        with self._restoring(mode), rebuilt(self._cells, self._built, fixes):
             for site in self._dropouts:
                 cell = self._cells[site.module]
                 if isinstance(cell, kinds):

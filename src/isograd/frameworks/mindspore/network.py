@@ -27,9 +27,9 @@ from isograd.frameworks.base import (
 )
 from isograd.frameworks.common import (
     RecordedCall,
-    building_line,
     load_callables,
 )
+from isograd.frameworks.mindspore.construction import ConstructionLog, is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.neutral import (
     install,
@@ -57,7 +57,8 @@ class MindSporeNetwork:
         self._calls: list[RecordedCall] = []
         self._mode = "train"
         self._dropouts: list[DropoutSite] = []
-        self._where: dict[int, str | None] = {}
+        self._built = ConstructionLog()
+        self._lines: list[tuple[str, int] | None] = []
         self.floors: Floors = {}
         self._prepare()
 
@@ -83,7 +84,7 @@ class MindSporeNetwork:
         builder = load_callables(spec, "port")
         ms.set_seed(seed)
         np.random.seed(seed % 2**32)  # noqa: NPY002 - the user's network may draw from it
-        with user_code(f"the model callable {spec.model}"), self._noting_lines():
+        with user_code(f"the model callable {spec.model}"), self._built.noting():
             model = builder(**spec.model_kwargs)
         if not isinstance(model, nn.Cell):
             raise CaseError(
@@ -95,34 +96,21 @@ class MindSporeNetwork:
         self._cells = dict(model.cells_and_names())
         return self._structure()
 
-    @contextlib.contextmanager
-    def _noting_lines(self) -> Iterator[None]:
-        original = nn.Cell.__init__
-        where = self._where
-
-        def noting(cell: Any, *args: Any, **kwargs: Any) -> None:
-            where[id(cell)] = building_line(cell)
-            original(cell, *args, **kwargs)
-
-        nn.Cell.__init__ = noting
-        try:
-            yield
-        finally:
-            nn.Cell.__init__ = original
-
     def _structure(self) -> Structure:
-        modules = tuple(
-            ModuleInfo(
-                name,
-                type(cell).__name__,
-                type(cell).__module__.startswith("mindspore."),
-                _settings(cell),
-                self._where.get(id(cell)),
-            )
-            for name, cell in self._cells.items()
-        )
+        modules = tuple(self._module_info(name, cell) for name, cell in self._cells.items())
         infos = tuple(self._parameter_infos())
         return Structure(self.name, modules, infos)
+
+    def _module_info(self, name: str, cell: nn.Cell) -> ModuleInfo:
+        built = self._built.of(cell)
+        return ModuleInfo(
+            name,
+            type(cell).__name__,
+            is_library(cell),
+            _settings(cell),
+            built.where,
+            built.plain_arguments,
+        )
 
     def _parameter_infos(self) -> Iterator[ParameterInfo]:
         first: dict[int, str] = {}

@@ -92,11 +92,20 @@ class Pin:
     seen: list[Any] | None = None
 
 
-def pinned(cells: dict[str, nn.Cell], pins: list[Pin]) -> contextlib.AbstractContextManager[None]:
-    """Give the results of these calls instead of computing them, and catch their inputs."""
-    by_cell: dict[str, dict[int, Pin]] = {}
-    for pin in pins:
-        by_cell.setdefault(pin.module, {})[pin.occurrence] = pin
+def _unchanged(target: str, tensor: Any) -> Any:
+    return tensor
+
+
+def pinned(
+    cells: dict[str, nn.Cell], pins: list[Pin], change: Callable[[str, Any], Any] = _unchanged
+) -> contextlib.AbstractContextManager[None]:
+    """Give the results of these calls instead of computing them, and catch their inputs.
+
+    change: what stands at ``input_of.PIN.SLOT`` or ``pin.PIN.SLOT`` instead of this tensor.
+    """
+    by_cell: dict[str, dict[int, tuple[int, Pin]]] = {}
+    for number, pin in enumerate(pins):
+        by_cell.setdefault(pin.module, {})[pin.occurrence] = number, pin
 
     def given(name: str, cell: nn.Cell) -> Callable[..., Any]:
         original = cell.construct
@@ -105,12 +114,15 @@ def pinned(cells: dict[str, nn.Cell], pins: list[Pin]) -> contextlib.AbstractCon
 
         def construct(*args: Any, **kwargs: Any) -> Any:
             nonlocal count
-            pin = wanted.get(count)
+            found = wanted.get(count)
             count += 1
-            if pin is None:
+            if found is None:
                 return original(*args, **kwargs)
-            pin.seen, _ = tree.flatten((args, kwargs), is_tensor)
-            return tree.unflatten(pin.result, list(pin.outputs))
+            number, pin = found
+            seen, _ = tree.flatten((args, kwargs), is_tensor)
+            pin.seen = [change(f"input_of.{number}.{i}", t) for i, t in enumerate(seen)]
+            outputs = [change(f"pin.{number}.{i}", t) for i, t in enumerate(pin.outputs)]
+            return tree.unflatten(pin.result, outputs)
 
         return construct
 

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
-import mindspore as ms
-
 from isograd import tree
-from isograd.errors import UserCodeError
 from isograd.frameworks.base import (
     NATIVE,
     Arithmetic,
     CallInfo,
     DropoutSite,
     FunctionCall,
+    PortFix,
     ReplayRequest,
     Tensors,
 )
 from isograd.frameworks.common import (
-    occurrences_within,
     split_inputs,
 )
+from isograd.frameworks.mindspore.construction import is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import FLOATS, differentiate
+from isograd.frameworks.mindspore.fixes import Replacements, Scope
 from isograd.frameworks.mindspore.network import MindSporeNetwork
 from isograd.frameworks.mindspore.neutral import (
     neutral_chance,
 )
-from isograd.frameworks.mindspore.observe import (
-    CallRecorder,
-    Pin,
-    is_tensor,
-    pinned,
+from isograd.frameworks.mindspore.observe import CallRecorder, is_tensor
+from isograd.frameworks.mindspore.one_call import (
+    CallRun,
+    Leaves,
+    begin,
+    leaves_of,
+    watching,
+)
+from isograd.frameworks.mindspore.rebuild import rebuilt
+from isograd.frameworks.mindspore.settings import CellAtHand, fix_for
+from isograd.frameworks.mindspore.source_edit import (
+    rebuilding_text,
+    replacement_in_words,
+    replacing_text,
 )
 from isograd.frameworks.mindspore.trace import FunctionTrace
 from isograd.frameworks.user_code import user_code
@@ -117,62 +124,100 @@ class MindSporePasses(MindSporeNetwork):
         result = {f"input.{i}": to_value(t) for i, t in enumerate(found.inputs)}
         return result | {f"output.{i}": to_value(t) for i, t in enumerate(found.outputs)}
 
-    def replay(self, request: ReplayRequest, arithmetic: Arithmetic = NATIVE) -> Tensors:
+    def replay(
+        self,
+        request: ReplayRequest,
+        arithmetic: Arithmetic = NATIVE,
+        fixes: tuple[PortFix, ...] = (),
+    ) -> Tensors:
+        replacements = Replacements(fixes)
+        trace = None
+        if replacements.need_events:
+            trace = self._tracing(request, replacements, keep_values=False)
+        return self._replay(request, fixes, replacements, trace)
+
+    def trace(
+        self, request: ReplayRequest, fixes: tuple[PortFix, ...] = ()
+    ) -> tuple[FunctionCall, ...]:
+        replacements = Replacements(fixes)
+        trace = self._tracing(request, replacements, keep_values=True)
+        self._replay(dataclasses.replace(request, backward=False), fixes, replacements, trace)
+        self._lines = trace.lines
+        return tuple(trace.events)
+
+    def _tracing(
+        self, request: ReplayRequest, replacements: Replacements, keep_values: bool
+    ) -> FunctionTrace:
+        root = self._cells[self._calls[request.call].module]
+        around = {
+            id(self._cells[name])
+            for pin in request.pins
+            for name in _prefixes(self._calls[pin].module)
+        }
+        return FunctionTrace(root, around, replacements.event, keep_values)
+
+    def _replay(
+        self,
+        request: ReplayRequest,
+        fixes: tuple[PortFix, ...],
+        replacements: Replacements,
+        trace: FunctionTrace | None,
+    ) -> Tensors:
         call = self._calls[request.call]
-        cell = self._cells[call.module]
-        inputs = _leaves(request.inputs, call.inputs)
-        places = occurrences_within(self._calls, request.call, request.pins)
-        children = [self._calls[index] for index in request.pins]
+        inputs = leaves_of(request.inputs, call.inputs)
         given = [
-            _leaves(request.pin_outputs[number], child.outputs)
-            for number, child in enumerate(children)
+            leaves_of(request.pin_outputs[number], self._calls[index].outputs)
+            for number, index in enumerate(request.pins)
         ]
-        shape = _Leaves(inputs, given)
-        caught: dict[str, Any] = {}
-        buffers: Tensors = {}
-
-        def run(*leaves: Any) -> Any:
-            own, pin_outputs = shape.put(leaves)
-            pins = [
-                Pin(child.module, place, child.result, outputs)
-                for child, place, outputs in zip(children, places, pin_outputs, strict=True)
-            ]
-            with pinned(self._cells, pins):
-                arguments = tree.unflatten(call.arguments, own)
-                output = cell(*arguments[0], **arguments[1])
-            outputs, _ = tree.flatten(output, is_tensor)
-            caught.clear()
-            caught.update({f"output.{i}": t for i, t in enumerate(outputs)})
-            buffers.clear()
-            buffers.update({f"buffer.{n}": to_value(self._parameters[n]) for n in request.buffers})
-            for number, pin in enumerate(pins):
-                for slot, seen in enumerate(pin.seen or []):
-                    caught[f"input_of.{number}.{slot}"] = seen
-            return _weighted_sum(request, outputs, pins) if request.backward else None
-
+        shape = Leaves(inputs, given)
         with (
+            rebuilt(self._cells, self._built, fixes),
             self._restoring(self._mode),
             neutral_chance(),
             user_code(f"replaying {call.module or 'the network'} in MindSpore"),
         ):
+            run = CallRun(self._cells, self._parameters, self._calls, request, replacements, trace)
             if not request.backward:
-                run(*shape.flat)
-                return {key: to_value(t) for key, t in caught.items()} | buffers
+                run(shape, shape.flat)
+                return run.results()
             names = [n for n in request.parameters if n in self._parameters]
-            parameters = [self._parameters[n] for n in names]
-            _, found, weights = differentiate(run, shape.flat, parameters)
-            results = {key: to_value(t) for key, t in caught.items()} | buffers
+            _, found, weights = differentiate(
+                lambda *leaves: run(shape, leaves),
+                shape.flat,
+                [self._parameters[n] for n in names],
+            )
+            results = run.results()
             for key, gradient in zip(shape.keys, found, strict=True):
                 results[key] = to_value(gradient)
             for name, gradient in zip(names, weights, strict=True):
                 results[f"gradient.parameter.{name}"] = to_value(gradient)
         return results
 
-    def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
-        trace = FunctionTrace()
-        with trace.watching():
-            self.replay(dataclasses.replace(request, backward=False))
-        return tuple(trace.events)
+    def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:
+        """How a setting of a torch function is made on the library cell of this name.
+
+        None where the cell has no such argument, or is built so already.
+        """
+        cell = self._cells.get(module)
+        if cell is None or not is_library(cell):
+            return None
+        at_hand = CellAtHand(self._built.of(cell), self._mode == "train")
+        return fix_for(module, at_hand, function, argument, value)
+
+    def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
+        """The edit of the user's source that a fix stands for, in words, and ``file:line``.
+
+        Events are those of the last `trace` or `trace_loss`.
+        """
+        if fix.kind == "rebuild":
+            cell = self._cells.get(fix.module)
+            if cell is None:
+                return "", None
+            return rebuilding_text(self._built.of(cell), fix.arguments)
+        word, _, number = fix.target.partition(".")
+        if word == "event" and number.isdigit() and int(number) < len(self._lines):
+            return replacing_text(self._lines[int(number)])
+        return replacement_in_words(fix), None
 
     def forward_shifted(
         self,
@@ -189,76 +234,63 @@ class MindSporePasses(MindSporeNetwork):
         outputs: list[TensorValue | None],
         targets: list[TensorValue],
         arithmetic: Arithmetic = NATIVE,
+        fixes: tuple[PortFix, ...] = (),
     ) -> Tensors:
+        replacements = Replacements(fixes)
+        trace = None
+        if replacements.need_events:
+            trace = FunctionTrace(change=replacements.event, keep_values=False)
         root = self._calls[0]
-        shape = _Leaves(_leaves(tuple(outputs), root.outputs), [])
+        shape = Leaves(leaves_of(tuple(outputs), root.outputs), [])
 
         def run(*leaves: Any) -> Any:
-            own, _ = shape.put(leaves)
-            return self._loss_of(tree.unflatten(root.result, own), targets)
+            return self._loss_once(shape.put(leaves)[0], targets, replacements, trace)
 
-        loss, found, _ = differentiate(run, shape.flat, [])
+        with rebuilt(self._cells, self._built, fixes):
+            loss, found, _ = differentiate(run, shape.flat, [])
         results = {"loss": to_value(loss)}
         for key, gradient in zip(shape.keys, found, strict=True):
             results[key.replace("input", "output")] = to_value(gradient)
         return results
 
+    def trace_loss(
+        self,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        fixes: tuple[PortFix, ...] = (),
+    ) -> tuple[FunctionCall, ...]:
+        """The functions that the loss runs, with their results."""
+        replacements = Replacements(fixes)
+        trace = FunctionTrace(change=replacements.event)
+        own = leaves_of(tuple(outputs), self._calls[0].outputs)
+        with rebuilt(self._cells, self._built, fixes):
+            self._loss_once(own, targets, replacements, trace)
+        self._lines = trace.lines
+        return tuple(trace.events)
 
-class _Leaves:
-    """The floating tensors of a replay as one flat list, and their way back into place."""
-
-    def __init__(self, inputs: list[Any], pins: list[list[Any]]) -> None:
-        self._inputs, self._pins = inputs, pins
-        self.flat: list[Any] = []
-        self.keys: list[str] = []
-        places = [(f"gradient.input.{i}", t) for i, t in enumerate(inputs)]
-        for number, outputs in enumerate(pins):
-            places += [(f"gradient.pin.{number}.{i}", t) for i, t in enumerate(outputs)]
-        for key, tensor in places:
-            if tensor.dtype in FLOATS:
-                self.flat.append(tensor)
-                self.keys.append(key)
-
-    def put(self, leaves: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
-        """Inputs and pin outputs with these leaves in the places of the floating tensors."""
-        rest = list(leaves)
-
-        def take(tensor: Any) -> Any:
-            return rest.pop(0) if tensor.dtype in FLOATS else tensor
-
-        inputs = [take(t) for t in self._inputs]
-        return inputs, [[take(t) for t in outputs] for outputs in self._pins]
-
-
-def _leaves(given: Sequence[TensorValue | None], recorded: list[Any]) -> list[Any]:
-    values = [*given, *[None] * (len(recorded) - len(given))]
-    leaves = []
-    for value, own in zip(values, recorded, strict=True):
-        if value is None:
-            leaves.append(own)
-        elif value.is_floating and own.dtype in FLOATS:
-            leaves.append(from_value(value))
-        else:
-            leaves.append(from_value(value, own.dtype))
-    return leaves
+    def _loss_once(
+        self,
+        own: list[Any],
+        targets: list[TensorValue],
+        replacements: Replacements,
+        trace: FunctionTrace | None,
+    ) -> Any:
+        events = begin(trace, replacements)
+        given = [from_value(t) for t in targets]
+        replacements.start(Scope(own, (), given, self._parameters, events))
+        output = tree.unflatten(self._calls[0].result, own)
+        with watching(trace, self._cells):
+            loss = self._loss_of(output, targets)
+            for target in ("loss", "output.0"):
+                loss = replacements.at(target, loss)
+        replacements.check()
+        return loss
 
 
-def _weighted_sum(request: ReplayRequest, outputs: list[Any], pins: list[Pin]) -> Any:
-    """The scalar whose gradient is the product of the cotangents with the Jacobian."""
-    total = ms.Tensor(0.0, ms.float32)
-    ends = list(zip(outputs, request.output_cotangents, strict=False))
-    for pin, given in zip(pins, request.pin_cotangents, strict=False):
-        ends += zip(pin.seen or [], given, strict=False)
-    for tensor, cotangent in ends:
-        if cotangent is not None and tensor.dtype in FLOATS:
-            if tuple(tensor.shape) != cotangent.shape:
-                raise UserCodeError(
-                    f"a result of shape {tuple(tensor.shape)} where the reference has "
-                    f"{cotangent.shape}",
-                    "Compare the shapes first.",
-                )
-            total = total + (tensor.astype(ms.float32) * from_value(cotangent, ms.float32)).sum()
-    return total
+def _prefixes(module: str) -> list[str]:
+    """The names of the cells around a cell, the root's among them."""
+    parts = module.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts))]
 
 
 def _distinct(names: list[str], parameters: dict[str, Any]) -> list[str]:

@@ -1,7 +1,9 @@
 """Which functions a replay calls in MindSpore, with their results.
 
-PyNative has no function mode, so the functions of `mindspore.ops` and the methods of `Tensor` are
-wrapped for the time of a block, also where the user's modules imported them by name.
+PyNative has no function mode, so everything that a user's code can call is wrapped for the time of
+a block: the functions of `mindspore.ops`, `mint` and `numpy`, also where the user's modules and
+cells hold them by another name, the methods and operators of `Tensor`, primitives, and the cells of
+the library.  Only the outermost of them are noted.
 """
 
 from __future__ import annotations
@@ -10,113 +12,250 @@ import contextlib
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import mindspore as ms
-from mindspore import mint, ops
+from mindspore import mint, nn, ops
 
 from isograd.frameworks.base import FunctionCall
+from isograd.frameworks.common import users_line
+from isograd.frameworks.mindspore.construction import CONTAINERS, is_library
 from isograd.frameworks.mindspore.convert import to_value
+from isograd.frameworks.mindspore.differentiate import FLOATS
+from isograd.frameworks.user_code import _is_users
 
-_FLOATS = (ms.float16, ms.float32, ms.float64, ms.bfloat16)
-_METHODS = (
-    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __neg__ "
-    "__matmul__ abs add astype broadcast_to chunk clamp clip cumsum div exp "
-    "expand expand_as expand_dims flatten gather half float log masked_fill matmul max mean min "
-    "mul narrow norm permute pow prod repeat reshape roll rsqrt sigmoid softmax split sqrt "
-    "square squeeze std sub sum swapaxes swapdims take tanh tile to transpose tril triu "
-    "unsqueeze var view where"
+_PLACES = (ops, ops.functional, ops.function, mint, mint.nn.functional, mint.linalg, mint.special)
+_OPERATORS = (
+    "__abs__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ "
+    "__truediv__ __rtruediv__ __itruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ "
+    "__rpow__ __neg__ __pos__ __matmul__ __rmatmul__ __getitem__"
 ).split()
+#: They give the same tensor again, or leave MindSpore.
+_SILENT = frozenset(
+    "asnumpy numpy item tolist clone copy contiguous copy_ register_hook set_data init_data "
+    "data_sync value pin_memory requires_grad_ assign_value".split()
+)
+
+#: What stands in the place of an event: of its number, the tensor, the tensors that the function
+#: was given, and which of the function's results it is.
+Change = Callable[[int, Any, list[Any], int], Any]
 
 
 class FunctionTrace:
-    """Notes the outermost functions that return a floating tensor."""
+    """Notes the outermost functions that return a floating tensor.
 
-    def __init__(self) -> None:
+    Every floating tensor of a result is an event of its own.  results: the events' live tensors;
+    events: the same with their values, only where keep_values is asked for.
+    change: what stands in an event's place instead.
+    root: the cell that is run; if it is the library's, the functions inside it are noted.
+    open_cells: ids of library cells inside which functions are noted all the same.
+    """
+
+    def __init__(
+        self,
+        root: nn.Cell | None = None,
+        open_cells: Collection[int] = (),
+        change: Change | None = None,
+        keep_values: bool = True,
+    ) -> None:
+        self.results: list[Any] = []
         self.events: list[FunctionCall] = []
+        self.lines: list[tuple[str, int] | None] = []
+        self._change = change
+        self._keep_values = keep_values
+        is_layer = root is not None and is_library(root) and not isinstance(root, CONTAINERS)
+        self._cells_are_events = not is_layer
+        self._open = set(open_cells) | {id(root)}
+        self._given: set[int] = set()
         self._depth = 0
+
+    def give(self, tensors: Collection[Any]) -> None:
+        """A cell that returns one of these tensors is pinned and no event."""
+        self._given |= {id(tensor) for tensor in tensors}
+
+    @contextlib.contextmanager
+    def silent(self) -> Iterator[None]:
+        """Nothing is noted inside."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
     def noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """A function that does the same and is noted."""
 
         @functools.wraps(original)
         def noted(*args: Any, **kwargs: Any) -> Any:
-            self._depth += 1
-            try:
-                result = original(*args, **kwargs)
-            finally:
-                self._depth -= 1
-            if self._depth == 0:
-                self._note(name, result)
-            return result
+            return self._run(name, original, args, kwargs)
 
         return noted
 
-    def _note(self, name: str, result: Any) -> None:
-        parts = result if isinstance(result, (tuple, list)) else (result,)
-        for part in parts:
-            if isinstance(part, ms.Tensor) and part.dtype in _FLOATS:
-                self.events.append(FunctionCall("", name.strip("_"), (), to_value(part)))
+    def _run(
+        self, name: str, original: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        if self._depth:
+            return original(*args, **kwargs)
+        with self.silent():
+            result = original(*args, **kwargs)
+            return self._note(name, result, (args, kwargs))
+
+    def _note(self, name: str, result: Any, arguments: Any, number: int = 0) -> Any:
+        if isinstance(result, ms.Tensor):
+            return self._note_part(name, result, arguments, number)
+        if not isinstance(result, (tuple, list)) or hasattr(result, "_fields"):
+            return result
+        parts = [self._note(name, part, arguments, i) for i, part in enumerate(result)]
+        return type(result)(parts)
+
+    def _note_part(self, name: str, part: Any, arguments: Any, number: int) -> Any:
+        if part.dtype not in FLOATS:
+            return part
+        if self._change is not None:
+            part = self._change(len(self.results), part, list(_tensors(arguments)), number)
+        self.results.append(part)
+        if self._keep_values:
+            line = users_line()
+            where = f"{line[0].rpartition('/')[2]}:{line[1]}" if line else None
+            self.lines.append(line)
+            self.events.append(FunctionCall("", name.strip("_"), (), to_value(part), where))
+        return part
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Wrap functions, methods and primitives until the end of the block."""
+    def watching(self, cells: Collection[nn.Cell] = ()) -> Iterator[None]:
+        """Wrap functions, methods, primitives and library cells until the end of the block.
+
+        cells: those of the user's network, whose attributes may hold functions.
+        """
         undo: list[tuple[Any, str, Any]] = []
 
         def replace(place: Any, name: str, value: Any) -> None:
-            undo.append((place, name, vars(place)[name]))
-            setattr(place, name, value)
+            undo.append((place, name, vars(place).get(name)))
+            _put(place, name, value)
 
-        wrapped: dict[int, Any] = {}
         try:
-            for place in (ops, mint, mint.nn.functional):
-                for name, value in list(vars(place).items()):
-                    if isinstance(value, types.FunctionType) and not name.startswith("_"):
-                        again = wrapped.setdefault(id(value), self.noting(name, value))
-                        replace(place, name, again)
-            for module in _user_modules():
-                for name, value in list(vars(module).items()):
-                    if isinstance(value, types.FunctionType) and id(value) in wrapped:
-                        replace(module, name, wrapped[id(value)])
-            for name in _METHODS:
-                owner = next((k for k in ms.Tensor.__mro__ if name in vars(k)), None)
-                if owner is not None:
-                    value = getattr(ms.Tensor, name)
-                    own = name in vars(ms.Tensor)
-                    setattr(ms.Tensor, name, self.noting(name, value))
-                    undo.append((ms.Tensor, name, value if own else None))
-            call = ops.Primitive.__call__
-            ops.Primitive.__call__ = self._noting_primitive(call)
-            undo.append((ops.Primitive, "__call__", call))
+            wrapped = self._wrap_functions(replace)
+            for holder in (*_user_modules(), *cells):
+                for name, value in list(vars(holder).items()):
+                    again = _wrapped_again(value, wrapped)
+                    if again is not None:
+                        replace(holder, name, again)
+            for name in _methods():
+                replace(ms.Tensor, name, self.noting(name, getattr(ms.Tensor, name)))
+            for kind in _primitives():
+                replace(kind, "__call__", self._noting_primitive(vars(kind)["__call__"]))
+            replace(nn.Cell, "__call__", self._noting_cell(nn.Cell.__call__))
             yield
         finally:
-            for place, name, value in reversed(undo):
-                if value is None:
-                    delattr(place, name)
-                else:
-                    setattr(place, name, value)
+            for place, name, before in reversed(undo):
+                _put(place, name, before)
+
+    def _wrap_functions(self, replace: Callable[[Any, str, Any], None]) -> dict[int, Any]:
+        wrapped: dict[int, Any] = {}
+        for place in (*_PLACES, *_numpy()):
+            for name, value in list(vars(place).items()):
+                if isinstance(value, types.FunctionType) and not name.startswith("_"):
+                    if id(value) not in wrapped:
+                        wrapped[id(value)] = self.noting(name, value)
+                    replace(place, name, wrapped[id(value)])
+        return wrapped
 
     def _noting_primitive(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(primitive: Any, *args: Any) -> Any:
-            self._depth += 1
-            try:
-                result = original(primitive, *args)
-            finally:
-                self._depth -= 1
-            if self._depth == 0:
-                self._note(str(primitive.name), result)
-            return result
+        @functools.wraps(original)
+        def call(primitive: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._run(str(primitive.name), original, (primitive, *args), kwargs)
 
         return call
+
+    def _noting_cell(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call(cell: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._depth or not self._is_event(cell):
+                return original(cell, *args, **kwargs)
+            with self.silent():
+                result = original(cell, *args, **kwargs)
+                if any(id(tensor) in self._given for tensor in _tensors(result)):
+                    return result
+                return self._note(type(cell).__name__, result, (args, kwargs))
+
+        return call
+
+    def _is_event(self, cell: nn.Cell) -> bool:
+        """Whether a cell is one function of the library, and not a frame around the user's code."""
+        if not self._cells_are_events or id(cell) in self._open:
+            return False
+        if is_library(cell) and not isinstance(cell, CONTAINERS):
+            if all(is_library(part) for _, part in cell.cells_and_names()):
+                return True
+        self._open.add(id(cell))
+        return False
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensors of nested arguments, parameters among them, in order."""
+    if isinstance(value, ms.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _tensors(part)
+    elif isinstance(value, Mapping):
+        yield from _tensors(list(value.values()))
+
+
+def _put(place: Any, name: str, value: Any) -> None:
+    if isinstance(place, nn.Cell):
+        place.__dict__[name] = value  # a cell's own setattr would look at the value
+    elif value is None:
+        delattr(place, name)
+    else:
+        setattr(place, name, value)
+
+
+def _wrapped_again(value: Any, wrapped: Mapping[int, Any]) -> Any:
+    """What a user's name for a wrapped function must be set to, or None."""
+    if isinstance(value, functools.partial) and id(value.func) in wrapped:
+        return functools.partial(wrapped[id(value.func)], *value.args, **value.keywords)
+    return wrapped.get(id(value)) if isinstance(value, types.FunctionType) else None
+
+
+@functools.cache
+def _methods() -> tuple[str, ...]:
+    """The methods and operators of `Tensor` that may return a floating tensor."""
+    found = [name for name in _OPERATORS if hasattr(ms.Tensor, name)]
+    for name in dir(ms.Tensor):
+        owner = next(kind for kind in ms.Tensor.__mro__ if name in vars(kind))
+        kinds = (types.FunctionType, types.MethodDescriptorType)
+        if not name.startswith("_") and name not in _SILENT:
+            if isinstance(vars(owner)[name], kinds):
+                found.append(name)
+    return tuple(found)
+
+
+@functools.cache
+def _primitives() -> tuple[type, ...]:
+    """The classes of primitives that define how they are called."""
+
+    def below(kind: Any) -> Iterator[type]:
+        yield kind
+        for part in kind.__subclasses__():
+            yield from below(part)
+
+    found = dict.fromkeys(below(ops.Primitive))
+    return tuple(k for k in found if isinstance(vars(k).get("__call__"), types.FunctionType))
+
+
+def _numpy() -> tuple[Any, ...]:
+    """`mindspore.numpy`, if the user's code has imported it."""
+    module = sys.modules.get("mindspore.numpy")
+    return (module,) if module is not None else ()
 
 
 def _user_modules() -> list[Any]:
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None) or ""
-        if name.partition(".")[0] in ("mindspore", "isograd", "numpy") or not path:
-            continue
-        if "/site-packages/" not in path and "/lib/python" not in path:
-            found.append(module)
+        if name.partition(".")[0] not in ("mindspore", "isograd", "numpy") and path:
+            if _is_users(path):
+                found.append(module)
     return found

@@ -19,10 +19,13 @@ from isograd.frameworks.common import (
     split_inputs,
     split_optimizer,
 )
+from isograd.frameworks.rules import Rule, rule_from
 from isograd.frameworks.torch.arithmetic import computing
 from isograd.frameworks.torch.convert import from_value, to_value
+from isograd.frameworks.torch.interventions import intervening
 from isograd.frameworks.torch.network import restoring
 from isograd.frameworks.torch.neutral import measure_dropout, neutral_chance
+from isograd.frameworks.torch.optimizers import RuleSteps, UpdateLog, inner_optimizer
 from isograd.frameworks.torch.passes import TorchPasses
 from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import TensorValue
@@ -37,6 +40,8 @@ class _Track:
     schedulers: list[Any]
     arithmetic: Arithmetic
     names: dict[int, str] = field(default_factory=dict)
+    log: UpdateLog | None = None
+    granted: RuleSteps | None = None
 
 
 class TorchFramework(TorchPasses):
@@ -45,6 +50,8 @@ class TorchFramework(TorchPasses):
     def __init__(self) -> None:
         super().__init__()
         self._tracks: dict[str, _Track] = {}
+        self._log: UpdateLog | None = None
+        self._granted_rules: dict[str, Rule] = {}
 
     def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:
         assert self._spec is not None
@@ -55,8 +62,11 @@ class TorchFramework(TorchPasses):
         with user_code(f"the optimizer {self._spec.optimizer}"):
             optimizer, schedulers = split_optimizer(function(model))
         names = {id(p): n for n, p in model.named_parameters()}
-        self._tracks[track] = _Track(model, optimizer, schedulers, arithmetic, names)
-        groups = getattr(optimizer, "param_groups", [])
+        run = _Track(model, optimizer, schedulers, arithmetic, names)
+        if self._granted_rules and track != "native":
+            run.granted = RuleSteps(model, optimizer, self._granted_rules)
+        self._tracks[track] = run
+        groups = getattr(inner_optimizer(optimizer) or optimizer, "param_groups", [])
         updated = {id(p) for group in groups for p in group["params"]}
         foreign = updated - names.keys()
         if foreign:
@@ -69,6 +79,35 @@ class TorchFramework(TorchPasses):
     def end_training(self) -> None:
         """Drop all tracks and their memory."""
         self._tracks.clear()
+
+    def watch_update(self, track: str, indices: Tensors) -> None:
+        """Note these elements of each parameter when gradients are fed to this track."""
+        run = self._tracks[track]
+        run.log = self._log = UpdateLog(run.model, run.optimizer, indices)
+
+    def update_outline(self) -> dict[str, Any]:
+        """What the watched optimizer does, by parameter."""
+        return self._log.outline() if self._log is not None else {}
+
+    def update_slices(self, names: list[str]) -> Tensors:
+        """The watched elements of these parameters and of their gradients."""
+        return self._log.slices(names) if self._log is not None else {}
+
+    def measure_rules(
+        self,
+        rules: dict[str, dict[str, Any]],
+        variants: list[Arithmetic],
+        keep: bool,
+        dtype: str,
+    ) -> Tensors:
+        """Other rules on the watched elements, with their envelope."""
+        assert self._log is not None
+        return self._log.measure(rules, variants, self.floors, keep, dtype)
+
+    def grant_rules(self, rules: dict[str, dict[str, Any]]) -> None:
+        """From the next `start_training` these parameters follow these rules; drops the log."""
+        self._granted_rules = {name: rule_from(plain) for name, plain in rules.items()}
+        self._log = None
 
     def train_step(
         self,
@@ -96,8 +135,13 @@ class TorchFramework(TorchPasses):
             for name, parameter in run.model.named_parameters():
                 if parameter.grad is not None and gradients is None and track == "native":
                     results[f"gradient.parameter.{name}"] = to_value(parameter.grad)
-            with user_code("the optimizer's step"):
+            with contextlib.ExitStack() as watching, user_code("the optimizer's step"):
+                if run.log is not None and gradients is not None:
+                    watching.enter_context(run.log.step())
+                if run.granted is not None:
+                    watching.enter_context(run.granted.step())
                 run.optimizer.step()
+                watching.close()
                 for scheduler in run.schedulers:
                     scheduler.step()
         results |= {f"state.{n}": to_value(t) for n, t in self._named_tensors(run.model)}
@@ -110,7 +154,8 @@ class TorchFramework(TorchPasses):
             k: self._leaf(v, run.arithmetic, i, False) for i, (k, v) in enumerate(inputs.items())
         }
         positional, keywords = split_inputs(leaves)
-        with user_code("a training step of the torch network"):
+        changed = intervening(run.model, self.interventions)
+        with changed, user_code("a training step of the torch network"):
             loss = self._loss_of(run.model(*positional, **keywords), targets)
             loss.backward()  # type: ignore[no-untyped-call]
         return to_value(loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import platform
 from collections.abc import Iterator
 from typing import Any
@@ -26,9 +27,15 @@ from isograd.frameworks.base import (
 from isograd.frameworks.common import (
     building_line,
     load_callables,
+    plain_of,
 )
 from isograd.frameworks.torch.arithmetic import with_input_noise
 from isograd.frameworks.torch.convert import from_value, to_value
+from isograd.frameworks.torch.interventions import (
+    Intervention,
+    Interventions,
+    intervening,
+)
 from isograd.frameworks.torch.observe import (
     Call,
 )
@@ -50,6 +57,9 @@ class TorchNetwork:
         self._dropouts: list[DropoutSite] = []
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}
+        #: What is computed otherwise, in every pass, until it is taken back (`Service`).
+        self.interventions: tuple[Intervention, ...] = ()
+        self.loss_interventions: tuple[Intervention, ...] = ()
 
     def describe(self) -> dict[str, str]:
         return {
@@ -99,6 +109,7 @@ class TorchNetwork:
                 type(module).__module__.startswith("torch."),
                 module.extra_repr(),
                 self._where.get(id(module)),
+                _arguments(module),
             )
             for name, module in self._model.named_modules()
         )
@@ -170,12 +181,20 @@ class TorchNetwork:
         for parameter in self._model.parameters():
             parameter.grad = None
 
-    def _loss_of(self, output: Any, targets: list[TensorValue]) -> torch.Tensor:
+    def _loss_of(
+        self, output: Any, targets: list[TensorValue], watcher: Interventions | None = None
+    ) -> torch.Tensor:
         assert self._spec is not None
         assert self._spec.loss is not None
         function = load_callable(self._spec.loss, self._spec.folder, "[reference] loss")
-        with user_code(f"the loss {self._spec.loss}"):
-            loss = function(output, *[self._target(t) for t in targets])
+        given = [self._target(t) for t in targets]
+        if watcher is not None:
+            for position, tensor in enumerate(given):
+                watcher.know(tensor, f"target.{position}")
+        changed = intervening(None, self.loss_interventions)
+        watching = watcher or contextlib.nullcontext()
+        with user_code(f"the loss {self._spec.loss}"), changed, watching:
+            loss = function(output, *given)
         if not isinstance(loss, torch.Tensor):
             raise UserCodeError(
                 f"the loss {self._spec.loss} returned a {type(loss).__name__}, not a tensor",
@@ -206,6 +225,14 @@ class TorchNetwork:
         if arithmetic.float64 and tensor.is_floating_point():
             tensor = tensor.double()
         return tensor.requires_grad_(gradient and tensor.is_floating_point())
+
+
+def _arguments(module: nn.Module) -> dict[str, Any]:
+    """What a module of torch was built with: its attributes of the constructor's names."""
+    if not type(module).__module__.startswith("torch."):
+        return {}
+    names = inspect.signature(type(module).__init__).parameters
+    return plain_of({name: getattr(module, name) for name in names if hasattr(module, name)})
 
 
 def _widen(model: nn.Module) -> None:

@@ -16,6 +16,7 @@ from isograd.frameworks.base import (
     CallInfo,
     DropoutSite,
     FunctionCall,
+    FunctionSite,
     ReplayRequest,
     Tensors,
 )
@@ -25,6 +26,7 @@ from isograd.frameworks.common import (
 )
 from isograd.frameworks.torch.arithmetic import computing
 from isograd.frameworks.torch.convert import from_value, to_value
+from isograd.frameworks.torch.interventions import Interventions, intervening
 from isograd.frameworks.torch.network import TorchNetwork, fresh, restoring
 from isograd.frameworks.torch.neutral import neutral_chance
 from isograd.frameworks.torch.observe import (
@@ -66,6 +68,7 @@ class TorchPasses(TorchNetwork):
             stack.enter_context(neutral_chance(model, note if record else None))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(backward))
+            stack.enter_context(intervening(model, self.interventions))
             results = self._pass(model, inputs, targets, backward, arithmetic)
         if record:
             self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
@@ -121,7 +124,12 @@ class TorchPasses(TorchNetwork):
             result |= {f"gradient.{word}.{i}": to_value(t) for i, t in gradients.items()}
         return result
 
-    def replay(self, request: ReplayRequest, arithmetic: Arithmetic = NATIVE) -> Tensors:
+    def replay(
+        self,
+        request: ReplayRequest,
+        arithmetic: Arithmetic = NATIVE,
+        watcher: Interventions | None = None,
+    ) -> Tensors:
         call = self._calls[request.call]
         model = self._model_for(arithmetic)
         modules = dict(model.named_modules())
@@ -141,8 +149,15 @@ class TorchPasses(TorchNetwork):
             stack.enter_context(pinned(modules, pins))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(request.backward))
+            copies = [fresh(t) for t in inputs]
+            stack.enter_context(intervening(model, self.interventions, call.module))
+            if watcher is not None:
+                for slot, tensor in enumerate(copies):
+                    watcher.know(tensor, f"input.{slot}")
+                stack.enter_context(watcher.watching(call.module))
+                stack.enter_context(watcher)
             with user_code(f"replaying {call.module or 'the network'} in torch"):
-                arguments = tree.unflatten(call.arguments, [fresh(t) for t in inputs])
+                arguments = tree.unflatten(call.arguments, copies)
                 output = module(*arguments[0], **arguments[1])
             outputs, _ = tree.flatten(output, is_tensor)
             results = {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
@@ -163,6 +178,19 @@ class TorchPasses(TorchNetwork):
         with trace.inside(module, call.module), trace:
             self.replay(dataclasses.replace(request, backward=False))
         return tuple(trace.events)
+
+    def sites(self, request: ReplayRequest, with_values: bool) -> tuple[FunctionSite, ...]:
+        modules = dict(self._model.named_modules())
+        watcher = Interventions(modules, note=True, with_values=with_values)
+        self.replay(dataclasses.replace(request, backward=False), NATIVE, watcher)
+        return tuple(watcher.sites)
+
+    def loss_sites(
+        self, outputs: list[TensorValue | None], targets: list[TensorValue], with_values: bool
+    ) -> tuple[FunctionSite, ...]:
+        watcher = Interventions({}, note=True, with_values=with_values)
+        self.loss(outputs, targets, NATIVE, watcher)
+        return tuple(watcher.sites)
 
     def forward_shifted(
         self,
@@ -233,12 +261,18 @@ class TorchPasses(TorchNetwork):
         outputs: list[TensorValue | None],
         targets: list[TensorValue],
         arithmetic: Arithmetic = NATIVE,
+        watcher: Interventions | None = None,
     ) -> Tensors:
         root = self._calls[0]
         leaves = self._leaves(tuple(outputs), root.outputs, arithmetic, True, 0)
-        with computing(arithmetic, self.floors), torch.enable_grad():
-            output = tree.unflatten(root.result, [fresh(t) for t in leaves])
-            loss = self._loss_of(output, targets)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(computing(arithmetic, self.floors))
+            stack.enter_context(torch.enable_grad())
+            copies = [fresh(t) for t in leaves]
+            if watcher is not None:
+                for slot, tensor in enumerate(copies):
+                    watcher.know(tensor, f"input.{slot}")
+            loss = self._loss_of(tree.unflatten(root.result, copies), targets, watcher)
             results = {"loss": to_value(loss)}
             floating = [i for i, t in enumerate(leaves) if t.requires_grad]
             if loss.requires_grad and floating:

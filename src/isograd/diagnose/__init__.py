@@ -1,0 +1,1 @@
+"""Names the cause of a divergence by experiment: hypotheses, matched filter, proof."""

@@ -1,0 +1,357 @@
+"""Activations: their approximation and their parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from isograd.diagnose.hypotheses.geometry import rank_of
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    Hypothesis,
+    Numeric,
+    Values,
+    operands,
+    other_argument,
+    other_number,
+)
+from isograd.frameworks.base import FunctionSite, Operand
+
+#: The constant of the cubic term in GELU's approximation by tanh.
+_CUBIC = 0.044715
+_RELU6 = 6.0
+
+
+def _once(site: FunctionSite, context: Context) -> Iterator[Values]:
+    yield {}
+
+
+def _quick_gelu(call: Call, values: Values) -> Any:
+    import torch
+
+    x = call["input"]
+    return x * torch.sigmoid(1.702 * x)
+
+
+def _propose_erf(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """`erf` as GELU has it: of x over the root of two, then plus one."""
+    argument = context.producer(site.arguments.get("input"))
+    if argument is None or argument.place.function not in ("div", "mul"):
+        return
+    number = argument.arguments.get("other")
+    roots = (math.sqrt(2.0), math.sqrt(0.5))
+    if isinstance(number, float) and any(math.isclose(number, r, rel_tol=1e-3) for r in roots):
+        yield {"approximate": "tanh"}
+
+
+def _erf_by_tanh(call: Call, values: Values) -> Any:
+    import torch
+
+    x = call["input"] * math.sqrt(2.0)
+    return torch.tanh(math.sqrt(2.0 / math.pi) * (x + _CUBIC * x**3))
+
+
+def _propose_tanh(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """`tanh` as GELU has it: its cubic term's constant is among the steps before."""
+    front = [site]
+    for _ in range(4):
+        front = [p for s in front for o in operands(s) for p in [context.producer(o)] if p]
+        for step in front:
+            for value in step.arguments.values():
+                if isinstance(value, float) and math.isclose(value, _CUBIC, rel_tol=1e-3):
+                    yield {"approximate": "none"}
+                    return
+
+
+def _tanh_by_erf(call: Call, values: Values) -> Any:
+    """The cubic that tanh is given is solved for x, of which erf is taken."""
+    import torch
+
+    wanted = call["input"] * math.sqrt(math.pi / 2.0)
+    inner = 1.5 * wanted * math.sqrt(3.0 * _CUBIC)
+    x = 2.0 / math.sqrt(3.0 * _CUBIC) * torch.sinh(torch.asinh(inner) / 3.0)
+    return torch.erf(x * math.sqrt(0.5))
+
+
+def _propose_gate(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """x · sigmoid(c · x): the sigmoid's number is another, or the whole is another GELU."""
+    argument = context.producer(site.arguments.get("input"))
+    number = None if argument is None else argument.arguments.get("other")
+    if argument is None or argument.place.function != "mul" or not isinstance(number, float):
+        return
+    source = argument.arguments.get("input")
+    for product in context.consumers(site):
+        if product.place.function == "mul" and isinstance(source, Operand):
+            if source.source in [o.source for o in operands(product)]:
+                for form in ("none", "tanh"):
+                    yield {"approximate": form, "number": number}
+
+
+def _gate_of_gelu(call: Call, values: Values) -> Any:
+    """What x is multiplied by in GELU, from what the sigmoid is given."""
+    import torch
+
+    x = call["input"] / values["number"]
+    if values["approximate"] == "none":
+        return 0.5 * (1.0 + torch.erf(x * math.sqrt(0.5)))
+    return 0.5 * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + _CUBIC * x**3)))
+
+
+def _propose_slope(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """Leaky ReLU by hand: x times a number, chosen where x is negative."""
+    number, source = site.arguments.get("other"), site.arguments.get("input")
+    if not isinstance(number, (int, float)) or not isinstance(source, Operand):
+        return
+    for choice in context.consumers(site):
+        if choice.place.function in ("where", "maximum", "max"):
+            if source.source in [o.source for o in operands(choice)]:
+                yield {}
+                return
+
+
+def _limited(call: Call, values: Values) -> Any:
+    return call["input"].clamp(call.arguments.get("min_val", 0.0)).clamp(max=values["max_val"])
+
+
+def _silu(call: Call, values: Values) -> Any:
+    import torch
+
+    x = call["input"]
+    return x * torch.sigmoid(values["beta"] * x)
+
+
+def _glu(call: Call, values: Values) -> Any:
+    import torch
+
+    gate, value = call["input"].chunk(2, call.arguments.get("dim", -1))
+    return value * torch.sigmoid(gate)
+
+
+def _propose_prelu_axis(site: FunctionSite, context: Context) -> Iterator[Values]:
+    x, weight = site.arguments.get("input"), site.arguments.get("weight")
+    if isinstance(x, Operand) and isinstance(weight, Operand) and weight.shape[0] > 1:
+        for axis in range(rank_of(x)):
+            if axis != 1 and x.shape[axis] == weight.shape[0]:
+                yield {"axis": axis}
+
+
+def _prelu_axis(call: Call, values: Values) -> Any:
+    x, axis = call["input"], values["axis"]
+    return call.run(input=x.transpose(1, axis)).transpose(1, axis)
+
+
+HYPOTHESES = (
+    other_argument(
+        "gelu_approximate",
+        "gelu.approximate",
+        ("gelu",),
+        "approximate",
+        lambda own, site: ("tanh" if own == "none" else "none",),
+        "GELU computed by approximate={port} instead of {reference}",
+        rank=1,
+        examples=(
+            Example("F.gelu(x)", "ops.gelu(x, approximate='tanh')", port_value="tanh"),
+            Example(
+                "self.act(x)",
+                "self.act(x)",
+                modules={"act": ("nn.GELU()", "nn.GELU()")},
+                port_value="tanh",
+            ),
+        ),
+    ),
+    Hypothesis(
+        "gelu_quick",
+        "gelu.approximate",
+        ("gelu",),
+        _once,
+        _quick_gelu,
+        "GELU approximated by x * sigmoid(1.702 x) instead of {reference}",
+        reference_value=lambda site, context: site.arguments.get("approximate", "none"),
+        port_value=lambda values: "sigmoid",
+        rank=1,
+        examples=(Example("F.gelu(x)", "x * ops.sigmoid(1.702 * x)", port_value="sigmoid"),),
+    ),
+    Hypothesis(
+        "gelu_by_erf",
+        "gelu.approximate",
+        ("erf",),
+        _propose_erf,
+        _erf_by_tanh,
+        "GELU computed by tanh instead of erf",
+        reference_value=lambda site, context: "none",
+        port_value=lambda values: values["approximate"],
+        rank=1,
+        examples=(
+            Example(
+                "x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))",
+                "ops.gelu(x, approximate='tanh')",
+                port_value="tanh",
+            ),
+        ),
+    ),
+    Hypothesis(
+        "gelu_by_tanh",
+        "gelu.approximate",
+        ("tanh",),
+        _propose_tanh,
+        _tanh_by_erf,
+        "GELU computed by erf instead of tanh",
+        reference_value=lambda site, context: "tanh",
+        port_value=lambda values: values["approximate"],
+        rank=1,
+        examples=(
+            Example(
+                "0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))",
+                "ops.gelu(x)",
+                port_value="none",
+            ),
+        ),
+    ),
+    Hypothesis(
+        "gelu_by_sigmoid",
+        "gelu.approximate",
+        ("sigmoid",),
+        _propose_gate,
+        _gate_of_gelu,
+        "GELU computed by approximate={port} instead of by a sigmoid",
+        reference_value=lambda site, context: "sigmoid",
+        port_value=lambda values: values["approximate"],
+        rank=1,
+        examples=(Example("x * torch.sigmoid(1.702 * x)", "ops.gelu(x)", port_value="none"),),
+    ),
+    other_number(
+        "leaky_relu_negative_slope",
+        "leaky_relu.negative_slope",
+        ("leaky_relu",),
+        "negative_slope",
+        Numeric("negative_slope", (0.2, 0.01, 0.1, 0.3, 0.05, 0.0), "linear"),
+        "leaky ReLU with slope {port} instead of {reference}",
+        rank=2,
+        examples=(Example("F.leaky_relu(x, 0.1)", "ops.leaky_relu(x, 0.17)", port_value=0.17),),
+    ),
+    Hypothesis(
+        "leaky_relu_by_hand",
+        "leaky_relu.negative_slope",
+        ("mul",),
+        _propose_slope,
+        lambda call, values: call.run(other=values["slope"]),
+        "leaky ReLU with slope {port} instead of {reference}",
+        numeric=Numeric("slope", (0.2, 0.01, 0.1, 0.3, 0.05, 0.0), "linear"),
+        reference_value=lambda site, context: site.arguments.get("other"),
+        rank=2,
+        examples=(
+            Example("torch.where(x > 0, x, 0.1 * x)", "ops.leaky_relu(x, 0.2)", port_value=0.2),
+        ),
+    ),
+    other_number(
+        "elu_alpha",
+        "elu.alpha",
+        ("elu", "celu"),
+        "alpha",
+        Numeric("alpha", (1.0, 0.1, 0.3, 0.5, 2.0)),
+        "{function} with alpha {port} instead of {reference}",
+        rank=2,
+        examples=(Example("F.elu(x, 0.5)", "ops.elu(x)", port_value=1.0),),
+    ),
+    Hypothesis(
+        "softplus_beta",
+        "softplus.beta",
+        ("softplus",),
+        _once,
+        lambda call, values: call.run(beta=values["beta"]),
+        "softplus with beta {port} instead of {reference}",
+        numeric=Numeric("beta", (1.0, 2.0, 0.5, 5.0, 10.0)),
+        reference_value=lambda site, context: site.arguments.get("beta", 1.0),
+        rank=2,
+        examples=(Example("F.softplus(x, 2.0)", "ops.log(1 + ops.exp(x))", port_value=1.0),),
+    ),
+    Hypothesis(
+        "softplus_threshold",
+        "softplus.threshold",
+        ("softplus",),
+        lambda site, context: ({"threshold": float(n)} for n in (1, 2, 5, 10, 20)),
+        lambda call, values: call.run(**values),
+        "softplus is linear above {port} instead of {reference}",
+        reference_value=lambda site, context: site.arguments.get("threshold", 20.0),
+        port_value=lambda values: values["threshold"],
+        rank=2,
+        examples=(
+            Example(
+                "F.softplus(4 * x, 1.0, 5.0)",
+                "ops.where(4 * x > 2, 4 * x, ops.log(1 + ops.exp(ops.clamp(4 * x, -50, 2))))",
+                port_value=2.0,
+            ),
+        ),
+    ),
+    other_number(
+        "hardtanh_min",
+        "hardtanh.min_val",
+        ("hardtanh",),
+        "min_val",
+        Numeric("min_val", (-1.0, 0.0, -2.0, -0.5), "linear"),
+        "{function} with the lower limit {port} instead of {reference}",
+        rank=2,
+        examples=(Example("F.hardtanh(x)", "ops.clamp(x, -0.6, 1.0)", port_value=-0.6),),
+    ),
+    Hypothesis(
+        "hardtanh_max",
+        "hardtanh.max_val",
+        ("hardtanh", "relu6"),
+        _once,
+        _limited,
+        "{function} with the upper limit {port} instead of {reference}",
+        numeric=Numeric("max_val", (1.0, 6.0, 2.0, 0.5, 4.0, 8.0), "linear"),
+        reference_value=lambda site, context: site.arguments.get("max_val", _RELU6),
+        rank=2,
+        examples=(
+            Example("F.relu6(4 * x)", "ops.clamp(4 * x, 0.0, 5.0)", port_value=5.0),
+            Example("F.hardtanh(x, -0.5, 0.5)", "ops.clamp(x, -0.5, 0.7)", port_value=0.7),
+        ),
+    ),
+    Hypothesis(
+        "silu_beta",
+        "silu.beta",
+        ("silu",),
+        _once,
+        _silu,
+        "SiLU with beta {port} instead of {reference}",
+        numeric=Numeric("beta", (1.702, 0.5, 1.5, 2.0)),
+        reference_value=lambda site, context: 1.0,
+        rank=2,
+        examples=(Example("F.silu(x)", "x * ops.sigmoid(1.5 * x)", port_value=1.5),),
+    ),
+    Hypothesis(
+        "glu_order",
+        "glu.order",
+        ("glu",),
+        _once,
+        _glu,
+        "GLU with the sigmoid on the first half instead of the second",
+        reference_value=lambda site, context: "second half",
+        port_value=lambda values: "first half",
+        rank=2,
+        examples=(Example("F.glu(x)", "a, b = ops.chunk(x, 2, -1)\nreturn ops.sigmoid(a) * b"),),
+    ),
+    Hypothesis(
+        "prelu_axis",
+        "prelu.axis",
+        ("prelu",),
+        _propose_prelu_axis,
+        _prelu_axis,
+        "PReLU with its weights along axis {port} instead of {reference}",
+        reference_value=lambda site, context: 1,
+        port_value=lambda values: values["axis"],
+        rank=2,
+        examples=(
+            Example(
+                "F.prelu(x, y)",
+                "ops.relu(x) - y * ops.relu(-x)",
+                ((4, 6, 6), (6,)),
+                port_value=2,
+            ),
+        ),
+    ),
+)

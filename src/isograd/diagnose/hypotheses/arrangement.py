@@ -1,0 +1,318 @@
+"""The order and the axis of concatenating, stacking, splitting and reshaping."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from isograd.diagnose.flow import flow_of
+from isograd.diagnose.hypotheses.attention_order import leads_to_attention
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    Hypothesis,
+    Values,
+    operands,
+    other_argument,
+)
+from isograd.frameworks.base import FunctionSite, Operand
+
+#: Every order of so many parts is tried; of more, only exchanges of two and the reverse.
+_ALL_ORDERS = 4
+
+
+def orders(count: int) -> Iterator[tuple[int, ...]]:
+    """Orders of parts other than their own: all of few, exchanges and the reverse of many."""
+    own = tuple(range(count))
+    if count <= _ALL_ORDERS:
+        yield from (o for o in itertools.permutations(own) if o != own)
+        return
+    yield own[::-1]
+    for first, second in itertools.combinations(own, 2):
+        order = list(own)
+        order[first], order[second] = order[second], order[first]
+        yield tuple(order)
+
+
+def _part_orders(site: FunctionSite, context: Context) -> Iterator[Values]:
+    parts = site.arguments.get("tensors")
+    if not isinstance(parts, tuple) or len(parts) < 2:
+        return
+    sources = [p.source for p in parts if isinstance(p, Operand)]
+    for order in orders(min(len(parts), 12)):
+        if [sources[i] for i in order] != sources[: len(order)]:
+            yield {"order": order}
+
+
+def _in_order(call: Call, values: Values) -> Any:
+    parts = list(call["tensors"])
+    return call.run(tensors=[parts[i] for i in values["order"]] + parts[len(values["order"]) :])
+
+
+def _axes(own: Any, site: FunctionSite) -> Iterator[int]:
+    count = len(site.outputs[0].shape)
+    for axis in range(count):
+        if isinstance(own, int) and axis != own % count:
+            yield axis
+
+
+def _split_orders(site: FunctionSite, context: Context) -> Iterator[Values]:
+    count = len(site.outputs)
+    shapes = {o.shape for o in site.outputs}
+    if count < 2 or len(shapes) != 1 or count > 12:
+        return
+    if count == 3 and leads_to_attention(flow_of(context), site):
+        return  # attention.qkv_order
+    for order in orders(count):
+        yield {"order": order}
+
+
+def _split_in_order(call: Call, values: Values) -> Any:
+    result = call.run()
+    return type(result)([result[i] for i in values["order"]])
+
+
+def _slice_pairs(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """Modules that slice one tensor into two equal parts."""
+    own = site.place.module
+    slices: dict[str, list[FunctionSite]] = {}
+    for one in context.sites[: site.event]:
+        if one.place.module == own and one.place.function == "getitem" and one.outputs:
+            given = one.arguments.get("input")
+            if isinstance(given, Operand) and "slice" in str(one.arguments.get("index")):
+                slices.setdefault(given.source, []).append(one)
+    for found in slices.values():
+        if len(found) == 2 and found[0].outputs[0].shape == found[1].outputs[0].shape:
+            if found[0].arguments["index"] != found[1].arguments["index"]:
+                yield {"name": own, "first": found[0].place, "second": found[1].place}
+
+
+def _slices_exchanged(call: Call, values: Values) -> Any:
+    from isograd.frameworks.torch.interventions import Intervention, together
+
+    indices: list[Any] = []
+
+    def note(site: Any, _: Values) -> Any:
+        indices.append(site["index"])
+        return site.run()
+
+    # once to learn both indices, once with each in the other's place
+    places = (values["first"], values["second"])
+    _ = together(call, values["name"], tuple(Intervention(p, note) for p in places))  # type: ignore[arg-type]
+    first, second = indices[:2]
+
+    def with_index(index: Any) -> Any:
+        return lambda site, _: site.run(index=index)
+
+    changes = (
+        Intervention(places[0], with_index(second)),
+        Intervention(places[1], with_index(first)),
+    )
+    return together(call, values["name"], changes)  # type: ignore[arg-type]
+
+
+def groups(given: tuple[int, ...], result: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
+    """Where axes are merged or split: start and end in one shape, start and end in the other."""
+    i = j = 0
+    while i < len(given) and j < len(result):
+        start, begin = i, j
+        left, right = given[i], result[j]
+        i, j = i + 1, j + 1
+        while left != right:
+            if left < right and i < len(given):
+                left *= given[i]
+                i += 1
+            elif right < left and j < len(result):
+                right *= result[j]
+                j += 1
+            else:
+                return
+        if (i - start == 1) != (j - begin == 1):
+            yield start, i, begin, j
+
+
+def _reshaped(site: FunctionSite, context: Context) -> Iterator[Values]:
+    given = next(iter(operands(site)), None)
+    if given is None or not site.outputs or given.dtype in ("bool", "int64") or context.is_loss:
+        return
+    for start, end, begin, stop in groups(given.shape, site.outputs[0].shape):
+        merged = end - start > 1
+        first, last = (start, end) if merged else (begin, stop)
+        shape = given.shape if merged else site.outputs[0].shape
+        if last - first > 3 or sum(size > 1 for size in shape[first:last]) < 2:
+            continue
+        for order in orders(last - first):
+            full = (*range(first), *(first + i for i in order), *range(last, len(shape)))
+            yield {"merged": merged, "axes": full}
+
+
+def _in_other_order(call: Call, values: Values) -> Any:
+    result = call.run()
+    axes = list(values["axes"])
+    if values["merged"]:
+        given = call.arguments["input"] if "input" in call.arguments else call.arguments["self"]
+        return given.permute(axes).reshape(result.shape)
+    back = [axes.index(i) for i in range(len(axes))]
+    return result.reshape([result.shape[i] for i in axes]).permute(back)
+
+
+def _untransposed(site: FunctionSite, context: Context) -> Iterator[Values]:
+    given = site.arguments.get("input")
+    if isinstance(given, Operand) and site.outputs and not context.is_loss:
+        yield {}
+
+
+_PAIR = ((4, 6), (4, 6))
+_A = {"f": ("nn.Linear(24, 5)", "nn.Dense(24, 5)")}
+
+HYPOTHESES = (
+    Hypothesis(
+        "cat_order",
+        "cat.order",
+        ("cat",),
+        _part_orders,
+        _in_order,
+        "tensors concatenated in the order {port}",
+        rank=3,
+        port_value=lambda values: ", ".join(map(str, values["order"])),
+        examples=(
+            Example("torch.cat((x, y), 1)", "ops.cat((y, x), 1)", _PAIR, port_value="1, 0"),
+            Example(
+                "torch.cat([x, y, x * 2, y * 3], -1)",
+                "ops.cat((y, x * 2, x, y * 3), -1)",
+                _PAIR,
+                port_value="1, 2, 0, 3",
+            ),
+        ),
+    ),
+    Hypothesis(
+        "stack_order",
+        "stack.order",
+        ("stack",),
+        _part_orders,
+        _in_order,
+        "tensors stacked in the order {port}",
+        rank=3,
+        port_value=lambda values: ", ".join(map(str, values["order"])),
+        examples=(Example("torch.stack((x, y))", "ops.stack((y, x))", _PAIR, port_value="1, 0"),),
+    ),
+    other_argument(
+        "cat_axis",
+        "cat.axis",
+        ("cat",),
+        "dim",
+        _axes,
+        "concatenated along axis {port} instead of {reference}",
+        rank=3,
+        examples=(
+            Example(
+                "torch.cat((x, y), 1).reshape(4, 12)",
+                "ops.cat((x, y), 0).reshape(4, 12)",
+                _PAIR,
+                port_value=0,
+            ),
+            Example("torch.cat((x, y), -1)", "ops.cat((x, y), 0)", _PAIR, proved=False),
+        ),
+    ),
+    other_argument(
+        "stack_axis",
+        "stack.axis",
+        ("stack",),
+        "dim",
+        _axes,
+        "stacked along axis {port} instead of {reference}",
+        rank=3,
+        examples=(
+            Example(
+                "torch.stack((x, y), -1).flatten(1)",
+                "ops.stack((x, y), 1).reshape(4, 12)",
+                _PAIR,
+                port_value=1,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "split_order",
+        "split.order",
+        ("chunk", "split", "tensor_split", "unbind"),
+        _split_orders,
+        _split_in_order,
+        "the parts of a tensor are taken in the order {port}",
+        rank=3,
+        port_value=lambda values: ", ".join(map(str, values["order"])),
+        examples=(
+            Example(
+                "a, b = x.chunk(2, -1)\nreturn a * torch.sigmoid(b)",
+                "a, b = ops.chunk(x, 2, -1)\nreturn b * ops.sigmoid(a)",
+                ((4, 8),),
+                port_value="1, 0",
+            ),
+            Example(
+                "i, f, g, o = x.split(2, dim=1)\nreturn i.sigmoid() * g.tanh() + f * o.exp()",
+                "i, g, f, o = ops.split(x, 2, axis=1)\n"
+                "return ops.sigmoid(i) * ops.tanh(g) + f * ops.exp(o)",
+                ((4, 8),),
+                port_value="0, 2, 1, 3",
+            ),
+        ),
+    ),
+    Hypothesis(
+        "slice_order",
+        "split.order",
+        ("module",),
+        _slice_pairs,
+        _slices_exchanged,
+        "the parts of a sliced tensor are exchanged",
+        rank=4,
+        examples=(
+            Example(
+                "x[:, :4] * torch.sigmoid(x[:, 4:])",
+                "x[:, 4:] * ops.sigmoid(x[:, :4])",
+                ((4, 8),),
+                proved=False,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "reshape_order",
+        "reshape.order",
+        ("flatten", "reshape", "view", "unflatten"),
+        _reshaped,
+        _in_other_order,
+        "axes are merged or split in the order {port}",
+        rank=4,
+        port_value=lambda values: ", ".join(map(str, values["axes"])),
+        examples=(
+            Example(
+                "self.f(torch.flatten(x, 1))",
+                "self.f(x.transpose(0, 2, 3, 1).reshape(3, -1))",
+                ((3, 2, 3, 4),),
+                _A,
+                port_value="0, 2, 3, 1",
+            ),
+            Example(
+                "torch.relu(x.view(3, 4, 6)).sum(-1)",
+                "ops.relu(x.reshape(3, 6, 4)).sum(1)",
+                ((3, 24),),
+            ),
+        ),
+    ),
+    Hypothesis(
+        "transpose_missing",
+        "transpose.missing",
+        ("transpose", "permute", "movedim"),
+        _untransposed,
+        lambda call, values: call["input"],
+        "axes are not exchanged",
+        rank=5,
+        examples=(
+            Example(
+                "torch.relu(x).transpose(1, 2) @ y",
+                "ops.matmul(ops.relu(x), y)",
+                ((3, 5, 5), (3, 5, 2)),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,76 @@
+"""Softmax: its axis and its temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.frameworks.base import FunctionSite, Operand
+
+_FUNCTIONS = ("softmax", "log_softmax")
+#: A softmax whose result gets here weighs something: it is attention's.
+_WEIGHS = ("matmul", "bmm", "einsum", "baddbmm")
+
+
+def _axis(site: FunctionSite, context: Context) -> Any:
+    return site.arguments.get("dim")
+
+
+def _propose_axis(site: FunctionSite, context: Context) -> Iterator[Values]:
+    operand, own = site.arguments.get("input"), site.arguments.get("dim")
+    if not isinstance(operand, Operand):
+        return
+    rank = len(operand.shape)
+    # torch's own choice where no axis is given
+    own = own if isinstance(own, int) else (0 if rank in (0, 1, 3) else 1)
+    for axis in range(rank):
+        if axis != own % rank and operand.shape[axis] > 1:
+            yield {"dim": axis - rank if own < 0 else axis}
+
+
+def _propose_scale(site: FunctionSite, context: Context) -> Iterator[Values]:
+    if not context.is_loss and not context.leads_to(site, _WEIGHS, 4):
+        yield {}
+
+
+def _scaled(call: Call, values: Values) -> Any:
+    return call.run(input=call["input"] * values["scale"])
+
+
+HYPOTHESES = (
+    Hypothesis(
+        "softmax_axis",
+        "softmax.axis",
+        _FUNCTIONS,
+        _propose_axis,
+        lambda call, values: call.run(dim=values["dim"]),
+        "{function} over axis {port} instead of {reference}",
+        "dim",
+        rank=2,
+        reference_value=_axis,
+        examples=(
+            Example("F.softmax(x, -1)", "ops.softmax(x, axis=1)", port_value=-2),
+            Example(
+                "self.last(x)",
+                "self.last(x)",
+                modules={"last": ("nn.LogSoftmax(1)", "nn.LogSoftmax()")},
+                port_value=2,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "softmax_scale",
+        "softmax.scale",
+        _FUNCTIONS,
+        _propose_scale,
+        _scaled,
+        "{function} of its input times {port}",
+        numeric=Numeric("scale", (2.0, 0.5, 0.1, 10.0, 0.125, 0.25, 4.0)),
+        reference_value=lambda site, context: 1.0,
+        rank=4,
+        examples=(
+            Example("F.softmax(x, -1)", "ops.softmax(x / 0.7, axis=-1)", port_value=1 / 0.7),
+        ),
+    ),
+)

@@ -1,0 +1,283 @@
+"""What a hypothesis is: one way in which a port may compute something else, as a small unit.
+
+A unit says at which functions of the reference it applies, with which values it is worth trying,
+what the function yields under it (in torch, on the reference's side), how the port is mended, and
+how it reads.  Its examples are its tests and its documentation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from isograd.frameworks.base import FunctionSite, Operand
+
+Values = Mapping[str, Any]
+
+
+class Call(Protocol):
+    """A function call as a change sees it (`isograd.frameworks.torch.interventions.SiteCall`)."""
+
+    function: str
+    arguments: dict[str, Any]
+    module: Any
+    run: Callable[..., Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """An argument by torch's name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair of small networks in which this cause is present.
+
+    reference, port: expressions of `x` (and the further inputs) in torch and MindSpore; `F` is
+    torch.nn.functional; modules: attribute → (torch expression, MindSpore expression), used as
+    `self.NAME(x)`; inputs: shape of each argument, in order, named x, y, z; integers are drawn
+    below `integers` for the names in it.  values: what must be reported as the port's value.
+    proved: whether the fix can be shown on the port.  is_loss: the expressions are losses of the
+    output x and the targets y, z.  also: other ids that this port rightly gets.
+    trains: with an optimizer, because running statistics are judged in training.
+    """
+
+    reference: str
+    port: str
+    inputs: tuple[tuple[int, ...], ...] = ((4, 6, 8),)
+    modules: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    integers: Mapping[str, int] = field(default_factory=dict)
+    port_value: Any = None
+    proved: bool = True
+    mode: str = "train"
+    is_loss: bool = False
+    also: tuple[str, ...] = ()
+    trains: bool = False
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number to be estimated: where to start, and on which scale it is searched.
+
+    scale: "log" for positive numbers, "linear" else.
+    """
+
+    parameter: str
+    grid: tuple[float, ...]
+    scale: str = "log"
+
+    def to_scale(self, value: float) -> float:
+        """The number on the scale of the search."""
+        return math.log(value) if self.scale == "log" else value
+
+    def from_scale(self, value: float) -> float:
+        """The number itself."""
+        return math.exp(value) if self.scale == "log" else value
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a hypothesis may know of the surroundings of a place.
+
+    sites: all functions of the unit in order; root: the module that is replayed ("" is the
+    network); mode: "train" or "eval"; is_loss: whether this is the loss.
+    """
+
+    sites: tuple[FunctionSite, ...]
+    root: str = ""
+    mode: str = "train"
+    is_loss: bool = False
+
+    def producer(self, operand: Any) -> FunctionSite | None:
+        """The site whose result an operand is; of a module's call, that call."""
+        if not isinstance(operand, Operand) or not operand.source.startswith("event."):
+            return None
+        return self.sites[int(operand.source.split(".")[1])]
+
+    def consumers(self, site: FunctionSite) -> Iterator[FunctionSite]:
+        """The sites that use a site's result directly; the end of a module passes it on."""
+        prefix = f"event.{site.event}."
+        for later in self.sites[site.event + 1 :]:
+            if any(o.source.startswith(prefix) for o in operands(later)):
+                yield later
+
+    def leads_to(self, site: FunctionSite, functions: Iterable[str], most: int = 6) -> bool:
+        """Whether a site's result reaches one of these functions within a few steps."""
+        wanted = set(functions)
+        seen, front = {site.event}, [site]
+        for _ in range(most):
+            front = [c for s in front for c in self.consumers(s) if c.event not in seen]
+            seen.update(s.event for s in front)
+            if any(s.place.function in wanted for s in front):
+                return True
+        return False
+
+    def comes_from(self, site: FunctionSite, functions: Iterable[str], most: int = 6) -> bool:
+        """Whether one of these functions led to a site's operands within a few steps."""
+        wanted = set(functions)
+        front, seen = [site], {site.event}
+        for _ in range(most):
+            front = [
+                p
+                for s in front
+                for o in operands(s)
+                for p in [self.producer(o)]
+                if p is not None and p.event not in seen
+            ]
+            seen.update(s.event for s in front)
+            if any(s.place.function in wanted or s.kind in wanted for s in front):
+                return True
+        return False
+
+
+def operands(site: FunctionSite) -> list[Operand]:
+    """All tensors that a site gets, in the order of its arguments."""
+    found: list[Operand] = []
+
+    def collect(value: Any) -> None:
+        if isinstance(value, Operand):
+            found.append(value)
+        elif isinstance(value, tuple):
+            for part in value:
+                collect(part)
+
+    for value in site.arguments.values():
+        collect(value)
+    return found
+
+
+#: What a hypothesis says of the port's mending: arguments of the function by torch's names, as
+#: the reference has them; the function itself is computed anew in the port where that fits.
+Propose = Callable[[FunctionSite, Context], Iterable[Values]]
+Change = Callable[[Any, Values], Any]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One way in which a port may compute something else.
+
+    name: unique among hypotheses; id: the cause id; functions: names of functions, or "module".
+    propose: values with which it is worth trying at a site (none: it does not apply there).
+    change: what the function yields under it.
+    text: the cause in words, with {reference} and {port}.
+    argument: torch's argument that it changes, if it is just that; with `fix_for` of the port's
+    adapter this mends a library module.
+    numeric: a number that is estimated.  backward: it changes gradients only.  statistics: it
+    changes running statistics only.  quiet: its change may be so small that it hides in the noise
+    of coarse arithmetic (every estimated number may), so it is looked for there too.
+    rank: among hypotheses that explain a port alike, the lowest is named.
+    reference_value, port_value: what the cause reports, from site and values.
+    """
+
+    name: str
+    id: str
+    functions: tuple[str, ...]
+    propose: Propose
+    change: Change
+    text: str
+    argument: str | None = None
+    numeric: Numeric | None = None
+    backward: bool = False
+    statistics: bool = False
+    quiet: bool = False
+    rank: int = 5
+    reference_value: Callable[[FunctionSite, Context], Any] | None = None
+    port_value: Callable[[Values], Any] | None = None
+    examples: tuple[Example, ...] = ()
+
+    def reported_reference(self, site: FunctionSite, context: Context) -> Any:
+        """The reference's value as the cause reports it."""
+        if self.reference_value is not None:
+            return self.reference_value(site, context)
+        if self.argument is not None:
+            return site.arguments.get(self.argument)
+        return None
+
+    def reported_port(self, values: Values) -> Any:
+        """The port's value as the cause reports it."""
+        if self.port_value is not None:
+            return self.port_value(values)
+        if self.numeric is not None:
+            return values.get(self.numeric.parameter)
+        if self.argument is not None:
+            return values.get(self.argument)
+        return None
+
+
+def other_argument(
+    name: str,
+    id: str,
+    functions: tuple[str, ...],
+    argument: str,
+    candidates: Callable[[Any, FunctionSite], Iterable[Any]],
+    text: str,
+    *,
+    examples: tuple[Example, ...] = (),
+    rank: int = 5,
+    default: Any = None,
+    statistics: bool = False,
+) -> Hypothesis:
+    """A hypothesis that a function has another value of one of its arguments.
+
+    candidates: the values to try, from the reference's value and the site.
+    """
+
+    def propose(site: FunctionSite, context: Context) -> Iterator[Values]:
+        own = site.arguments.get(argument, default)
+        for value in candidates(own, site):
+            if value != own:
+                yield {argument: value}
+
+    def change(call: Call, values: Values) -> Any:
+        return call.run(**{argument: values[argument]})
+
+    return Hypothesis(
+        name,
+        id,
+        functions,
+        propose,
+        change,
+        text,
+        argument,
+        rank=rank,
+        statistics=statistics,
+        examples=examples,
+    )
+
+
+def other_number(
+    name: str,
+    id: str,
+    functions: tuple[str, ...],
+    argument: str,
+    numeric: Numeric,
+    text: str,
+    *,
+    examples: tuple[Example, ...] = (),
+    rank: int = 4,
+    statistics: bool = False,
+    applies: Callable[[FunctionSite, Context], bool] = lambda site, context: True,
+) -> Hypothesis:
+    """A hypothesis that a function has another number for one of its arguments, to be estimated."""
+
+    def propose(site: FunctionSite, context: Context) -> Iterator[Values]:
+        if applies(site, context):
+            yield {}
+
+    def change(call: Call, values: Values) -> Any:
+        return call.run(**{argument: values[numeric.parameter]})
+
+    return Hypothesis(
+        name,
+        id,
+        functions,
+        propose,
+        change,
+        text,
+        argument,
+        numeric,
+        rank=rank,
+        statistics=statistics,
+        examples=examples,
+    )

@@ -1,0 +1,176 @@
+"""What is diagnosed, in the reference's worker: one call alone, or the loss alone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from isograd.diagnose.decide import Diagnosis, decide, decide_quietly
+from isograd.diagnose.experiment import QUIET_VARIANTS, Experiment, Run
+from isograd.diagnose.hypothesis import Context, Hypothesis
+from isograd.diagnose.library import all_hypotheses
+from isograd.frameworks.base import (
+    FLOAT64,
+    Arithmetic,
+    FunctionSite,
+    ReplayRequest,
+    Tensors,
+    Trial,
+)
+from isograd.tensors import TensorValue
+
+#: Trials of one subject; a unit with thousands of functions is cut here.
+_MOST_TRIALS = 600
+
+
+def granted(trials: Sequence[Trial]) -> tuple[Any, ...]:
+    """Trials as interventions that an adapter can make."""
+    from isograd.frameworks.torch.interventions import Intervention
+
+    library = all_hypotheses()
+    return tuple(
+        Intervention(trial.place, library[trial.hypothesis].change, trial.values)
+        for trial in trials
+    )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Runs one call, or the loss, under hypotheses.
+
+    framework: the reference's adapter; request: the call, or None for the loss.
+    """
+
+    framework: Any
+    request: ReplayRequest | None
+    outputs: list[TensorValue | None]
+    targets: list[TensorValue]
+
+    def run(self, trials: Sequence[Trial], arithmetic: Arithmetic, backward: bool) -> Tensors:
+        """The subject's tensors under trials, on top of what is granted for good."""
+        with self._under(trials):
+            if self.request is None:
+                found: Tensors = self.framework.loss(self.outputs, self.targets, arithmetic)
+            else:
+                request = replace(self.request, backward=backward and self.request.backward)
+                found = self.framework.replay(request, arithmetic)
+        return found
+
+    def sites(
+        self, trials: Sequence[Trial] = (), with_values: bool = False
+    ) -> tuple[FunctionSite, ...]:
+        """The functions that it calls."""
+        found: tuple[FunctionSite, ...]
+        with self._under(trials):
+            if self.request is None:
+                found = self.framework.loss_sites(self.outputs, self.targets, with_values)
+            else:
+                found = self.framework.sites(self.request, with_values)
+        return found
+
+    @contextlib.contextmanager
+    def _under(self, trials: Sequence[Trial]) -> Iterator[None]:
+        kind = "loss_interventions" if self.request is None else "interventions"
+        before = getattr(self.framework, kind)
+        setattr(self.framework, kind, (*before, *granted(trials)))
+        try:
+            yield
+        finally:
+            setattr(self.framework, kind, before)
+
+
+def diagnose(
+    subject: Subject,
+    port: Tensors,
+    wanted: tuple[str, ...],
+    context: dict[str, Any],
+    fixed: tuple[Trial, ...],
+    threshold: float,
+    limit_s: float,
+    likely: tuple[str, ...] = (),
+) -> Diagnosis:
+    """Try every hypothesis that applies; name the cause or abstain.
+
+    context: the further fields of `Context`.  likely: hypotheses that explained other modules of
+    this port; where they explain this one too, nothing else is tried.
+    """
+    surroundings = Context(subject.sites(), **context)
+    library = all_hypotheses()
+    kind = _kind_of(wanted)
+    chosen = {name: one for name, one in library.items() if _kind(one) in kind}
+    trials = list(proposals(chosen, surroundings))[:_MOST_TRIALS]
+    run: Run = subject.run
+    experiment = Experiment(run, port, wanted, library, threshold, limit_s, fixed)
+    expected = [t for t in trials if t.hypothesis in likely]
+    if expected:
+        outcomes = experiment.try_all(expected, combine=False)
+        found = decide(outcomes, library, surroundings, threshold, experiment.ratio_before)
+        if found.causes:
+            return found
+    outcomes = experiment.try_all(trials, combine=True)
+    return decide(outcomes, library, surroundings, threshold, experiment.ratio_before)
+
+
+def diagnose_quietly(
+    subject: Subject,
+    port: Tensors,
+    wanted: tuple[str, ...],
+    context: dict[str, Any],
+    threshold: float,
+    limit_s: float,
+) -> Diagnosis:
+    """Look for small changes within the noise, by projection."""
+    surroundings = Context(subject.sites(), **context)
+    library = all_hypotheses()
+    quiet = {
+        name: one
+        for name, one in library.items()
+        if (one.quiet or one.numeric is not None) and _kind(one) == "forward"
+    }
+    trials = list(proposals(quiet, surroundings))[:_MOST_TRIALS]
+    if not trials:
+        return Diagnosis((), (), 0.0, None, {})
+    experiment = Experiment(
+        subject.run, port, wanted, library, threshold, limit_s, variants=QUIET_VARIANTS
+    )
+    outcomes = experiment.try_quietly(trials)
+    return decide_quietly(outcomes, library, surroundings, experiment.ratio_before)
+
+
+def projected(
+    subject: Subject, port: Tensors, wanted: tuple[str, ...], trials: tuple[Trial, ...]
+) -> tuple[float, float]:
+    """alpha of trials in the port's error, and its deviation."""
+    experiment = Experiment(subject.run, port, wanted, all_hypotheses(), 0.0)
+    found = subject.run(trials, FLOAT64, False)
+    return experiment.projection({k: found[k].values for k in wanted if k in found})
+
+
+def proposals(hypotheses: dict[str, Hypothesis], context: Context) -> Iterator[Trial]:
+    """Every hypothesis at every place where it applies, with its values."""
+    by_function: dict[str, list[Hypothesis]] = {}
+    for one in hypotheses.values():
+        for function in one.functions:
+            by_function.setdefault(function, []).append(one)
+    seen = set()
+    for site in context.sites:
+        if site.place in seen:
+            continue
+        seen.add(site.place)
+        for one in [*by_function.get(site.place.function, ()), *by_function.get("*", ())]:
+            for values in one.propose(site, context):
+                yield Trial(one.name, site.place, dict(values))
+
+
+def _kind(one: Hypothesis) -> str:
+    return "backward" if one.backward else "statistics" if one.statistics else "forward"
+
+
+def _kind_of(wanted: tuple[str, ...]) -> tuple[str, ...]:
+    if all(key.startswith("gradient.") for key in wanted):
+        return ("backward", "forward")
+    if all(key.startswith("buffer.") for key in wanted):
+        return ("statistics",)
+    return ("forward",)

@@ -1,0 +1,229 @@
+"""Findings of stage update with their causes: searched, proved, and put into words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from isograd.diagnose.update.parts import Blame, blame_rules, blame_with
+from isograd.diagnose.update.problem import Updates
+from isograd.diagnose.update.proof import Proof
+from isograd.diagnose.update.words import Words, explanation_words, places, some_names
+from isograd.model import Cause, Finding, Fix, Severity, Stage
+
+if TYPE_CHECKING:
+    from isograd.verify.session import Session
+    from isograd.verify.training import StepsResult, UpdateRecord
+
+
+@dataclass
+class Explained:
+    """What stage update found.
+
+    findings: of the parts that are explained, and of the parameters that are left out;
+    unexplained: the parameters that no hypothesis explains; granted: the rules, as plain values,
+    that the port follows for the explained ones.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    unexplained: set[str] = field(default_factory=set)
+    granted: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def explain_updates(
+    session: Session, record: UpdateRecord, result: StepsResult, left_out: list[Finding]
+) -> Explained:
+    """Name the rule that the port follows wherever its updates differ."""
+    explained = Explained(list(left_out), set(result.first))
+    if not result.first and not left_out:
+        return explained
+    infos, _ = session.infos()
+    dtypes = {n: i.dtype for n, i in infos.items()}
+    updates = Updates(session.reference.call, record.port, dtypes)
+    if not updates.parameters:
+        return explained
+    proof = Proof(session, record, updates)
+    line = proof.line()
+    missing = _left_out_names(session, left_out)
+    searched = {
+        n: result.worst[n][1].ratio
+        for n in result.first
+        if n in updates.parameters and n not in result.untouched and n not in missing
+    }
+    agreeing = _agreeing_without_gap(session, updates, proof, missing)
+    if agreeing is not None:
+        # A norm over all gradients lacks those of the missing ones: all others differ as well.
+        consequences = {n for n in searched if n in agreeing}
+        explained.unexplained -= consequences
+        explained.granted |= _rules_without(updates, missing, consequences)
+        searched = {n: r for n, r in searched.items() if n not in consequences}
+    proved = {n for n in missing if agreeing is not None and n in agreeing}
+    explained.findings = [_left_out_cause(f, missing, proved, line) for f in left_out]
+    for name in missing:
+        explained.unexplained.discard(name)
+    blames = blame_rules(updates, searched)
+    told = [_settled(proof, updates, b) for b in blames if b.explanation is not None]
+    for one in told:
+        explained.unexplained -= set(one.blame.names)
+        explained.granted |= {n: r.plain() for n, r in one.blame.rules.items()}
+    explained.findings += _findings(session, updates, told, result, line)
+    return explained
+
+
+@dataclass(frozen=True)
+class _Told:
+    blame: Blame
+    proved: bool
+
+
+def _settled(proof: Proof, updates: Updates, blame: Blame) -> _Told:
+    """Prove the likeliest; where that fails but another that is as likely is proved, take it."""
+    explanation = blame.explanation
+    assert explanation is not None
+    if proof.proves(blame):
+        return _Told(blame, True)
+    for other in explanation.others:
+        rest = (explanation, *(o for o in explanation.others if o is not other))
+        changed = blame_with(updates, blame, replace(other, others=rest))
+        if proof.proves(changed):
+            return _Told(changed, True)
+    return _Told(blame, False)
+
+
+def _findings(
+    session: Session,
+    updates: Updates,
+    told: list[_Told],
+    result: StepsResult,
+    line: str | None,
+) -> Iterator[Finding]:
+    """One finding for each hypothesis, though several may hold for some parameters."""
+    together: dict[tuple[str, str], list[tuple[_Told, Words]]] = {}
+    for one in told:
+        assert one.blame.explanation is not None
+        part = updates.part(one.blame.names)
+        every = explanation_words(one.blame.explanation, part.rule, updates.clipping(part))
+        for cause_id, words in zip(one.blame.causes, every, strict=True):
+            together.setdefault((cause_id, words.text), []).append((one, words))
+    sizes = Counter(w.group for w in updates.parameters.values())
+    infos, _ = session.infos()
+    for (cause_id, text), members in together.items():
+        blame = _joined([one.blame for one, _ in members])
+        explanation = blame.explanation
+        assert explanation is not None
+        where = places(blame, dict(sizes))
+        worst = max(blame.names, key=lambda n: result.worst[n][1].ratio)
+        comparison = result.worst[worst][1]
+        modules = {infos[n].module for n in blame.names if n in infos}
+        several = len(explanation.ids) > 1
+        words = members[0][1]
+        yield Finding(
+            "update.parameters",
+            Severity.EFFECTIVE,
+            Stage.UPDATE,
+            next(iter(modules)) if len(modules) == 1 else "",
+            f"the optimizer follows another rule for {where}: {text}",
+            comparison.ratio if math.isfinite(comparison.ratio) else None,
+            min(result.first[n] for n in blame.names),
+            evidence=comparison.evidence,
+            cause=Cause(
+                cause_id,
+                words.reference,
+                words.port,
+                explanation.share,
+                explanation.share_interval,
+                all(one.proved for one, _ in members),
+                () if several else explanation.alternatives,
+                f"{text}, for {where}{_interval_words(explanation.known, explanation.values)}",
+            ),
+            fix=Fix(words.fix + _for_whom(blame, sizes), line) if line else None,
+        )
+
+
+def _joined(blames: list[Blame]) -> Blame:
+    """Several blames as one, for what they have in common."""
+    first = blames[0]
+    for other in blames[1:]:
+        first = replace(
+            first,
+            names=first.names + other.names,
+            groups=tuple(sorted({*first.groups, *other.groups})),
+            silent=first.silent + other.silent,
+        )
+    return first
+
+
+def _for_whom(blame: Blame, sizes: Counter[int]) -> str:
+    everything = len(blame.names) + len(blame.silent) == sum(sizes.values())
+    return "" if everything else f", for {some_names(blame.names)}"
+
+
+def _interval_words(known: tuple[tuple[float, float], ...], values: tuple[float, ...]) -> str:
+    """Only where the data leave a number open by more than a tenth."""
+    for (low, high), value in zip(known, values, strict=True):
+        if len(values) == 1 and value > 0 and high - low > 0.1 * value:
+            return f" (anything from {low:.2g} to {high:.2g} fits)"
+    return ""
+
+
+def _left_out_names(session: Session, findings: list[Finding]) -> dict[str, str]:
+    """Reference names of parameters that the port's optimizer does not hold, and the port's."""
+    first, _ = session.infos()
+    found: dict[str, str] = {}
+    for finding in findings:
+        for pair in session.pairing.pairs:
+            told = any(f" {name}," in finding.message for name in pair.port)
+            if told and first[pair.reference[0]].module == finding.module:
+                found |= dict.fromkeys(pair.reference, pair.port[0])
+    return found
+
+
+def _agreeing_without_gap(
+    session: Session, updates: Updates, proof: Proof, missing: dict[str, str]
+) -> set[str] | None:
+    """What agrees once the missing parameters are given to groups of their like; None: no trial."""
+    added: dict[str, str] = {}
+    for name, port_name in missing.items():
+        watched = updates.parameters.get(name)
+        alike = [
+            n
+            for n, w in updates.parameters.items()
+            if watched is not None and n not in missing and w.rule == watched.rule
+        ]
+        alike.sort(key=lambda n: updates.parameters[n].group != (watched.group if watched else 0))
+        held = session.port_names(alike[:1])
+        if held:
+            added[port_name] = held[0]
+    return proof.agreeing({"add": added}) if added else None
+
+
+def _rules_without(
+    updates: Updates, missing: dict[str, str], consequences: set[str]
+) -> dict[str, dict[str, Any]]:
+    """The rules of a port that leaves parameters out, and their gradients out of its norm."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in missing:
+        watched = updates.parameters.get(name)
+        if watched is not None and watched.rule is not None:
+            found[name] = replace(watched.rule, frozen=True).plain()
+    for name in consequences:
+        rule = updates.parameters[name].rule
+        clipping = updates.clipping(updates.part([name])) if rule is not None else None
+        if rule is not None and clipping is not None and clipping.at is not None:
+            found[name] = replace(rule, clip=clipping.clip, clip_at=clipping.at).plain()
+    return found
+
+
+def _left_out_cause(
+    finding: Finding, missing: dict[str, str], proved: set[str], line: str | None
+) -> Finding:
+    mine = next((n for n, p in missing.items() if f" {p}," in finding.message), None)
+    if mine is None:
+        return finding
+    text = f"the optimizer does not hold {missing[mine]}"
+    cause = Cause("optimizer.frozen", "updated", "never updated", proved=mine in proved, text=text)
+    fix = Fix(f"give {missing[mine]} to the optimizer", line) if line else finding.fix
+    return replace(finding, cause=cause, fix=fix)

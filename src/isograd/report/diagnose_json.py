@@ -1,0 +1,77 @@
+"""The evidence of `isograd diagnose` as JSON, schema `isograd/diagnose/1`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from isograd.model import CallDiagnosis, DiagnoseReport, StageDiagnosis
+from isograd.report.json import finding_value, plain_value
+
+SCHEMA = "isograd/diagnose/1"
+
+
+def render_json(report: DiagnoseReport) -> str:
+    """The report as JSON text in ASCII, with null for every number that is not finite."""
+    return json.dumps(report_value(report), indent=2, allow_nan=False) + "\n"
+
+
+def report_value(report: DiagnoseReport) -> dict[str, Any]:
+    """The report as plain dictionaries, lists, strings and finite numbers."""
+    value = {
+        "schema": SCHEMA,
+        "verdict": report.verdict,
+        "case": report.case,
+        "module": report.module,
+        "kind": report.kind,
+        "port_module": report.port_module,
+        "mode": report.mode,
+        "seed": report.seed,
+        "seconds": report.elapsed_s,
+        "calls": [_call(call) for call in report.calls],
+        "findings": [finding_value(finding) for finding in report.findings],
+        "notes": report.notes,
+        "thresholds": report.thresholds,
+        "sides": {
+            "reference": report.reference and asdict(report.reference),
+            "port": report.port and asdict(report.port),
+        },
+    }
+    plain = plain_value(value)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _call(call: CallDiagnosis) -> dict[str, Any]:
+    return {
+        "name": call.name,
+        "differs": call.differs,
+        "given": call.given,
+        "failure": call.failure,
+        "note": call.note,
+        "tensors": [asdict(tensor) for tensor in call.tensors],
+        "stages": [_stage(stage) for stage in call.stages],
+    }
+
+
+def _stage(stage: StageDiagnosis) -> dict[str, Any]:
+    causes = [
+        {
+            **asdict(placed.cause),
+            "module": placed.module,
+            "function": placed.function,
+            "number_interval": placed.number,
+        }
+        for placed in stage.causes
+    ]
+    return {
+        "stage": stage.stage,
+        "severity": stage.severity,
+        "ratio_before": stage.ratio_before,
+        "ratio_after": stage.ratio_after,
+        "causes": causes,
+        "fix": stage.fix and asdict(stage.fix),
+        "note": stage.note,
+        "hypotheses": [asdict(attempt) for attempt in stage.attempts],
+    }

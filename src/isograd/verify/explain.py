@@ -1,0 +1,201 @@
+"""Asks the reference's worker for the cause of what a replay found, and the port for its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from isograd.compare.envelope import ISOLATED_THRESHOLD, Measured, compare
+from isograd.compare.pairing.transforms import Identity
+from isograd.diagnose.decide import Diagnosis, NamedCause
+from isograd.diagnose.proof import PortView, Prover
+from isograd.errors import IsogradError
+from isograd.frameworks.base import FunctionCall, PortFix, ReplayRequest, Tensors, Trial
+from isograd.model import Cause, Fix, Stage
+from isograd.tensors import Array, TensorValue
+from isograd.verify.session import Session
+from isograd.worker.host import Worker
+
+#: Seconds for the experiments of one subject; what was found until then counts.
+LIMIT_S = 20.0
+
+_PREFIXES = {
+    Stage.FORWARD: ("output.", "input_of."),
+    Stage.BACKWARD: ("gradient.",),
+    Stage.TRAINING: ("buffer.",),
+    Stage.LOSS: ("loss", "gradient."),
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is diagnosed: a replay's request, or the loss of given outputs (request None)."""
+
+    request: ReplayRequest | None
+    outputs: Sequence[TensorValue | None] = ()
+    targets: Sequence[TensorValue] = ()
+    context: dict[str, Any] = field(default_factory=dict)
+
+    def question(self) -> list[Any]:
+        """The first arguments of every request about it."""
+        return [self.request, list(self.outputs), list(self.targets)]
+
+    def given(self) -> dict[str, Array]:
+        """What it is given, by the names that `Operand.source` uses."""
+        inputs = self.outputs if self.request is None else self.request.inputs
+        found = {f"input.{i}": v.values for i, v in enumerate(inputs) if v is not None}
+        return found | {f"target.{i}": v.values for i, v in enumerate(self.targets)}
+
+
+def ask(
+    reference: Worker,
+    subject: Subject,
+    stage: Stage,
+    port: Tensors,
+    fixed: tuple[Trial, ...] = (),
+    likely: tuple[str, ...] = (),
+) -> Diagnosis | None:
+    """The diagnosis of one stage of a subject; None where it could not be asked.
+
+    port: the port's tensors under the reference's names.  fixed: causes that are granted.
+    likely: hypotheses that are tried first.
+    """
+    wanted = wanted_keys(stage, port)
+    if not wanted:
+        return None
+    try:
+        found: Diagnosis = reference.call(
+            "diagnose",
+            *subject.question(),
+            port,
+            wanted,
+            subject.context,
+            fixed,
+            ISOLATED_THRESHOLD,
+            LIMIT_S,
+            likely,
+        )
+    except IsogradError:
+        return None
+    return found
+
+
+def wanted_keys(stage: Stage, port: Tensors) -> tuple[str, ...]:
+    """The tensors that a stage judges: floating ones, and positions or tokens handed on."""
+    prefixes = _PREFIXES[stage]
+    return tuple(
+        key
+        for key, value in port.items()
+        if key.startswith(prefixes) and (value.is_floating or key.startswith("input_of."))
+    )
+
+
+def as_cause(named: NamedCause, proved: bool = False) -> Cause:
+    """The cause as a report holds it."""
+    return Cause(
+        named.id,
+        named.reference,
+        named.port,
+        named.alpha,
+        (named.alpha_low, named.alpha_high),
+        proved,
+        named.alternatives,
+        named.text,
+    )
+
+
+def prove(
+    session: Session,
+    subject: Subject,
+    causes: Sequence[NamedCause],
+    sides: PortSide,
+    fixed: tuple[Trial, ...] = (),
+) -> tuple[PortFix, ...]:
+    """Fixes of the port, one for each cause, under which it agrees; empty where none is found."""
+    question = subject.question()
+    trials = tuple(cause.trial for cause in causes)
+    try:
+        sites = session.reference.call("site_values", *question, fixed)
+        predicted = session.reference.call("site_values", *question, (*fixed, *trials))
+        events = sides.trace()
+        view = PortView(events, sides.named, sides.ends())
+    except IsogradError:
+        return ()
+    prover = Prover(
+        session.port,
+        sites,
+        predicted,
+        view,
+        subject.given(),
+        lambda name: _same_parameter(session, name),
+        sides.cells,
+        sides.agrees,
+    )
+    return prover.prove(causes)
+
+
+@dataclass(frozen=True)
+class PortSide:
+    """How the port's side of a subject is run."""
+
+    trace: Callable[[], tuple[FunctionCall, ...]]
+    ends: Callable[[], dict[str, Array]]
+    named: dict[str, Array]
+    cells: Sequence[str]
+    agrees: Callable[[tuple[PortFix, ...]], bool]
+
+
+def _same_parameter(session: Session, name: str) -> str | None:
+    """The port's parameter that holds this one unchanged."""
+    pair = session.pair_of(name)
+    if pair is None or len(pair.reference) != 1 or not isinstance(pair.transform, Identity):
+        return None
+    return pair.port[0]
+
+
+def judged_as_reference(
+    reference: Mapping[str, Measured], port: Tensors, wanted: Sequence[str]
+) -> bool:
+    """Whether the port's tensors agree with the unchanged reference."""
+    for key in wanted:
+        expected, found = reference.get(key), port.get(key)
+        if expected is None or found is None or found.shape != expected.values.shape:
+            return False
+        if not compare(key, expected, found).ratio <= ISOLATED_THRESHOLD:
+            return False
+    return bool(wanted)
+
+
+def fix_of(session: Session, fixes: Sequence[PortFix], port_module: str) -> Fix | None:
+    """The proved fix in words, with the line of the port where the module is built."""
+    built = {m.name: m.where for m in session.port_structure.modules}
+    texts = []
+    for fix in fixes:
+        try:
+            text, where = session.port.call("edit_text", fix)
+        except IsogradError:
+            continue
+        texts.append(text if fix.kind == "rebuild" else _in_words(fix, text, where))
+    if not texts:
+        return None
+    module = next((f.module for f in fixes if f.kind == "rebuild"), port_module)
+    return Fix("; ".join(texts), built.get(module) or built.get(port_module))
+
+
+def _in_words(fix: PortFix, line: str, where: str | None) -> str:
+    """What to compute instead, and in which line."""
+    plain = [
+        f"{name}={value!r}"
+        for name, value in fix.arguments.items()
+        if value is not None
+        and isinstance(value, (int, float, str, bool))
+        and not str(value).startswith("@")
+        and not name.startswith("_")
+    ]
+    what = f"{fix.function}({', '.join(plain)})" if plain else fix.function
+    if fix.function == "identity":
+        what = "its input as it is"
+    if where is None:
+        return f"compute {what} here"
+    return f"in {where}, `{line}`, compute {what}"

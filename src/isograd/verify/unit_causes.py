@@ -1,0 +1,179 @@
+"""Causes of what one unit's replay found: named on the reference's side, proved on the port's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from isograd.compare.envelope import ISOLATED_THRESHOLD
+from isograd.diagnose.decide import Diagnosis, NamedCause
+from isograd.diagnose.matched_filter import INTERVAL_DEVIATIONS
+from isograd.errors import IsogradError
+from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
+from isograd.model import Cause, Fix, Stage
+from isograd.tensors import Array
+from isograd.verify.explain import (
+    PortSide,
+    Subject,
+    as_cause,
+    ask,
+    fix_of,
+    judged_as_reference,
+    prove,
+    wanted_keys,
+)
+from isograd.verify.replay import Replayer, UnitResult, forward_only, with_misshapen
+from isograd.verify.session import Session
+
+#: Envelope relative to the tensor above which something may hide in the noise: sixteen-bit
+#: floats (4e-3, 5e-4) and kernels that the device profile found to be coarse.
+_COARSE = 1e-5
+QUIET_LIMIT_S = 3.0
+
+
+def _is_coarse(result: UnitResult) -> bool:
+    for tensor in result.tensors:
+        if tensor.stage is Stage.FORWARD and tensor.comparison is not None:
+            if tensor.comparison.evidence.allowed > _COARSE:
+                return True
+    return False
+
+
+@dataclass
+class UnitCauses:
+    """Diagnoses units of one recorded pass."""
+
+    session: Session
+    replayer: Replayer
+    mode: str
+    #: What was granted to explain the units so far, for passes that go on beyond it.
+    granted: list[Trial] = field(default_factory=list)
+
+    def diagnose(
+        self, result: UnitResult, stage: Stage, fixed: tuple[Trial, ...]
+    ) -> Diagnosis | None:
+        """What a stage of a unit is explained by, with causes in `fixed` granted."""
+        if result.requests is None:
+            return None
+        self.replayer.settle()
+        subject = self._subject(result)
+        likely = tuple(self.session.explained_by)
+        found = ask(self.session.reference, subject, stage, result.port, fixed, likely)
+        for cause in found.causes if found is not None else ():
+            if cause.trial not in self.granted:
+                self.granted.append(cause.trial)
+            if cause.name not in likely:
+                self.session.explained_by.append(cause.name)
+        return found
+
+    def diagnose_quietly(self, result: UnitResult) -> Diagnosis | None:
+        """A small change that hides in the noise of coarse arithmetic, if there is one."""
+        assert result.requests is not None
+        wanted = wanted_keys(Stage.FORWARD, result.port)
+        if not wanted or not _is_coarse(result):
+            return None
+        self.replayer.settle()
+        subject = self._subject(result)
+        try:
+            found: Diagnosis = self.session.reference.call(
+                "diagnose_quietly",
+                subject.request,
+                result.port,
+                wanted,
+                subject.context,
+                ISOLATED_THRESHOLD,
+                QUIET_LIMIT_S,
+            )
+        except IsogradError:
+            return None
+        return found if found.causes else None
+
+    def prove(
+        self,
+        result: UnitResult,
+        stage: Stage,
+        known: Diagnosis,
+        fixed: tuple[Trial, ...],
+        quiet: bool = False,
+    ) -> tuple[list[Cause], Fix | None]:
+        """The causes as the report holds them, proved where a fix mends the port, and the fix.
+
+        quiet: the error was within the noise, so its projection must be gone, not its magnitude.
+        """
+        self.replayer.settle()
+        fixes: tuple[PortFix, ...] = ()
+        if not fixed:
+            trials = tuple(cause.trial for cause in known.causes) if quiet else ()
+            side = self._side(result, stage, trials)
+            fixes = prove(self.session, self._subject(result), known.causes, side)
+        port_module = self.replayer.port_calls[result.unit.port].module
+        causes = [as_cause(cause, bool(fixes)) for cause in known.causes]
+        return causes, fix_of(self.session, fixes, port_module)
+
+    def module_of(self, cause: NamedCause, result: UnitResult) -> str:
+        """The module whose code holds the cause: around a pinned child it is the unit's own."""
+        calls = self.replayer.reference_calls
+        pinned = {calls[pin].module for pin, _ in result.unit.pins}
+        name = cause.trial.place.module
+        return calls[result.unit.reference].module if name in pinned else name
+
+    def _subject(self, result: UnitResult) -> Subject:
+        assert result.requests is not None
+        module = self.replayer.reference_calls[result.unit.reference].module
+        return Subject(result.requests[0], context={"root": module, "mode": self.mode})
+
+    def _side(self, result: UnitResult, stage: Stage, quiet_trials: tuple[Trial, ...]) -> PortSide:
+        assert result.requests is not None
+        port, request = self.session.port, result.requests[1]
+        short = forward_only(request)
+        wanted = wanted_keys(stage, result.port)
+
+        def trace() -> tuple[FunctionCall, ...]:
+            events: tuple[FunctionCall, ...] = port.call("trace", request)
+            return events
+
+        def ends() -> dict[str, Array]:
+            answer = port.call("replay", short)
+            return {
+                k: v.values for k, v in answer.items() if k.startswith(("output.", "input_of."))
+            }
+
+        def agrees(fixes: tuple[PortFix, ...]) -> bool:
+            asked = request if stage is Stage.BACKWARD else short
+            answer = port.call("replay", asked, NATIVE, fixes)
+            if result.places is None:
+                return False
+            named = self.replayer.named(answer, result.places)
+            named = with_misshapen(named, answer, result.reference)
+            if quiet_trials:
+                return self._has_gone(result, named, wanted, quiet_trials)
+            return judged_as_reference(result.reference, named, wanted)
+
+        named = {f"@input.{i}": v.values for i, v in enumerate(request.inputs) if v is not None}
+        for pin, outputs in enumerate(request.pin_outputs):
+            named |= {f"@pin.{pin}.{i}": v.values for i, v in enumerate(outputs) if v is not None}
+        return PortSide(trace, ends, named, self._cells(result), agrees)
+
+    def _has_gone(
+        self, result: UnitResult, port: Tensors, wanted: tuple[str, ...], trials: tuple[Trial, ...]
+    ) -> bool:
+        """Whether nothing of the change that the trials make is left in the port's error."""
+        assert result.requests is not None
+        alpha, deviation = self.session.reference.call(
+            "project", result.requests[0], port, wanted, trials
+        )
+        return bool(abs(alpha) <= max(INTERVAL_DEVIATIONS * deviation, 0.1))
+
+    def _cells(self, result: UnitResult) -> list[str]:
+        """Library modules of the port that the unit computes itself, not its pinned children."""
+        calls = self.replayer.port_calls
+        root = calls[result.unit.port].module
+        pinned = [calls[pin].module for _, pin in result.unit.pins]
+
+        def inside(name: str, container: str) -> bool:
+            return not container or name == container or name.startswith(f"{container}.")
+
+        return [
+            m.name
+            for m in self.session.port_structure.modules
+            if m.library and inside(m.name, root) and not any(inside(m.name, p) for p in pinned)
+        ]

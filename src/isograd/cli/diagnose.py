@@ -6,20 +6,14 @@ from pathlib import Path
 
 import click
 
-from isograd.cli.outputs import (
-    STANDARD_OUTPUT,
-    check_files,
-    on_a_case,
-    progress_on_screen,
-    write_json,
-)
+from isograd.cli import outputs
 from isograd.errors import UsageError
 from isograd.files import write_text
 from isograd.model import DiagnoseReport, Verdict
 
 
 @click.command()
-@on_a_case
+@outputs.on_a_case
 @click.option(
     "--module",
     metavar="NAME",
@@ -47,7 +41,7 @@ def command(
     Exit status: 0 the module agrees; 1 it differs, or could not be judged; 2 isograd was called
     wrongly or could not do its work.
     """
-    check_files(case, json_file, html_file)
+    outputs.check_files(case, json_file, html_file)
     if is_list:
         if json_file is not None or html_file is not None:
             raise UsageError("--list writes no report", "Leave out --json and --html.")
@@ -56,10 +50,10 @@ def command(
         raise UsageError("diagnose needs the name of a module", "Give --module NAME, or --list.")
     from isograd.verify import diagnose_case
 
-    with progress_on_screen(quiet) as progress:
+    with outputs.progress_on_screen(quiet) as progress:
         report = diagnose_case(case, module, mode=mode, seed=seed, progress=progress)
     _write(report, json_file, html_file)
-    _show(report, quiet, to_error=json_file == STANDARD_OUTPUT)
+    _show(report, quiet, to_error=json_file == outputs.STANDARD_OUTPUT)
     return 0 if report.verdict is Verdict.EQUIVALENT else 1
 
 
@@ -68,7 +62,7 @@ def _list(case: Path, seed: int, quiet: bool) -> int:
     from isograd.report.diagnose_text import render_list
     from isograd.verify import list_modules
 
-    with progress_on_screen(quiet) as progress:
+    with outputs.progress_on_screen(quiet) as progress:
         modules = list_modules(case, seed=seed, progress=progress)
     show(lambda width, colour: render_list(modules, width=width, colour=colour), to_error=False)
     return 0
@@ -82,7 +76,7 @@ def _write(report: DiagnoseReport, json_file: Path | None, html_file: Path | Non
     if json_file is not None:
         from isograd.report.diagnose_json import render_json
 
-        write_json(json_file, render_json(report))
+        outputs.write_json(json_file, render_json(report))
 
 
 def _show(report: DiagnoseReport, quiet: bool, *, to_error: bool) -> None:

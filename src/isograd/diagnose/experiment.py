@@ -41,8 +41,8 @@ _MOST_CONFIRMED = 8
 #: How far above the threshold an outcome may be by the old envelope, to be measured anew.
 _WORTH_CONFIRMING = 6.0
 #: An outcome beyond that is measured anew too where alpha is this close to 1 and the gain great.
-_SAME_DIRECTION = 1e-3
-_GREAT_GAIN = 5.0
+_SAME_DIRECTION = 1e-2
+_GREAT_GAIN = 3.0
 #: A first cause must gain this much to carry a second one (`Outcome.gain`).
 _WORTH_COMBINING = 0.1
 

@@ -38,7 +38,7 @@ class Example:
     torch.nn.functional; modules: attribute → (torch expression, MindSpore expression), used as
     `self.NAME(x)`; inputs: shape of each argument, in order, named x, y, z; integers are drawn
     below `integers` for the names in it.  values: what must be reported as the port's value.
-    proved: whether the fix can be shown on the port.  is_loss: the expressions are losses of the
+    proved: the fix must also be shown on the port.  is_loss: the expressions are losses of the
     output x and the targets y, z.  also: other ids that this port rightly gets.
     trains: with an optimizer, because running statistics are judged in training.
     """
@@ -49,7 +49,7 @@ class Example:
     modules: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     integers: Mapping[str, int] = field(default_factory=dict)
     port_value: Any = None
-    proved: bool = True
+    proved: bool = False
     mode: str = "train"
     is_loss: bool = False
     also: tuple[str, ...] = ()

@@ -169,7 +169,7 @@ def _kind(one: Hypothesis) -> str:
 
 
 def _kind_of(wanted: tuple[str, ...]) -> tuple[str, ...]:
-    if all(key.startswith("gradient.") for key in wanted):
+    if all(key.startswith("gradient.") or key == "loss" for key in wanted):
         return ("backward", "forward")
     if all(key.startswith("buffer.") for key in wanted):
         return ("statistics",)

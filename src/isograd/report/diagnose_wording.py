@@ -81,9 +81,9 @@ def call_title(report: DiagnoseReport, call: CallDiagnosis) -> str:
 
 
 def _below(report: DiagnoseReport, module: str) -> str:
-    """The name of a module from the diagnosed one on; "" for that one itself."""
+    """The name of a module from the diagnosed one on; "" for that one itself and for the loss."""
     start = f"{report.module}." if report.module else ""
-    if module == report.module:
+    if module == report.module or _is_loss(report):
         return ""
     return printable(module.removeprefix(start))
 

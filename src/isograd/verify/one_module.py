@@ -31,7 +31,10 @@ from isograd.verify.units import Unit
 
 #: Of a module that is called often, hypotheses are tried on this many calls, the worst ones.
 _MOST_DIAGNOSED = 3
-_UNASKED = "the hypotheses could not be tried: the reference's framework has no means for it"
+_UNASKED = (
+    "the hypotheses could not be tried: the reference's framework has no means for it, or the "
+    "reference failed under them"
+)
 
 
 class OneModule:

@@ -213,7 +213,6 @@ HYPOTHESES = (
                 _PAIR,
                 port_value=0,
             ),
-            Example("torch.cat((x, y), -1)", "ops.cat((x, y), 0)", _PAIR, proved=False),
         ),
     ),
     other_argument(

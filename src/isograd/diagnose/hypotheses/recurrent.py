@@ -163,6 +163,12 @@ def _last_steps(site: FunctionSite, context: Context) -> Iterator[Values]:
     layers = site.arguments.get("layers", 1)
     directions = 2 if site.arguments.get("bidirectional") else 1
     states = ("hidden", "cell") if site.place.function == "lstm" else ("hidden",)
+    if site.place.function == "module":
+        if not _is_given(site, context) or len(site.outputs) < 2:
+            return
+        directions = max(1, site.outputs[0].shape[-1] // site.outputs[1].shape[-1])
+        layers = site.outputs[1].shape[0] // directions
+        states = ("hidden", "cell")[: len(site.outputs) - 1]
     for state in states:
         yield {"state": state, "how": "initial", "directions": directions}
         if layers > 1 or directions > 1:
@@ -180,15 +186,22 @@ def _other_states(call: Call, values: Values) -> Any:
     import torch
 
     result = call.run()
-    outputs, states = result[0], list(result[1:])
+    nested = isinstance(result[1], (tuple, list))  # of a module: (outputs, (hidden, cell))
+    outputs, states = result[0], list(result[1] if nested else result[1:])
+
+    def whole() -> Any:
+        return (outputs, tuple(states)) if nested else (outputs, *states)
+
     if values["how"] == "exchanged":
-        return (outputs, *states[::-1])
+        states.reverse()
+        return whole()
     place = 1 if values["state"] == "cell" else 0
     state, directions = states[place], values["directions"]
     apart = state.unflatten(0, (-1, directions))
     if values["how"] == "initial":
-        hx = call["hx"]
-        state = hx[place] if isinstance(hx, (tuple, list)) else hx
+        hx = call.arguments.get("hx", call.arguments.get("1"))
+        hx = hx[place] if isinstance(hx, (tuple, list)) else hx
+        state = torch.zeros_like(state) if hx is None else hx
     elif values["how"] == "first layer last":
         state = apart.flip(0).flatten(0, 1)
     elif values["how"] == "directions before layers":
@@ -196,11 +209,12 @@ def _other_states(call: Call, values: Values) -> Any:
     elif values["how"] == "directions exchanged":
         state = apart.flip(1).flatten(0, 1)
     else:
-        last = outputs[:, -1] if call.arguments.get("batch_first") else outputs[-1]
+        first = call.arguments.get("batch_first", getattr(call.module, "batch_first", False))
+        last = outputs[:, -1] if first else outputs[-1]
         ends = torch.stack(last.chunk(directions, -1))
         state = torch.cat((state[:-directions], ends))
     states[place] = state
-    return (outputs, *states)
+    return whole()
 
 
 def _reset_before(call: Call, values: Values) -> Any:
@@ -348,7 +362,7 @@ HYPOTHESES = (
     Hypothesis(
         "rnn_state",
         "rnn.state",
-        _LAYERS,
+        (*_LAYERS, "module"),
         _last_steps,
         _other_states,
         "the final state ({state}): {port}",

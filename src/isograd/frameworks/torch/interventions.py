@@ -454,6 +454,8 @@ def _varargs(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """`x.permute(0, 2, 1)` and the like hold their dimensions as separate arguments."""
     if name in ("permute", "reshape", "view", "flip", "expand", "repeat") and len(args) > 2:
         return (args[0], tuple(args[1:]))
+    if name == "einsum" and len(args) > 2:
+        return (args[0], tuple(args[1:]))
     return args
 
 

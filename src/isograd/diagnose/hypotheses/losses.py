@@ -1,0 +1,350 @@
+"""Losses: how they are reduced and weighted, and the settings of the functions of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    Hypothesis,
+    Numeric,
+    Values,
+    other_number,
+)
+from isograd.frameworks.base import FunctionSite, Operand
+
+CLASS_LOSSES = ("cross_entropy", "nll_loss")
+LOSSES = (
+    *CLASS_LOSSES,
+    *("binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_margin_loss"),
+    *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "gaussian_nll_loss"),
+    *("poisson_nll_loss", "cosine_embedding_loss", "margin_ranking_loss", "hinge_embedding_loss"),
+    *("triplet_margin_loss", "soft_margin_loss", "multi_margin_loss", "ctc_loss"),
+    "multilabel_soft_margin_loss",
+)
+_MEAN_OF_ALL = "mean over all targets"
+_OVER_BATCH = "sum over the batch size"
+_OVER_ROWS = "sum over the rows"
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    result = 1
+    for size in shape:
+        result *= size
+    return result
+
+
+def _reductions(site: FunctionSite, context: Context) -> Iterator[Values]:
+    own = site.arguments.get("reduction", "mean")
+    if own == "none":
+        return
+    function = site.place.function
+    given, target = site.arguments.get("input"), site.arguments.get("target")
+    hows = ["mean", "sum"] + (["batchmean"] if function == "kl_div" else [])
+    if isinstance(given, Operand) and given.shape:
+        hows.append(_OVER_BATCH)
+        if len(given.shape) > 1 and function not in CLASS_LOSSES:
+            hows.append(_OVER_ROWS)
+    if function in CLASS_LOSSES and isinstance(target, Operand):
+        hows.append(_MEAN_OF_ALL)
+    for how in hows:
+        if how != own:
+            yield {"reduction": how}
+
+
+def _reduced(call: Call, values: Values) -> Any:
+    how = values["reduction"]
+    if how in ("mean", "sum", "batchmean"):
+        return call.run(reduction=how)
+    total = call.run(reduction="sum")
+    shape = call["input"].shape
+    if how == _MEAN_OF_ALL:
+        return total / call["target"].numel()
+    return total / (shape[0] if how == _OVER_BATCH else _count(shape[:-1]))
+
+
+def _reducing(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """A mean or a sum in a loss that is written out, or behind `reduction="none"`."""
+    given = site.arguments.get("input")
+    if not context.is_loss or not isinstance(given, Operand) or not given.shape:
+        return
+    other = "sum" if site.place.function == "mean" else "mean"
+    yield {"reduction": other, "own": site.place.function}
+    if _count(site.outputs[0].shape) == 1:
+        yield {"reduction": _OVER_BATCH, "own": site.place.function}
+        if len(given.shape) > 1:
+            yield {"reduction": _OVER_ROWS, "own": site.place.function}
+
+
+def _reduced_otherwise(call: Call, values: Values) -> Any:
+    own, given = call.run(), call["input"]
+    count = given.numel() / max(1, own.numel())
+    total = own * count if values["own"] == "mean" else own
+    how = values["reduction"]
+    if how == "sum":
+        return total
+    if how == "mean":
+        return total / count
+    return total / (given.shape[0] if how == _OVER_BATCH else _count(given.shape[:-1]))
+
+
+def _scalars(site: FunctionSite, context: Context) -> bool:
+    return bool(site.outputs) and _count(site.outputs[0].shape) == 1
+
+
+def _whole(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """The last function of the loss: what it yields is the loss."""
+    if context.is_loss and site is context.sites[-1] and _scalars(site, context):
+        yield {}
+
+
+def _terms(site: FunctionSite, context: Context) -> Iterator[Values]:
+    both = [site.arguments.get(name) for name in ("input", "other")]
+    if not context.is_loss or not all(isinstance(o, Operand) for o in both):
+        return
+    if _scalars(site, context):
+        for name in ("input", "other"):
+            yield {"dropped": name}
+
+
+def _without_term(call: Call, values: Values) -> Any:
+    kept = call["other" if values["dropped"] == "input" else "input"]
+    if call.function == "sub" and values["dropped"] == "input":
+        return -kept
+    return kept * 1.0
+
+
+def _term_weight(site: FunctionSite, context: Context) -> Iterator[Values]:
+    for values in _terms(site, context):
+        yield {"term": values["dropped"], "own": _number(site, values["dropped"], context)}
+
+
+def _number(site: FunctionSite, name: str, context: Context) -> float:
+    maker = context.producer(site.arguments[name])
+    number = None if maker is None else maker.arguments.get("other")
+    if maker is None or not isinstance(number, (int, float)) or isinstance(number, bool):
+        return 1.0
+    if not number or maker.place.function not in ("mul", "div"):
+        return 1.0
+    return float(number) if maker.place.function == "mul" else 1.0 / float(number)
+
+
+def _with_weight(call: Call, values: Values) -> Any:
+    name = values["term"]
+    return call.run(**{name: call[name] * (values["weight"] / values["own"])})
+
+
+def _class_weights(site: FunctionSite, context: Context) -> Iterator[Values]:
+    for name in ("weight", "pos_weight"):
+        if isinstance(site.arguments.get(name), Operand):
+            yield {"argument": name}
+
+
+def _ignored(site: FunctionSite, context: Context) -> Iterator[Values]:
+    own = site.arguments.get("ignore_index", -100)
+    given = site.arguments.get("input")
+    classes = given.shape[1] if isinstance(given, Operand) and len(given.shape) > 1 else 2
+    target = site.arguments.get("target")
+    if isinstance(target, Operand) and target.dtype.startswith("float"):
+        return
+    for index in dict.fromkeys((-100, 0, classes - 1, 1, -1, 255)):
+        if index != own:
+            yield {"ignore_index": index}
+
+
+_XY = ((6, 5), (6,))
+_CE = "F.cross_entropy(x, y)"
+_PAIR = ((6, 5), (6, 5))
+
+
+def _loss(reference: str, port: str, value: Any, **more: Any) -> Example:
+    inputs = more.pop("inputs", _XY)
+    integers = more.pop("integers", {"y": 5} if inputs is _XY else {})
+    return Example(
+        reference, port, inputs, integers=integers, port_value=value, is_loss=True, **more
+    )
+
+
+HYPOTHESES = (
+    Hypothesis(
+        "loss_reduction",
+        "loss.reduction",
+        LOSSES,
+        _reductions,
+        _reduced,
+        "the loss is reduced by {port} instead of {reference}",
+        rank=2,
+        argument="reduction",
+        examples=(
+            _loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32), reduction='sum')", "sum"),
+            _loss(
+                "F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction='batchmean')",
+                "ops.kl_div(ops.log_softmax(x, -1), ops.softmax(y, -1), reduction='mean')",
+                "mean",
+                inputs=_PAIR,
+            ),
+            _loss(
+                "F.cross_entropy(x, y, ignore_index=2)",
+                "ops.cross_entropy(x, y.astype(ms.int32), ignore_index=2, reduction='sum') / 6",
+                None,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_reduction_by_hand",
+        "loss.reduction",
+        ("mean", "sum"),
+        _reducing,
+        _reduced_otherwise,
+        "the loss is reduced by {port} instead of {reference}",
+        rank=3,
+        reference_value=lambda site, context: site.place.function,
+        port_value=lambda values: values["reduction"],
+        examples=(
+            _loss("((x - y) ** 2).mean()", "((x - y) ** 2).sum()", "sum", inputs=_PAIR),
+            _loss(
+                "F.mse_loss(x, y, reduction='none').sum(-1).mean()",
+                "((x - y) ** 2).mean()",
+                "mean",
+                inputs=_PAIR,
+            ),
+        ),
+    ),
+    other_number(
+        "loss_label_smoothing",
+        "loss.label_smoothing",
+        ("cross_entropy",),
+        "label_smoothing",
+        Numeric("label_smoothing", (0.1, 0.0, 0.05, 0.2, 0.01), "linear"),
+        "label smoothing {port} instead of {reference}",
+        rank=2,
+        examples=(
+            _loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32), label_smoothing=0.07)", 0.07),
+            _loss(
+                "F.cross_entropy(x, y, label_smoothing=0.1)",
+                "ops.cross_entropy(x, y.astype(ms.int32))",
+                0.0,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_ignore_index",
+        "loss.ignore_index",
+        CLASS_LOSSES,
+        _ignored,
+        lambda call, values: call.run(ignore_index=values["ignore_index"]),
+        "targets {port} are left out of the loss instead of {reference}",
+        argument="ignore_index",
+        rank=2,
+        examples=(
+            _loss(
+                "F.cross_entropy(x, y, ignore_index=0)",
+                "ops.cross_entropy(x, y.astype(ms.int32))",
+                None,
+                inputs=((16, 3), (16,)),
+                integers={"y": 3},
+            ),
+            _loss(
+                "F.nll_loss(x.log_softmax(-1), y, ignore_index=0)",
+                "ops.cross_entropy(x, y.astype(ms.int32), ignore_index=1)",
+                1,
+                inputs=((16, 3), (16,)),
+                integers={"y": 3},
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_class_weights",
+        "loss.weight",
+        (*CLASS_LOSSES, "binary_cross_entropy", "binary_cross_entropy_with_logits"),
+        _class_weights,
+        lambda call, values: call.run(**{values["argument"]: None}),
+        "the loss has no {argument}",
+        rank=2,
+        examples=(
+            _loss(
+                "F.cross_entropy(x, y, weight=torch.linspace(1, 2, 5).to(x))",
+                "ops.cross_entropy(x, y.astype(ms.int32))",
+                None,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_factor",
+        "loss.weight",
+        ("*",),
+        _whole,
+        lambda call, values: call.run() * values["factor"],
+        "the whole loss is multiplied by {port}",
+        numeric=Numeric("factor", (0.5, 2.0, 0.1, 10.0, 0.01, 100.0, 1e-3, 1e3)),
+        rank=7,
+        reference_value=lambda site, context: 1.0,
+        examples=(_loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32)) * 0.3", 0.3),),
+    ),
+    Hypothesis(
+        "loss_term",
+        "loss.term",
+        ("add", "sub"),
+        _terms,
+        _without_term,
+        "a term of the loss is left out (torch's argument {dropped})",
+        rank=3,
+        port_value=lambda values: values["dropped"],
+        examples=(
+            _loss(
+                _CE + " + 0.1 * (x * x).mean()",
+                "ops.cross_entropy(x, y.astype(ms.int32))",
+                "other",
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_term_weight",
+        "loss.weight",
+        ("add", "sub"),
+        _term_weight,
+        _with_weight,
+        "a term of the loss has weight {port} instead of {own:g}",
+        numeric=Numeric("weight", (1.0, 0.5, 0.1, 2.0, -1.0), "linear"),
+        rank=5,
+        examples=(
+            _loss(
+                _CE + " + 0.1 * (x * x).mean()",
+                "ops.cross_entropy(x, y.astype(ms.int32)) + 0.7 * (x * x).mean()",
+                0.7,
+            ),
+        ),
+    ),
+    other_number(
+        "loss_beta",
+        "loss.beta",
+        ("smooth_l1_loss",),
+        "beta",
+        Numeric("beta", (1.0, 0.5, 0.1, 1 / 9, 2.0)),
+        "smooth L1 loss with beta {port} instead of {reference}",
+        rank=3,
+        examples=(
+            _loss(
+                "F.smooth_l1_loss(x, y, beta=1.0)",
+                "ops.smooth_l1_loss(x, y, beta=0.3, reduction='mean')",
+                0.3,
+                inputs=_PAIR,
+            ),
+        ),
+    ),
+    other_number(
+        "loss_delta",
+        "loss.delta",
+        ("huber_loss",),
+        "delta",
+        Numeric("delta", (1.0, 0.5, 0.1, 2.0)),
+        "Huber loss with delta {port} instead of {reference}",
+        rank=3,
+        examples=(
+            _loss("F.huber_loss(x, y)", "ops.huber_loss(x, y, delta=0.7)", 0.7, inputs=_PAIR),
+        ),
+    ),
+)

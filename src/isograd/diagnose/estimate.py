@@ -30,6 +30,7 @@ _STEP = 1e-3
 _LARGEST_MOVE = 1.5
 #: A rounded number may make the worst ratio this many times as large, if beyond the noise.
 _ALIKE = 1.5
+_NOISE = 0.4
 #: Half an interval wider than this on a logarithmic scale (a factor of two) says little.
 _WIDE = 0.7
 #: Two numbers closer than this (relative) are one.
@@ -111,7 +112,7 @@ def _is_worse(
     tensors, best = at(value), at(exact)
     if tensors is None or best is None:
         return tensors is None
-    return judge.ratio(tensors) > max(_ALIKE * judge.ratio(best), 1.0)
+    return judge.ratio(tensors) > max(_ALIKE * judge.ratio(best), _NOISE * judge.threshold)
 
 
 def _best_of_grid(

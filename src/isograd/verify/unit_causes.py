@@ -110,11 +110,12 @@ class UnitCauses:
         return causes, fix_of(self.session, fixes, port_module)
 
     def module_of(self, cause: NamedCause, result: UnitResult) -> str:
-        """The module whose code holds the cause: around a pinned child it is the unit's own."""
+        """The module whose code holds the cause: what is done to a child is the unit's own code."""
         calls = self.replayer.reference_calls
         pinned = {calls[pin].module for pin, _ in result.unit.pins}
-        name = cause.trial.place.module
-        return calls[result.unit.reference].module if name in pinned else name
+        place = cause.trial.place
+        around = place.module in pinned or place.function == "module"
+        return calls[result.unit.reference].module if around else place.module
 
     def _subject(self, result: UnitResult) -> Subject:
         assert result.requests is not None

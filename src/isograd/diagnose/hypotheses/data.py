@@ -9,7 +9,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    Hypothesis,
+    Numeric,
+    Values,
+    operands,
+)
 from isograd.frameworks.base import FunctionSite, Operand
 
 _STEPS = ("to", "float", "permute", "transpose", "div", "mul", "sub", "add", "contiguous", "flip")
@@ -69,8 +77,13 @@ def _scale(call: Call, values: Values) -> Any:
 
 
 def _propose_number(site: FunctionSite, context: Context) -> Iterator[Values]:
-    number = site.arguments.get("other")
-    if isinstance(number, (int, float)) and _near_input(site, context):
+    number, operand = site.arguments.get("other"), site.arguments.get("input")
+    if not isinstance(number, (int, float)) or not isinstance(operand, Operand):
+        return
+    uses = sum(operand.source in [o.source for o in operands(s)] for s in context.sites)
+    # the call of the network itself is a use as well; scores of attention are no preparation
+    alone = uses <= (2 if operand.source.startswith("input.") else 1)
+    if alone and _near_input(site, context) and not context.leads_to(site, ("softmax",), 4):
         yield {}
 
 

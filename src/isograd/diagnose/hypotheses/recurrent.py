@@ -162,7 +162,7 @@ def _last_steps(site: FunctionSite, context: Context) -> Iterator[Values]:
     """The final states that a layer yields besides its outputs."""
     layers = site.arguments.get("layers", 1)
     directions = 2 if site.arguments.get("bidirectional") else 1
-    states = ("hidden", "cell") if site.place.function == "lstm" else ("hidden",)
+    states: tuple[str, ...] = ("hidden", "cell") if site.place.function == "lstm" else ("hidden",)
     if site.place.function == "module":
         if not _is_given(site, context) or len(site.outputs) < 2:
             return

@@ -223,3 +223,42 @@ def test_a_wrong_optimizer_is_named(name: str, compare: Callable[..., Any]) -> N
     assert all(f.fix.where and "net_port.py" in f.fix.where for f in outcome.findings)
     # What is granted is not blamed again.
     assert not outcome.training.first, outcome.explain()
+
+
+def test_an_independent_fault_is_still_found(compare: Callable[..., Any]) -> None:
+    outcome = compare(
+        MOMENTUM,
+        "return nn.SGD(parameters, 0.1, momentum=0.8)",
+        port_net=("BatchNorm2d(5, momentum=0.9)", "BatchNorm2d(5, momentum=0.8)"),
+    )
+    assert outcome.causes == ["optimizer.momentum"]
+    assert set(outcome.training.first) == {"bn.running_mean", "bn.running_var"}
+
+
+OWN = """
+class Own:
+    def step(self):
+        with torch.no_grad():
+            for p in parameters:
+                p -= 0.1 * p.grad.sign()
+return Own()
+"""
+
+
+@pytest.mark.parametrize(
+    "reference", [OWN, "return torch.optim.Rprop(parameters, lr=0.01)"], ids=["own", "unknown"]
+)
+def test_what_is_not_understood_is_left_unexplained(
+    reference: str, compare: Callable[..., Any]
+) -> None:
+    outcome = compare(reference, "return nn.SGD(parameters, 0.1)", steps=3)
+    assert outcome.result.first
+    assert not outcome.findings
+    assert outcome.unexplained == set(outcome.result.first)
+
+
+def test_what_no_hypothesis_explains_is_left_unexplained(compare: Callable[..., Any]) -> None:
+    change = "lambda gs: [ops.tanh(40 * g) * ops.cos(9 * g) for g in gs]"
+    outcome = compare(MOMENTUM, before("nn.SGD(parameters, 0.1, momentum=0.9)", change), steps=3)
+    assert not outcome.findings, outcome.explain()
+    assert outcome.unexplained == set(outcome.result.first)

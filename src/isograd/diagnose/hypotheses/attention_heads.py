@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, Flow, flow_of
-from isograd.diagnose.hypotheses.arrangement import groups
 from isograd.diagnose.hypotheses.attention_order import leads_to_attention
+from isograd.diagnose.hypotheses.reshaping import groups
 from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, operands
 from isograd.frameworks.base import FunctionSite, Operand
 
@@ -165,9 +165,9 @@ def _change_repeats(call: Call, values: Values) -> Any:
         if site.function == "repeat":
             axis = next(i for i, n in enumerate(site["shape"]) if n != 1)
             return given.repeat_interleave(site["shape"][axis], axis)
-        result = site.run()
-        start, end, *_ = next(iter(groups(tuple(given.shape), tuple(result.shape))))
-        return given.transpose(start, end - 1).reshape(result.shape)
+        repeated = site.run()
+        start, end = next(iter(groups(tuple(given.shape), tuple(repeated.shape))))[:2]
+        return given.transpose(start, end - 1).reshape(repeated.shape)
 
     changes = tuple(Intervention(place, other) for place in values["places"])
     return together(call, values["name"], changes)  # type: ignore[arg-type]

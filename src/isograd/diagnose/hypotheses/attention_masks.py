@@ -1,4 +1,4 @@
-"""Masks of attention: left out, inverted, on the wrong axis, added after the softmax, shifted."""
+"""Masks of attention: left out, turned round, on the wrong axis, added after the softmax."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from isograd.diagnose.flow import PRODUCTS, SCORING, Flow, flow_of, name_of
+from isograd.diagnose.flow import SCORING, Flow, flow_of
 from isograd.diagnose.hypotheses.attention_parts import (
-    MASKING,
     is_causal,
     is_learned,
     is_score,
     scored_operand,
     softmax_of,
-    weighs,
 )
 from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
 from isograd.frameworks.base import FunctionSite, Operand, Place
 
 _SDPA = "scaled_dot_product_attention"
+
 _WORDS = {
     "missing": "left out",
     "inverted": "inverted",
@@ -31,7 +30,7 @@ _WORDS = {
 }
 
 
-def _mask_of(flow: Flow, site: FunctionSite) -> tuple[str, str] | None:
+def mask_of(flow: Flow, site: FunctionSite) -> tuple[str, str] | None:
     """The argument that masks scores, and what it does: "hides", "keeps" (if true), or "adds"."""
     function = site.place.function
     if function == _SDPA:
@@ -53,12 +52,12 @@ def _mask_of(flow: Flow, site: FunctionSite) -> tuple[str, str] | None:
     mask_name = "other" if scores == "input" else "input"
     if not isinstance(site.arguments.get(mask_name), Operand):
         return None
-    if flow.maker(site.arguments[mask_name]) in _makers_of_scores(flow, site, mask_name):
+    if flow.maker(site.arguments[mask_name]) in makers_of_scores(flow, site, mask_name):
         return None
     return (mask_name, "adds")
 
 
-def _makers_of_scores(flow: Flow, site: FunctionSite, name: str) -> list[FunctionSite]:
+def makers_of_scores(flow: Flow, site: FunctionSite, name: str) -> list[FunctionSite]:
     """The maker of an operand, if products of query and key are in it: it is no mask."""
     operand = site.arguments[name]
     maker = flow.maker(operand)
@@ -68,10 +67,10 @@ def _makers_of_scores(flow: Flow, site: FunctionSite, name: str) -> list[Functio
     return [maker] if found else []
 
 
-def _applied(causal: bool) -> Callable[[FunctionSite, Context], Iterator[Values]]:
+def applied(causal: bool) -> Callable[[FunctionSite, Context], Iterator[Values]]:
     def propose(site: FunctionSite, context: Context) -> Iterator[Values]:
         flow = flow_of(context)
-        found = _mask_of(flow, site)
+        found = mask_of(flow, site)
         if found is None:
             return
         argument, polarity = found
@@ -95,14 +94,14 @@ def _applied(causal: bool) -> Callable[[FunctionSite, Context], Iterator[Values]
     return propose
 
 
-def _change_mask(call: Call, values: Values) -> Any:
+def change_mask(call: Call, values: Values) -> Any:
     name = values["argument"]
-    mask = _masked_otherwise(call[name], values["does"], values["how"])
+    mask = masked_otherwise(call[name], values["does"], values["how"])
     fill = {"value": values["value"]} if "value" in values else {}
     return call.run(**{name: mask}, **fill)
 
 
-def _masked_otherwise(mask: Any, polarity: str, how: str) -> Any:
+def masked_otherwise(mask: Any, polarity: str, how: str) -> Any:
     import torch
 
     shows = {"hides": False, "keeps": True, "adds": 0.0}[polarity]
@@ -124,96 +123,6 @@ def _masked_otherwise(mask: Any, polarity: str, how: str) -> Any:
     return torch.cat((mask[..., 1:], last.to(mask.dtype)), -1)
 
 
-def _triangle(site: FunctionSite, context: Context) -> Iterator[Values]:
-    flow = flow_of(context)
-    users = ("masked_fill", "where", "add", "sub", "baddbmm", _SDPA, "softmax", "mul")
-    user = flow.ahead(site, lambda s: s.place.function in users, MASKING)
-    if user is None or (user.place.function != _SDPA and not _leads_to_scores(flow, site)):
-        return
-    own = site.arguments.get("diagonal", 0)
-    for diagonal in (own + 1, own - 1, own + 2, own - 2):
-        yield {"how": "diagonal", "diagonal": diagonal}
-    rows, columns = site.outputs[0].shape[-2:]
-    if rows != columns:  # aligned at the bottom right instead of the top left, or the reverse
-        yield {"how": "diagonal", "diagonal": own + columns - rows}
-        yield {"how": "diagonal", "diagonal": own - columns + rows}
-    yield {"how": "missing"}
-    yield {"how": "the other triangle"}
-
-
-def _leads_to_scores(flow: Flow, site: FunctionSite) -> bool:
-    return (
-        flow.ahead(
-            site,
-            lambda s: (
-                s.place.function == _SDPA
-                or (name_of(s) == "softmax" and weighs(flow, s))
-                or s.place.function == "baddbmm"
-            ),
-            MASKING | SCORING,
-        )
-        is not None
-    )
-
-
-def _change_triangle(call: Call, values: Values) -> Any:
-    import torch
-
-    upper = call.function == "triu"
-    if values["how"] == "diagonal":
-        return call.run(diagonal=values["diagonal"])
-    if values["how"] == "missing":
-        return torch.zeros_like(call["input"]) if upper else call["input"].clone()
-    other = torch.tril if upper else torch.triu
-    return other(call["input"], -call.arguments.get("diagonal", 0))
-
-
-def _absent(site: FunctionSite, context: Context) -> Iterator[Values]:
-    """A causal mask where the reference has none."""
-    flow = flow_of(context)
-    if site.place.function == _SDPA:
-        if site.arguments.get("is_causal"):
-            for how in ("missing", "one more", "one less", "aligned at the end"):
-                yield {"how": how}
-        elif not is_causal(flow, site.arguments.get("attn_mask")):
-            yield {"how": "present"}
-        return
-    if not weighs(flow, site):
-        return
-    scores = site.arguments.get("input", site.arguments.get("0"))
-    if not isinstance(scores, Operand) or len(scores.shape) < 2:
-        return
-    if site.arguments.get("dim", -1) not in (-1, len(scores.shape) - 1):
-        return
-    if site.place.function == "module":
-        return
-    for before in flow.behind(scores, SCORING | PRODUCTS):
-        found = _mask_of(flow, before) if before.place.function in _MASKED else None
-        if found is not None and is_causal(flow, before.arguments[found[0]]):
-            return
-    yield {"how": "present"}
-
-
-def _add_causal(call: Call, values: Values) -> Any:
-    import torch
-
-    if call.function != _SDPA:
-        scores = call["input"]
-        rows, columns = scores.shape[-2:]
-        future = torch.ones(rows, columns, dtype=torch.bool, device=scores.device).triu(1)
-        return call.run(input=scores.masked_fill(future, float("-inf")))
-    if values["how"] == "missing":
-        return call.run(is_causal=False)
-    rows, columns = call["query"].shape[-2], call["key"].shape[-2]
-    diagonal = {"one more": 1, "one less": -1, "aligned at the end": columns - rows}
-    keep = torch.ones(rows, columns, dtype=torch.bool, device=call["query"].device)
-    keep = keep.tril(diagonal.get(values["how"], 0))
-    mask = call.arguments.get("attn_mask")
-    if mask is not None:
-        keep = mask & keep if mask.dtype == torch.bool else mask.masked_fill(~keep, -torch.inf)
-    return call.run(attn_mask=keep, is_causal=False)
-
-
 def _late(site: FunctionSite, context: Context) -> Iterator[Values]:
     """Modules within which a mask and its softmax stand."""
     flow = flow_of(context)
@@ -221,7 +130,7 @@ def _late(site: FunctionSite, context: Context) -> Iterator[Values]:
     for mask in flow.sites[: site.event]:
         if mask.place.module != own or mask.place.function not in _MASKED:
             continue
-        found = _mask_of(flow, mask)
+        found = mask_of(flow, mask)
         if found is None or mask.place.function == _SDPA or found[1] == "adds":
             continue
         softmax = flow.ahead(mask, lambda s: s.place.function == "softmax", SCORING)
@@ -243,7 +152,7 @@ def _mask_after(call: Call, values: Values) -> Any:
     def leave_out(site: Any, _: Values) -> Any:
         mask = site[values["argument"]]
         kept.append(mask == 0 if values["does"] == "hides" else mask != 0)
-        return site.run(**{values["argument"]: _masked_otherwise(mask, values["does"], "missing")})
+        return site.run(**{values["argument"]: masked_otherwise(mask, values["does"], "missing")})
 
     def hide(site: Any, _: Values) -> Any:
         result = site.run()
@@ -255,125 +164,41 @@ def _mask_after(call: Call, values: Values) -> Any:
 
 
 def _filled(site: FunctionSite, context: Context) -> Iterator[Values]:
-    found = _mask_of(flow_of(context), site)
+    found = mask_of(flow_of(context), site)
     value = site.arguments.get("value")
     if found is not None and isinstance(value, (int, float)) and value < -100:
         yield {}
 
 
 _MASKED = ("masked_fill", "where", "add", "sub", "baddbmm", _SDPA)
+
 _SCORES = "s = x @ x.transpose(-1, -2) / 4.0\n"
+
 _MS_SCORES = "s = ops.matmul(x, x.swapaxes(-1, -2)) / 4.0\n"
-_FUTURE = "m = torch.ones(6, 6, dtype=torch.bool).triu(1)\n"
-_MS_FUTURE = "m = ops.triu(ops.ones((6, 6), ms.float32), {}) > 0\n"
+
 _FILLED = "return torch.softmax(s.masked_fill(m, float('-inf')), -1) @ x"
+
 _MS_FILLED = "return ops.matmul(ops.softmax(ops.masked_fill(s, m, -1e9), axis=-1), x)"
+
 _PADDED = _SCORES + "m = (y == 0)[:, None, :]\n" + _FILLED
-_X = ((2, 6, 8),)
+
 _XY = ((2, 6, 8), (2, 6))
 
 
-def _word(values: Values) -> str:
+def word(values: Values) -> str:
     return str(_WORDS.get(values["how"], values["how"]))
 
 
 HYPOTHESES = (
     Hypothesis(
-        "attention_causal_diagonal",
-        "attention.causal",
-        ("triu", "tril"),
-        _triangle,
-        _change_triangle,
-        "causal mask: {port} instead of diagonal {reference}",
-        rank=1,
-        reference_value=lambda site, context: site.arguments.get("diagonal", 0),
-        port_value=lambda values: values.get("diagonal", _word(values)),
-        examples=(
-            Example(
-                _SCORES + _FUTURE + _FILLED,
-                _MS_SCORES + _MS_FUTURE.format(2) + _MS_FILLED,
-                _X,
-                port_value=2,
-            ),
-            Example(
-                _SCORES + _FUTURE + _FILLED,
-                _MS_SCORES + "return ops.matmul(ops.softmax(s, axis=-1), x)",
-                _X,
-                port_value="left out",
-            ),
-            Example(
-                _SCORES + "m = torch.tril(torch.ones(6, 6))\n"
-                "return torch.softmax(s.masked_fill(m == 0, -1e9), -1) @ x",
-                _MS_SCORES + "m = ops.triu(ops.ones((6, 6), ms.float32)) == 0\n" + _MS_FILLED,
-                _X,
-                port_value="the other triangle",
-            ),
-        ),
-    ),
-    Hypothesis(
-        "attention_causal_mask",
-        "attention.causal",
-        _MASKED,
-        _applied(True),
-        _change_mask,
-        "causal mask {port}",
-        rank=2,
-        port_value=_word,
-        examples=(
-            Example(
-                _SCORES + "m = torch.arange(6)[None, :] > torch.arange(6)[:, None]\n" + _FILLED,
-                _MS_SCORES + _MS_FUTURE.format(2) + _MS_FILLED,
-                _X,
-                port_value="one position later",
-            ),
-            Example(
-                _SCORES + "m = torch.full((6, 6), float('-inf')).triu(1)\n"
-                "return torch.softmax(s + self.mask[:6, :6], -1) @ x",
-                _MS_SCORES + "return ops.matmul(ops.softmax(s, axis=-1), x)",
-                _X,
-                {
-                    "mask": (
-                        "nn.Buffer(torch.full((9, 9), -1e9).triu(1))",
-                        "None",
-                    )
-                },
-                port_value="left out",
-            ),
-        ),
-    ),
-    Hypothesis(
-        "attention_causal_kind",
-        "attention.causal",
-        ("softmax", _SDPA),
-        _absent,
-        _add_causal,
-        "causal mask {port}",
-        rank=2,
-        port_value=_word,
-        examples=(
-            Example(
-                "return torch.softmax(x @ x.transpose(-1, -2) / 4.0, -1) @ x",
-                _MS_SCORES + _MS_FUTURE.format(1) + _MS_FILLED,
-                _X,
-                port_value="present",
-            ),
-            Example(
-                "F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=0.25)",
-                _MS_SCORES + "return ops.matmul(ops.softmax(s, axis=-1), x)",
-                _X,
-                port_value="left out",
-            ),
-        ),
-    ),
-    Hypothesis(
         "attention_mask",
         "attention.mask",
         _MASKED,
-        _applied(False),
-        _change_mask,
+        applied(False),
+        change_mask,
         "attention mask {port}",
         rank=2,
-        port_value=_word,
+        port_value=word,
         examples=(
             Example(
                 _PADDED,

@@ -5,7 +5,6 @@ These concern the whole network's own input, wherever the port prepares it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,21 +19,11 @@ from isograd.diagnose.hypothesis import (
 )
 from isograd.frameworks.base import FunctionSite, Operand
 
-_STEPS = ("to", "float", "permute", "transpose", "div", "mul", "sub", "add", "contiguous", "flip")
-#: Means and deviations that people copy, of channels in the range from 0 to 1.
-STATISTICS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "ImageNet's": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    "one half": ((0.5,), (0.5,)),
-    "CIFAR-10's": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    "CIFAR-10's (variant)": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
-    "CIFAR-100's": ((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
-    "CLIP's": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
-    "MNIST's": ((0.1307,), (0.3081,)),
-}
+STEPS = ("to", "float", "permute", "transpose", "div", "mul", "sub", "add", "contiguous", "flip")
 _SCALES = (1 / 255, 255.0, 255 / 256, 256 / 255, 1 / 256, 1 / 127.5, 127.5, 2.0, 0.5)
 
 
-def _input(site: FunctionSite, context: Context) -> Operand | None:
+def network_input(site: FunctionSite, context: Context) -> Operand | None:
     """The network's first floating input, where this is the call of the network itself."""
     if site.place.module or context.root or context.is_loss or site.place.function != "module":
         return None
@@ -42,15 +31,15 @@ def _input(site: FunctionSite, context: Context) -> Operand | None:
     return own if isinstance(own, Operand) and own.dtype.startswith(("float", "bfloat")) else None
 
 
-def _first(call: Call) -> str:
+def first_argument(call: Call) -> str:
     return next(iter(call.arguments))
 
 
-def _changed(call: Call, value: Any) -> Any:
-    return call.run(**{_first(call): value})
+def with_input(call: Call, value: Any) -> Any:
+    return call.run(**{first_argument(call): value})
 
 
-def _near_input(site: FunctionSite, context: Context) -> bool:
+def near_input(site: FunctionSite, context: Context) -> bool:
     """Whether only steps of preparation lie between the network's input and this."""
     if context.root or context.is_loss:
         return False
@@ -61,19 +50,19 @@ def _near_input(site: FunctionSite, context: Context) -> bool:
         if operand.source.startswith("input."):
             return True
         before = context.producer(operand)
-        if before is None or before.place.function not in _STEPS:
+        if before is None or before.place.function not in STEPS:
             return False
         operand = before.arguments.get("input", before.arguments.get("0"))
     return False
 
 
 def _propose_scale(site: FunctionSite, context: Context) -> Iterator[Values]:
-    if _input(site, context) is not None:
+    if network_input(site, context) is not None:
         yield {}
 
 
 def _scale(call: Call, values: Values) -> Any:
-    return _changed(call, call[_first(call)] * values["scale"])
+    return with_input(call, call[first_argument(call)] * values["scale"])
 
 
 def _propose_number(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -83,22 +72,22 @@ def _propose_number(site: FunctionSite, context: Context) -> Iterator[Values]:
     uses = sum(operand.source in [o.source for o in operands(s)] for s in context.sites)
     # the call of the network itself is a use as well; scores of attention are no preparation
     alone = uses <= (2 if operand.source.startswith("input.") else 1)
-    if alone and _near_input(site, context) and not context.leads_to(site, ("softmax",), 4):
+    if alone and near_input(site, context) and not context.leads_to(site, ("softmax",), 4):
         yield {}
 
 
 def _propose_range(site: FunctionSite, context: Context) -> Iterator[Values]:
-    if _input(site, context) is not None:
+    if network_input(site, context) is not None:
         # of an input that is within 0 and 1 it is a normalisation with one half
         yield {"range": "from -1 to 1", "factor": 2 / 255, "shift": -1.0}
         yield {"range": "from 0 to 1", "factor": 0.5, "shift": 0.5}
 
 
 def _range(call: Call, values: Values) -> Any:
-    return _changed(call, call[_first(call)] * values["factor"] + values["shift"])
+    return with_input(call, call[first_argument(call)] * values["factor"] + values["shift"])
 
 
-def _channel_axes(operand: Operand) -> list[int]:
+def channel_axes(operand: Operand) -> list[int]:
     """Axes that may hold the colours: three of them, at the usual places."""
     rank = len(operand.shape)
     places = {3: (0, 2), 4: (1, 3), 5: (1, 2, 4)}.get(rank, ())
@@ -106,75 +95,18 @@ def _channel_axes(operand: Operand) -> list[int]:
 
 
 def _propose_channels(site: FunctionSite, context: Context) -> Iterator[Values]:
-    operand = _input(site, context)
+    operand = network_input(site, context)
     if operand is not None:
-        for axis in _channel_axes(operand):
+        for axis in channel_axes(operand):
             yield {"axis": axis}
 
 
 def _channels(call: Call, values: Values) -> Any:
-    return _changed(call, call[_first(call)].flip(values["axis"]))
-
-
-def _propose_statistics(site: FunctionSite, context: Context) -> Iterator[Values]:
-    operand = _input(site, context)
-    if operand is None:
-        return
-    for axis in _channel_axes(operand) or ([1] if len(operand.shape) == 4 else []):
-        for name, (mean, deviation) in STATISTICS.items():
-            if operand.shape[axis] in (3, len(mean)):
-                yield {"statistics": name, "axis": axis, "mean": mean, "deviation": deviation}
-
-
-def _along(x: Any, numbers: tuple[float, ...], axis: int) -> Any:
-    import torch
-
-    vector = torch.tensor(numbers, dtype=x.dtype)
-    return vector.reshape([-1 if d == axis % x.dim() else 1 for d in range(x.dim())])
-
-
-def _statistics(call: Call, values: Values) -> Any:
-    x = call[_first(call)]
-    mean = _along(x, values["mean"], values["axis"])
-    deviation = _along(x, values["deviation"], values["axis"])
-    return _changed(call, (x - mean) / deviation)
-
-
-def _propose_own(site: FunctionSite, context: Context) -> Iterator[Values]:
-    """The reference takes off a mean, or divides by a deviation, in its own code."""
-    other = site.arguments.get("other")
-    if not isinstance(other, Operand) or not _near_input(site, context):
-        return
-    if other.source.startswith(("input.", "event.")) and math.prod(other.shape) > 3:
-        return
-    what = "mean" if site.place.function == "sub" else "deviation"
-    yield {"what": what, "statistics": "none", "numbers": None}
-    for name, both in STATISTICS.items():
-        numbers = both[0] if what == "mean" else both[1]
-        if math.prod(other.shape) in (1, len(numbers)) or len(numbers) == 1:
-            yield {"what": what, "statistics": name, "numbers": numbers}
-    yield {"what": what, "statistics": "1 / 255 of it", "numbers": 1 / 255}
-    yield {"what": what, "statistics": "255 times it", "numbers": 255.0}
-    if math.prod(other.shape) > 1:
-        yield {"what": what, "statistics": "channels reversed", "numbers": "reversed"}
-
-
-def _own(call: Call, values: Values) -> Any:
-    own, numbers = call["other"], values["numbers"]
-    if numbers is None:
-        return call["input"] * 1.0
-    if numbers == "reversed":
-        return call.run(other=own.reshape(-1).flip(0).reshape(own.shape))
-    if isinstance(numbers, float):
-        return call.run(other=own * numbers)
-    import torch
-
-    given = torch.tensor(numbers, dtype=own.dtype)
-    return call.run(other=(given.reshape(own.shape) if own.numel() == given.numel() else given))
+    return with_input(call, call[first_argument(call)].flip(values["axis"]))
 
 
 def _propose_order(site: FunctionSite, context: Context) -> Iterator[Values]:
-    operand = _input(site, context)
+    operand = network_input(site, context)
     if operand is None:
         return
     shape = operand.shape
@@ -191,15 +123,17 @@ def _propose_order(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 def _order(call: Call, values: Values) -> Any:
-    x, axis = call[_first(call)], values["axis"]
+    x, axis = call[first_argument(call)], values["axis"]
     if axis is None:
-        return _changed(call, x.transpose(2, 3))
+        return with_input(call, x.transpose(2, 3))
     moved = x.roll(values["roll"], axis) if values["roll"] else x.flip(axis)
-    return _changed(call, moved)
+    return with_input(call, moved)
 
 
-_LAYER = {"conv": ("nn.Conv2d(3, 4, 3)", "nn.Conv2d(3, 4, 3, pad_mode='valid', has_bias=True)")}
-_IMAGE = ((4, 3, 7, 9),)
+CONVOLUTION = {
+    "conv": ("nn.Conv2d(3, 4, 3)", "nn.Conv2d(3, 4, 3, pad_mode='valid', has_bias=True)")
+}
+IMAGE = ((4, 3, 7, 9),)
 _PORT_255 = "self.conv(x / 256)"
 
 HYPOTHESES = (
@@ -214,7 +148,7 @@ HYPOTHESES = (
         reference_value=lambda site, context: 1.0,
         rank=8,
         examples=(
-            Example("self.conv(x)", "self.conv(x / 255)", _IMAGE, _LAYER, port_value=1 / 255),
+            Example("self.conv(x)", "self.conv(x / 255)", IMAGE, CONVOLUTION, port_value=1 / 255),
         ),
     ),
     Hypothesis(
@@ -227,7 +161,7 @@ HYPOTHESES = (
         numeric=Numeric("number", (255.0, 256.0, 1.0, 127.5, 1 / 255, 1 / 256, 2.0, 0.5)),
         reference_value=lambda site, context: site.arguments.get("other"),
         rank=4,
-        examples=(Example("self.conv(x / 255)", _PORT_255, _IMAGE, _LAYER, port_value=256.0),),
+        examples=(Example("self.conv(x / 255)", _PORT_255, IMAGE, CONVOLUTION, port_value=256.0),),
     ),
     Hypothesis(
         "data_range",
@@ -243,8 +177,8 @@ HYPOTHESES = (
             Example(
                 "self.conv(x)",
                 "self.conv(x / 127.5 - 1)",
-                _IMAGE,
-                _LAYER,
+                IMAGE,
+                CONVOLUTION,
                 port_value="from -1 to 1",
             ),
         ),
@@ -263,49 +197,9 @@ HYPOTHESES = (
             Example(
                 "self.conv(x)",
                 "self.conv(ops.stack((x[:, 2], x[:, 1], x[:, 0]), 1))",
-                _IMAGE,
-                _LAYER,
+                IMAGE,
+                CONVOLUTION,
                 port_value="BGR",
-            ),
-        ),
-    ),
-    Hypothesis(
-        "data_normalize",
-        "data.normalize",
-        ("module",),
-        _propose_statistics,
-        _statistics,
-        "the network's input standardised with {port} mean and deviation",
-        reference_value=lambda site, context: "none",
-        port_value=lambda values: values["statistics"],
-        rank=7,
-        examples=(
-            Example(
-                "self.conv(x)", "self.conv((x - 0.5) / 0.5)", _IMAGE, _LAYER, port_value="one half"
-            ),
-        ),
-    ),
-    Hypothesis(
-        "data_normalize_own",
-        "data.normalize",
-        ("sub", "div"),
-        _propose_own,
-        _own,
-        "the network's input standardised with another {what}: {port}",
-        reference_value=lambda site, context: "its own",
-        port_value=lambda values: values["statistics"],
-        rank=3,
-        examples=(
-            Example(
-                "m = torch.tensor([0.485, 0.456, 0.406])[:, None, None]\n"
-                "s = torch.tensor([0.229, 0.224, 0.225])[:, None, None]\n"
-                "return self.conv((x - m) / s)",
-                "m = ms.Tensor([0.485, 0.456, 0.406])[:, None, None]\n"
-                "s = ms.Tensor([0.247, 0.2435, 0.2616])[:, None, None]\n"
-                "return self.conv((x - m) / s)",
-                _IMAGE,
-                _LAYER,
-                port_value="CIFAR-10's",
             ),
         ),
     ),
@@ -323,8 +217,8 @@ HYPOTHESES = (
             Example(
                 "self.conv(x)",
                 "self.conv(x.flip((3,)))",
-                _IMAGE,
-                _LAYER,
+                IMAGE,
+                CONVOLUTION,
                 port_value="left and right swapped",
             ),
         ),

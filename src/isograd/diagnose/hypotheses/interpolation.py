@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, other_argument
+from isograd.diagnose.hypotheses.resizing import resized
+from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 #: Kinds of resizing by the number of axes of the input.
@@ -68,70 +69,6 @@ def _rerun(call: Call, values: Values) -> Any:
     return call.run(**values)
 
 
-def _places(size: int, wanted: int, coordinates: str) -> Any:
-    """Where the centres of the wanted pixels lie among the given ones."""
-    import torch
-
-    steps = torch.arange(wanted, dtype=torch.float64)
-    if coordinates == "align_corners":
-        return steps * ((size - 1) / (wanted - 1) if wanted > 1 else 0.0)
-    if coordinates in ("asymmetric", "up"):
-        return steps * (size / wanted)
-    return (steps + 0.5) * (size / wanted) - 0.5
-
-
-def _weights(size: int, wanted: int, values: Values, align: bool) -> Any:
-    """Each wanted pixel as weights of the given ones."""
-    import torch
-
-    kernel = values["kernel"]
-    place = _places(
-        size, wanted, values.get("coordinates", "align_corners" if align else "half-pixel")
-    )
-    if kernel == "nearest":
-        small = 1e-9
-        rounded = {
-            "align_corners": torch.floor(place + 0.5),
-            "half-pixel, down": torch.ceil(place - 0.5 - small),
-            "up": torch.ceil(place - small),
-        }[values["coordinates"]]
-        return torch.nn.functional.one_hot(rounded.long().clamp(0, size - 1), size).double()
-    reach = 2 if kernel == "cubic" else 1
-    below = torch.floor(place)
-    result = torch.zeros(wanted, size, dtype=torch.float64)
-    for offset in range(1 - reach, reach + 1):
-        index = (below + offset).long()
-        if reach == 2:
-            apart = place - below
-            if "table" in values:
-                apart = torch.round(apart * values["table"]) / values["table"]
-            weight = _cubic((apart - offset).abs(), values["coefficient"])
-        else:
-            weight = (1 - (place - below - offset).abs()).clamp(0)
-        if values.get("inside"):
-            weight = torch.where((index >= 0) & (index < size), weight, torch.zeros_like(weight))
-        result.scatter_add_(1, index.clamp(0, size - 1)[:, None], weight[:, None])
-    return result / result.sum(1, keepdim=True)
-
-
-def _cubic(x: Any, a: float) -> Any:
-    import torch
-
-    near = (a + 2) * x**3 - (a + 3) * x**2 + 1
-    far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
-    return torch.where(x <= 1, near, torch.where(x < 2, far, torch.zeros_like(x)))
-
-
-def _resized(call: Call, values: Values) -> Any:
-    """The input through one matrix for each axis."""
-    x = call["input"]
-    result = x
-    for axis, wanted in enumerate(call.run().shape[2:], start=2):
-        matrix = _weights(x.shape[axis], wanted, values, bool(call.arguments.get("align_corners")))
-        result = (result.transpose(axis, -1) @ matrix.to(x.dtype).t()).transpose(axis, -1)
-    return result
-
-
 def _scales(site: FunctionSite) -> Iterator[Values]:
     """A size instead of a factor: another step between pixels where the factor leaves a rest."""
     operand, factor = site.arguments.get("input"), site.arguments.get("scale_factor")
@@ -162,7 +99,7 @@ def _at_input(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 def _at_input_change(call: Call, values: Values) -> Any:
-    return _resized(call, values) if "kernel" in values else call.run(**values)
+    return resized(call, values) if "kernel" in values else call.run(**values)
 
 
 def _shown(values: Values) -> str:
@@ -177,13 +114,6 @@ def _of_reference(site: FunctionSite, context: Context) -> str:
 def _coefficient(values: Values) -> Any:
     words = f", weights from a table of {values['table']}" if "table" in values else ""
     return f"{values['coefficient']}{words}"
-
-
-def _shuffle_order(call: Call, values: Values) -> Any:
-    x, factor = call["0"], int(call["1"])
-    channels = x.shape[1] // factor**2
-    x = x.unflatten(1, (factor, factor, channels)).permute(0, 3, 4, 1, 5, 2)
-    return x.flatten(4, 5).flatten(2, 3)
 
 
 _IMAGE = ((2, 3, 6, 7),)
@@ -264,7 +194,7 @@ HYPOTHESES = (
         "interpolate.cubic_coefficient",
         ("interpolate",),
         _elsewhere(lambda s: (v for v in _by_matrices(s) if v["kernel"].startswith("cubic"))),
-        _resized,
+        resized,
         "bicubic interpolation with the coefficient {port} instead of {reference}",
         rank=2,
         reference_value=lambda site, context: -0.75,
@@ -289,7 +219,7 @@ HYPOTHESES = (
         "interpolate.coordinates",
         ("interpolate",),
         _elsewhere(lambda s: (v for v in _by_matrices(s) if "coordinates" in v)),
-        _resized,
+        resized,
         "interpolation with coordinates of the kind {port}",
         rank=3,
         reference_value=_of_reference,
@@ -348,42 +278,6 @@ HYPOTHESES = (
                         "nn.Conv2d(3, 4, 3, pad_mode='valid', has_bias=True)",
                     )
                 },
-            ),
-        ),
-    ),
-    Hypothesis(
-        "pixel_shuffle_order",
-        "pixel_shuffle.order",
-        ("pixel_shuffle",),
-        lambda site, context: iter(({"order": "block first"},)),
-        _shuffle_order,
-        "pixels shuffled with the block's place before the channel",
-        rank=2,
-        reference_value=lambda site, context: "channel first",
-        port_value=lambda values: values["order"],
-        examples=(
-            Example(
-                "F.pixel_shuffle(x, 2)",
-                "ops.transpose(x.reshape(2, 2, 2, 3, 5, 5), (0, 3, 4, 1, 5, 2))"
-                ".reshape(2, 3, 10, 10)",
-                ((2, 12, 5, 5),),
-            ),
-        ),
-    ),
-    other_argument(
-        "grid_sample_align_corners",
-        "grid_sample.align_corners",
-        ("grid_sample",),
-        "align_corners",
-        lambda own, site: (not own,),
-        "sampling on a grid with align_corners={port} instead of {reference}",
-        rank=2,
-        examples=(
-            Example(
-                "F.grid_sample(x, torch.tanh(y), align_corners=False)",
-                "ops.grid_sample(x, ops.tanh(y), align_corners=True)",
-                ((2, 3, 6, 7), (2, 4, 5, 2)),
-                port_value=True,
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Losses: how they are reduced and weighted, and the settings of the functions of torch."""
+"""Losses: how they are reduced, and the settings of the functions of torch."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from isograd.diagnose.hypothesis import (
 from isograd.frameworks.base import FunctionSite, Operand
 
 CLASS_LOSSES = ("cross_entropy", "nll_loss")
+
 LOSSES = (
     *CLASS_LOSSES,
     *("binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_margin_loss"),
@@ -25,12 +26,15 @@ LOSSES = (
     *("triplet_margin_loss", "soft_margin_loss", "multi_margin_loss", "ctc_loss"),
     "multilabel_soft_margin_loss",
 )
+
 _MEAN_OF_ALL = "mean over all targets"
+
 _OVER_BATCH = "sum over the batch size"
+
 _OVER_ROWS = "sum over the rows"
 
 
-def _count(shape: tuple[int, ...]) -> int:
+def count(shape: tuple[int, ...]) -> int:
     result = 1
     for size in shape:
         result *= size
@@ -63,7 +67,7 @@ def _reduced(call: Call, values: Values) -> Any:
     shape = call["input"].shape
     if how == _MEAN_OF_ALL:
         return total / call["target"].numel()
-    return total / (shape[0] if how == _OVER_BATCH else _count(shape[:-1]))
+    return total / (shape[0] if how == _OVER_BATCH else count(shape[:-1]))
 
 
 def _reducing(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -73,7 +77,7 @@ def _reducing(site: FunctionSite, context: Context) -> Iterator[Values]:
         return
     other = "sum" if site.place.function == "mean" else "mean"
     yield {"reduction": other, "own": site.place.function}
-    if _count(site.outputs[0].shape) == 1:
+    if count(site.outputs[0].shape) == 1:
         yield {"reduction": _OVER_BATCH, "own": site.place.function}
         if len(given.shape) > 1:
             yield {"reduction": _OVER_ROWS, "own": site.place.function}
@@ -88,59 +92,7 @@ def _reduced_otherwise(call: Call, values: Values) -> Any:
         return total
     if how == "mean":
         return total / count
-    return total / (given.shape[0] if how == _OVER_BATCH else _count(given.shape[:-1]))
-
-
-def _scalars(site: FunctionSite, context: Context) -> bool:
-    return bool(site.outputs) and _count(site.outputs[0].shape) == 1
-
-
-def _whole(site: FunctionSite, context: Context) -> Iterator[Values]:
-    """The last function of the loss: what it yields is the loss."""
-    if context.is_loss and site is context.sites[-1] and _scalars(site, context):
-        yield {}
-
-
-def _terms(site: FunctionSite, context: Context) -> Iterator[Values]:
-    both = [site.arguments.get(name) for name in ("input", "other")]
-    if not context.is_loss or not all(isinstance(o, Operand) for o in both):
-        return
-    if _scalars(site, context):
-        for name in ("input", "other"):
-            yield {"dropped": name}
-
-
-def _without_term(call: Call, values: Values) -> Any:
-    kept = call["other" if values["dropped"] == "input" else "input"]
-    if call.function == "sub" and values["dropped"] == "input":
-        return -kept
-    return kept * 1.0
-
-
-def _term_weight(site: FunctionSite, context: Context) -> Iterator[Values]:
-    for values in _terms(site, context):
-        yield {"term": values["dropped"], "own": _number(site, values["dropped"], context)}
-
-
-def _number(site: FunctionSite, name: str, context: Context) -> float:
-    maker = context.producer(site.arguments[name])
-    number = None if maker is None else maker.arguments.get("other")
-    if maker is None or not isinstance(number, (int, float)) or isinstance(number, bool):
-        return 1.0
-    if not number or maker.place.function not in ("mul", "div"):
-        return 1.0
-    return float(number) if maker.place.function == "mul" else 1.0 / float(number)
-
-
-def _with_weight(call: Call, values: Values) -> Any:
-    name = values["term"]
-    return call.run(**{name: call[name] * (values["weight"] / values["own"])})
-
-
-def _class_weights(site: FunctionSite, context: Context) -> Iterator[Values]:
-    for name in ("weight", "pos_weight"):
-        if isinstance(site.arguments.get(name), Operand):
-            yield {"argument": name}
+    return total / (given.shape[0] if how == _OVER_BATCH else count(given.shape[:-1]))
 
 
 def _ignored(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -156,11 +108,13 @@ def _ignored(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 _XY = ((6, 5), (6,))
+
 _CE = "F.cross_entropy(x, y)"
+
 _PAIR = ((6, 5), (6, 5))
 
 
-def _loss(reference: str, port: str, value: Any, **more: Any) -> Example:
+def loss(reference: str, port: str, value: Any, **more: Any) -> Example:
     inputs = more.pop("inputs", _XY)
     integers = more.pop("integers", {"y": 5} if inputs is _XY else {})
     return Example(
@@ -179,14 +133,14 @@ HYPOTHESES = (
         rank=2,
         argument="reduction",
         examples=(
-            _loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32), reduction='sum')", "sum"),
-            _loss(
+            loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32), reduction='sum')", "sum"),
+            loss(
                 "F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction='batchmean')",
                 "ops.kl_div(ops.log_softmax(x, -1), ops.softmax(y, -1), reduction='mean')",
                 "mean",
                 inputs=_PAIR,
             ),
-            _loss(
+            loss(
                 "F.cross_entropy(x, y, ignore_index=2)",
                 "ops.cross_entropy(x, y.astype(ms.int32), ignore_index=2, reduction='sum') / 6",
                 None,
@@ -204,8 +158,8 @@ HYPOTHESES = (
         reference_value=lambda site, context: site.place.function,
         port_value=lambda values: values["reduction"],
         examples=(
-            _loss("((x - y) ** 2).mean()", "((x - y) ** 2).sum()", "sum", inputs=_PAIR),
-            _loss(
+            loss("((x - y) ** 2).mean()", "((x - y) ** 2).sum()", "sum", inputs=_PAIR),
+            loss(
                 "F.mse_loss(x, y, reduction='none').sum(-1).mean()",
                 "((x - y) ** 2).mean()",
                 "mean",
@@ -222,8 +176,8 @@ HYPOTHESES = (
         "label smoothing {port} instead of {reference}",
         rank=2,
         examples=(
-            _loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32), label_smoothing=0.07)", 0.07),
-            _loss(
+            loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32), label_smoothing=0.07)", 0.07),
+            loss(
                 "F.cross_entropy(x, y, label_smoothing=0.1)",
                 "ops.cross_entropy(x, y.astype(ms.int32))",
                 0.0,
@@ -240,81 +194,19 @@ HYPOTHESES = (
         argument="ignore_index",
         rank=2,
         examples=(
-            _loss(
+            loss(
                 "F.cross_entropy(x, y, ignore_index=0)",
                 "ops.cross_entropy(x, y.astype(ms.int32))",
                 None,
                 inputs=((16, 3), (16,)),
                 integers={"y": 3},
             ),
-            _loss(
+            loss(
                 "F.nll_loss(x.log_softmax(-1), y, ignore_index=0)",
                 "ops.cross_entropy(x, y.astype(ms.int32), ignore_index=1)",
                 1,
                 inputs=((16, 3), (16,)),
                 integers={"y": 3},
-            ),
-        ),
-    ),
-    Hypothesis(
-        "loss_class_weights",
-        "loss.weight",
-        (*CLASS_LOSSES, "binary_cross_entropy", "binary_cross_entropy_with_logits"),
-        _class_weights,
-        lambda call, values: call.run(**{values["argument"]: None}),
-        "the loss has no {argument}",
-        rank=2,
-        examples=(
-            _loss(
-                "F.cross_entropy(x, y, weight=torch.linspace(1, 2, 5).to(x))",
-                "ops.cross_entropy(x, y.astype(ms.int32))",
-                None,
-            ),
-        ),
-    ),
-    Hypothesis(
-        "loss_factor",
-        "loss.weight",
-        ("*",),
-        _whole,
-        lambda call, values: call.run() * values["factor"],
-        "the whole loss is multiplied by {port}",
-        numeric=Numeric("factor", (0.5, 2.0, 0.1, 10.0, 0.01, 100.0, 1e-3, 1e3)),
-        rank=7,
-        reference_value=lambda site, context: 1.0,
-        examples=(_loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32)) * 0.3", 0.3),),
-    ),
-    Hypothesis(
-        "loss_term",
-        "loss.term",
-        ("add", "sub"),
-        _terms,
-        _without_term,
-        "a term of the loss is left out (torch's argument {dropped})",
-        rank=3,
-        port_value=lambda values: values["dropped"],
-        examples=(
-            _loss(
-                _CE + " + 0.1 * (x * x).mean()",
-                "ops.cross_entropy(x, y.astype(ms.int32))",
-                "other",
-            ),
-        ),
-    ),
-    Hypothesis(
-        "loss_term_weight",
-        "loss.weight",
-        ("add", "sub"),
-        _term_weight,
-        _with_weight,
-        "a term of the loss has weight {port} instead of {own:g}",
-        numeric=Numeric("weight", (1.0, 0.5, 0.1, 2.0, -1.0), "linear"),
-        rank=5,
-        examples=(
-            _loss(
-                _CE + " + 0.1 * (x * x).mean()",
-                "ops.cross_entropy(x, y.astype(ms.int32)) + 0.7 * (x * x).mean()",
-                0.7,
             ),
         ),
     ),
@@ -327,7 +219,7 @@ HYPOTHESES = (
         "smooth L1 loss with beta {port} instead of {reference}",
         rank=3,
         examples=(
-            _loss(
+            loss(
                 "F.smooth_l1_loss(x, y, beta=1.0)",
                 "ops.smooth_l1_loss(x, y, beta=0.3, reduction='mean')",
                 0.3,
@@ -344,7 +236,7 @@ HYPOTHESES = (
         "Huber loss with delta {port} instead of {reference}",
         rank=3,
         examples=(
-            _loss("F.huber_loss(x, y)", "ops.huber_loss(x, y, delta=0.7)", 0.7, inputs=_PAIR),
+            loss("F.huber_loss(x, y)", "ops.huber_loss(x, y, delta=0.7)", 0.7, inputs=_PAIR),
         ),
     ),
 )

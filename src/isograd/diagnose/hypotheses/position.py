@@ -129,27 +129,14 @@ def _with_base(call: Call, values: Values) -> Any:
     return torch.pow(values["base"], exponent)
 
 
-def _exponent(site: FunctionSite, context: Context) -> Iterator[Values]:
-    """exp(numbers * -ln(base)) that becomes angles."""
-    flow = flow_of(context)
-    if flow.ahead(site, lambda s: name_of(s) in _ANGLES, _TO_USE) is None:
-        return
-    maker = flow.maker(site.arguments.get("input"))
-    if maker is None or maker.place.function not in ("mul", "div"):
-        return
-    yield {}
-
-
-def _with_exponent(call: Call, values: Values) -> Any:
-    exponents = call["input"]
-    # steps of one base are equal: the base follows from first and last, up to the width's share
-    return call.run(input=exponents * values["factor"])
-
-
 def _frequencies(site: FunctionSite, context: Context) -> Iterator[Values]:
     """A product of positions and frequencies that the module holds."""
     flow = flow_of(context)
     if flow.ahead(site, lambda s: name_of(s) in _ANGLES, _TO_USE) is None:
+        return
+    if site.place.function == "exp":
+        if site.outputs and 2 < math.prod(site.outputs[0].shape) == max(site.outputs[0].shape):
+            yield {"argument": ""}
         return
     for name, operand in site.arguments.items():
         if not isinstance(operand, Operand) or not operand.dtype.startswith("float"):
@@ -162,14 +149,16 @@ def _frequencies(site: FunctionSite, context: Context) -> Iterator[Values]:
 def _with_frequencies(call: Call, values: Values) -> Any:
     import torch
 
-    given = call[values["argument"]]
+    name = values["argument"]
+    given = call[name] if name else call.run()
     logs = torch.log(given.flatten())
     if not torch.isfinite(logs).all() or abs(float(logs[0])) > 1e-6:
         raise ValueError("not frequencies")
     base = math.exp(-float(logs[1]) * given.numel())
     if base <= 1:
         raise ValueError("not frequencies")
-    return call.run(**{values["argument"]: given ** (math.log(values["base"]) / math.log(base))})
+    other = given ** (math.log(values["base"]) / math.log(base))
+    return call.run(**{name: other}) if name else other
 
 
 _POSITIONS = {
@@ -277,7 +266,7 @@ HYPOTHESES = (
     Hypothesis(
         "position_frequencies",
         "position.base",
-        ("mul", "outer", "einsum", "matmul"),
+        ("mul", "outer", "einsum", "matmul", "exp"),
         _frequencies,
         _with_frequencies,
         "base {port} for the angles of positions",

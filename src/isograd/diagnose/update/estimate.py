@@ -95,7 +95,10 @@ def _descend(part: Part, rule_of: RuleOf, unknowns: tuple[Unknown, ...], place: 
             return place
         down = slopes.T @ residual.reshape(-1)
         for _ in range(6):
-            move = np.linalg.solve(square + damping * np.diag(np.diag(square)), down)
+            try:
+                move = np.linalg.solve(square + damping * np.diag(np.diag(square)), down)
+            except np.linalg.LinAlgError:
+                return place
             move = np.clip(move, -2.0, 2.0)
             there = part.residual(rule_of(_values(unknowns, place + move)))
             if cost_of(there) < cost:

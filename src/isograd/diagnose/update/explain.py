@@ -139,7 +139,7 @@ def _findings(
                 () if several else explanation.alternatives,
                 f"{text}, for {where}{_interval_words(explanation.known, explanation.values)}",
             ),
-            fix=Fix(words.fix + _for_whom(blame, sizes), line) if line else None,
+            fix=Fix(words.fix + _for_whom(blame, sizes), line),
         )
 
 

@@ -94,7 +94,7 @@ _DECAY = Unknown(
     (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5),
     (1e-4, 5e-4, 1e-2, 0.1, 1e-3, 0.05, 1e-5),
 )
-_DAMPENING = Unknown("dampening", Scale.LINEAR, (0.1, 0.5, 0.9), (0.9, 0.1, 0.5))
+_DAMPENING = Unknown("dampening", Scale.LOGIT, (0.1, 0.5, 0.9), (0.9, 0.1, 0.5))
 _FIRST_SQUARE = Unknown("first_square", Scale.LOG, (1e-4, 1e-2, 0.1, 1.0), (1.0, 0.1, 0.01))
 _LR_DECAY = Unknown("lr_decay", Scale.LOG, (1e-4, 1e-2, 0.1), (0.01, 0.1, 1e-3))
 _NORM = Unknown(

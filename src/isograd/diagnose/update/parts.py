@@ -7,6 +7,7 @@ not explain are searched again as a part of their own.  Equal explanations are j
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ from isograd.frameworks.rules import Rule
 
 _MOST_PARTS = 4
 _SAME_NUMBER = 1e-5
+#: After this no further part is searched; what is left is not explained.
+_SECONDS = 40.0
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,10 @@ def blame_rules(updates: Updates, ratios: dict[str, float]) -> list[Blame]:
         still = bool(len(watched.port) > 1 and np.array_equal(watched.port[0], watched.port[-1]))
         buckets.setdefault((watched.rule, still), []).append(name)
     found: list[Blame] = []
+    deadline = time.monotonic() + _SECONDS
     # What stands still last: it may only have no gradient worth a step under the found rule.
     for (rule, _), names in sorted(buckets.items(), key=lambda entry: entry[0][1]):
-        _explain_bucket(updates, rule, names, found)
+        _explain_bucket(updates, rule, names, found, deadline)
     merged = _merge(found)
     explained = [_with_silent(updates, b, set(ratios)) for b in merged if b.explanation]
     result = [replace(b, causes=_ids(updates, b)) for b in explained]
@@ -63,7 +67,9 @@ def blame_rules(updates: Updates, ratios: dict[str, float]) -> list[Blame]:
     return result
 
 
-def _explain_bucket(updates: Updates, rule: Rule, names: list[str], found: list[Blame]) -> None:
+def _explain_bucket(
+    updates: Updates, rule: Rule, names: list[str], found: list[Blame], deadline: float
+) -> None:
     remaining = list(names)
     known = [b.explanation for b in found if b.explanation is not None]
     for explanation in known:
@@ -71,7 +77,9 @@ def _explain_bucket(updates: Updates, rule: Rule, names: list[str], found: list[
     for _ in range(_MOST_PARTS):
         if not remaining:
             return
-        searched = _search(updates, rule, remaining)
+        if found and time.monotonic() > deadline:
+            break
+        searched = _search(updates, rule, remaining, deadline)
         if searched is None:
             break
         remaining = _adopt(updates, rule, remaining, searched, found)
@@ -79,17 +87,17 @@ def _explain_bucket(updates: Updates, rule: Rule, names: list[str], found: list[
         found.append(Blame(tuple(remaining), _groups(updates, remaining), None, {}))
 
 
-def _search(updates: Updates, rule: Rule, names: list[str]) -> Explanation | None:
+def _search(updates: Updates, rule: Rule, names: list[str], deadline: float) -> Explanation | None:
     """All of them together; else one alone, then those that are like it."""
-    together = Search(updates, names).run()
+    together = Search(updates, names, deadline).run()
     if together is not None or len(names) == 1:
         return together
     for lead in (names[0], names[-1]):
-        alone = Search(updates, [lead]).run()
+        alone = Search(updates, [lead], deadline).run()
         if alone is None:
             continue
         alike = _fitting(updates, rule, names, alone)
-        better = Search(updates, alike).run() if len(alike) > 1 else None
+        better = Search(updates, alike, deadline).run() if len(alike) > 1 else None
         return better or alone
     return None
 

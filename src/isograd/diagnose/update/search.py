@@ -39,7 +39,7 @@ _WORTH_MEASURING = 100.0
 _MOST_MEASURED = 8
 _MOST_ALTERNATIVES = 4
 _KEPT = (6, 4)
-_SECONDS = 8.0
+_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ class _Tried:
 
 
 class Search:
-    """One part's search, bounded in time."""
+    """One part's search; combinations are tried until a deadline of `time.monotonic`."""
 
-    def __init__(self, updates: Updates, names: Iterable[str]) -> None:
+    def __init__(self, updates: Updates, names: Iterable[str], deadline: float = math.inf) -> None:
         self._updates = updates
         self._part: Part = updates.part(names)
-        self._deadline = time.monotonic() + _SECONDS
+        self._deadline = min(deadline, time.monotonic() + _SECONDS)
 
     def run(self) -> Explanation | None:
         """The simplest explanation, or None."""

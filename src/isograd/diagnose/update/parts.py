@@ -22,6 +22,9 @@ _MOST_PARTS = 4
 _SAME_NUMBER = 1e-5
 #: After this no further part is searched; what is left is not explained.
 _SECONDS = 40.0
+#: A share of the change that is known no better than this (its interval's width) may be anything
+#: that is linear in a gradient which is mostly noise (a bias before a normalisation).
+_VAGUE = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,17 @@ def _explain_bucket(
             break
         remaining = _adopt(updates, rule, remaining, searched, found)
     if remaining:
+        # What little noise allows is no cause where its neighbours follow another rule.
+        vague = [b for b in found if b.explanation is not None and set(b.names) <= set(names)]
+        vague = [b for b in vague if b.explanation is not None and _is_vague(b.explanation)]
+        remaining += [n for b in vague for n in b.names]
+        found[:] = [b for b in found if b not in vague]
         found.append(Blame(tuple(remaining), _groups(updates, remaining), None, {}))
+
+
+def _is_vague(explanation: Explanation) -> bool:
+    low, high = explanation.share_interval
+    return high - low > _VAGUE
 
 
 def _search(updates: Updates, rule: Rule, names: list[str], deadline: float) -> Explanation | None:

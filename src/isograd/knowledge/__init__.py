@@ -1,0 +1,1 @@
+"""What MindSpore has for each API of torch, as data that was executed on both frameworks."""

@@ -1,0 +1,98 @@
+"""What is known about one API of torch: frozen values, no input or output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Status(str, Enum):
+    """What MindSpore has for an API; `unknown` is said of a use, never of an entry."""
+
+    SUPPORTED = "supported"
+    DIFFERS = "differs"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+class Applicability(str, Enum):
+    """Who may apply a rewrite: a tool without asking, a tool with a look after it, a person."""
+
+    SAFE = "safe"
+    LOOK = "needs a look"
+    HAND = "by hand"
+
+
+class Way(str, Enum):
+    """The migration guide's ways out of a missing API."""
+
+    REPLACE = "equivalent replacement"
+    COMPOSE = "composition of existing operators"
+    CUSTOM = "custom operator"
+    ASK = "ask the community"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What an execution on both frameworks showed, with the versions and the device of it.
+
+    forward, gradient: whether all examples agreed; None where it was not executed or has no
+    gradient.  detail: the first disagreement in words.
+    """
+
+    torch: str
+    mindspore: str
+    device: str
+    forward: bool | None
+    gradient: bool | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A call of torch whose rewrite is executed beside it.
+
+    code: an expression, or statements with a last `return`, over the names of `inputs`.
+    inputs: expressions in numpy by name, drawn anew for each seed (`normal(2, 3)`,
+    `integers(0, 5, (4,))`).
+    port: MindSpore's code by hand, where the entry's rewrite does not make it.
+    """
+
+    code: str
+    inputs: tuple[tuple[str, str], ...] = ()
+    port: str = ""
+    gradient: bool = True
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One API of torch.
+
+    api: its canonical public name ("torch.nn.Conv2d", "torch.Tensor.view", "torch.cat").
+    aliases: other names of the same thing ("torch.concat").
+    signature: torch's parameters, as in a `def`, by which a call's arguments are bound.
+    target: MindSpore's nn, ops, Tensor or experimental.optim name; mint: the mint name.
+    rewrite: the MindSpore expression with torch's arguments in braces; empty where a person has to
+    write it.  arguments: (torch's name, MindSpore's name or "" where it is dropped on purpose).
+    difference: the semantic difference in one sentence.
+    hazard: code of the hazard that each use raises, or empty.
+    way, advice: for what is missing, how to go on, with code in `advice`.
+    source: where the claim comes from.
+    """
+
+    api: str
+    status: Status
+    target: str = ""
+    mint: str = ""
+    aliases: tuple[str, ...] = ()
+    signature: str = ""
+    rewrite: str = ""
+    arguments: tuple[tuple[str, str], ...] = ()
+    difference: str = ""
+    applicability: Applicability = Applicability.HAND
+    hazard: str = ""
+    way: Way | None = None
+    advice: str = ""
+    source: str = ""
+    examples: tuple[Example, ...] = ()
+    verified: Verified | None = None

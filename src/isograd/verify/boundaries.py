@@ -18,6 +18,7 @@ from isograd.compare.layout import match_slots
 from isograd.compare.metrics import as_float64, norm
 from isograd.errors import IsogradError
 from isograd.frameworks.base import CallInfo, FunctionCall, ReplayRequest, Tensors, in_slots
+from isograd.model import Stage
 from isograd.tensors import Array
 from isograd.verify.culprit import Fingerprint
 from isograd.verify.replay import Replayer, UnitResult
@@ -53,7 +54,8 @@ class Boundaries:
             if not result.failure and not result.unit.pins and self._agrees_forward(result)
         }
         misshapen = {result.unit.reference for result in failed if _is_misshapen(result)}
-        evident |= misshapen
+        known = {r for r in concerned if self.reference[r].module in self.session.moved_borders}
+        evident |= misshapen | known
         candidates = {r for r in evident | backward_only if self._around(partner, r) is not None}
         changed: set[int] = set()
         for group in self._by_enclosing(partner, candidates).values():
@@ -67,7 +69,47 @@ class Boundaries:
                     partner = trial
                     changed |= around
                     break
+            partner, around = self._free_by_shape(partner, group & set(partner), known)
+            changed |= around
         return partner, changed & set(partner)
+
+    def _free_by_shape(
+        self, partner: dict[int, int], group: set[int], known: set[int]
+    ) -> tuple[dict[int, int], set[int]]:
+        """Free those that only compute on tensors of other shapes, where that mends shapes."""
+        for call in sorted(group):
+            if call not in known and not self._takes_other_shapes(call, partner[call]):
+                continue
+            around = self._around(partner, call)
+            if around is None:
+                continue
+            trial = {r: p for r, p in partner.items() if r != call}
+            before = [self._misfits(partner, c) for c in (call, around)]
+            after = self._misfits(trial, around)
+            if after is not None and (None in before or after < sum(b or 0 for b in before)):
+                partner = trial
+                changed = {around}
+                rest, more = self._free_by_shape(partner, group - {call}, known)
+                return rest, (changed | more) & set(rest)
+        return partner, set()
+
+    def _takes_other_shapes(self, call: int, port_call: int) -> bool:
+        """Whether the first output has its shape, but not what goes in or also comes out."""
+        ours, theirs = self.reference[call], self.port[port_call]
+        if not ours.output_shapes or ours.output_shapes[:1] != theirs.output_shapes[:1]:
+            return False
+        inputs_differ = sorted(ours.input_shapes) != sorted(theirs.input_shapes)
+        return inputs_differ or len(theirs.output_shapes) < len(ours.output_shapes)
+
+    def _misfits(self, partner: dict[int, int], call: int) -> int | None:
+        """How many forward tensors of a unit cannot be compared; None where it cannot run."""
+        try:
+            result = self.replayer.run_aside(make_unit(self.reference, self.port, partner, call))
+        except IsogradError:
+            return None
+        if result.failure or not result.tensors:
+            return None
+        return sum(t.stage is Stage.FORWARD and t.comparison is None for t in result.tensors)
 
     def _concerned(self, partner: dict[int, int], failed: Sequence[UnitResult]) -> set[int]:
         """Pairs that failed, and those pinned in a call that failed."""
@@ -100,7 +142,7 @@ class Boundaries:
         return enclosing(self.reference, partner, call)
 
     def _agrees_forward(self, result: UnitResult) -> bool:
-        forward = [t for t in result.tensors if t.stage.value == "forward"]
+        forward = [t for t in result.tensors if t.stage is Stage.FORWARD]
         return bool(forward) and all(t.ratio <= self.threshold for t in forward)
 
     def _agrees(self, partner: dict[int, int], call: int, *, forward_only: bool) -> bool:
@@ -164,9 +206,9 @@ class Boundaries:
 
 def _is_misshapen(result: UnitResult) -> bool:
     """Whether a call differs in shapes alone: what is around it can only make up for that."""
-    wrong = [t for t in result.tensors if t.stage.value == "forward" and t.comparison is None]
-    differs = [t for t in result.tensors if t.comparison is not None and t.ratio > 1e3]
-    return bool(wrong) and not differs
+    forward = [t for t in result.tensors if t.stage is Stage.FORWARD]
+    differs = [t for t in forward if t.comparison is not None and t.ratio > 1e3]
+    return any(t.comparison is None for t in forward) and not differs
 
 
 def _arrays(tensors: Tensors, word: str) -> list[Array]:

@@ -26,7 +26,7 @@ from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer, TensorResult, UnitResult
 from isograd.verify.session import Session
 from isograd.verify.unit_causes import UnitCauses
-from isograd.verify.units import Unit, make_unit, make_units
+from isograd.verify.units import Unit, enclosing, make_unit, make_units
 
 #: Of a module that is called more often (a cell in a loop over time), this many calls are replayed.
 _MOST_CALLS = 32
@@ -182,10 +182,11 @@ class IsolatedStage:
         if not freed:
             return results
         self._partner = partner
+        self._session.moved_borders.update(freed)
         names = ", ".join(dict.fromkeys(filter(None, freed)))
         self._result.notes.append(
             f"the port draws the borders of {names} elsewhere; judged together with what is "
-            "around them, they agree"
+            "around them"
         )
         kept = [r for r in results if r.unit.reference in partner]
         return [
@@ -231,6 +232,9 @@ class IsolatedStage:
             known = self.causes.diagnose(result, stage, fixed)
             if known is not None and known.causes:
                 self._find_causes(stage, result, found, known, fixed)
+            elif stage is Stage.FORWARD and self._explained_around(result):
+                self._follow(wrong)
+                return
             else:
                 self._find(stage, call, found, self.culprit(result, stage))
             if stage is not Stage.FORWARD:
@@ -246,6 +250,27 @@ class IsolatedStage:
             self._result.gaps.append(
                 Gap(Stage.BACKWARD, f"the backward pass of {call.module}", result.backward_failure)
             )
+
+    def _explained_around(self, result: UnitResult) -> bool:
+        """Look for causes where the reference makes what the port's call makes itself."""
+        partner = dict(self._partner)
+        while result.places is not None and result.places.makes_own:
+            call = result.unit.reference
+            around = enclosing(self._reference, partner, call)
+            if around is None:
+                return False
+            del partner[call]
+            unit = make_unit(self._reference, self._port, partner, around)
+            result = self.replayer.run_aside(unit)
+        wrong = [t for t in result.tensors if not t.ratio <= ISOLATED_THRESHOLD]
+        wrong = [t for t in wrong if t.stage is Stage.FORWARD]
+        if len(partner) == len(self._partner) or not wrong:
+            return False
+        known = self.causes.diagnose(result, Stage.FORWARD, ())
+        if known is None or not known.causes:
+            return False
+        self._find_causes(Stage.FORWARD, result, wrong, known, ())
+        return True
 
     def _follow(self, tensors: Sequence[TensorResult]) -> None:
         """Count what differs only because of a forward difference in the same module."""

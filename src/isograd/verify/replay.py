@@ -190,12 +190,22 @@ class Replayer:
             pin_inputs.append(match_slots(ours, _values(child, "input")))
             given = [v.values for v in request.pin_outputs[number] if v is not None]
             pin_outputs.append(match_slots(given, _values(child, "output")))
+        inputs = match_slots(own_inputs, _values(theirs, "input"))
         return Places(
-            match_slots(own_inputs, _values(theirs, "input")),
+            inputs,
             match_slots(outputs, _values(theirs, "output")),
             pin_inputs,
             pin_outputs,
             [v.shape for k, v in sorted(theirs.items()) if k.startswith("output.")],
+            _makes_own(len(own_inputs), self.port_calls[unit.port], inputs),
+            tuple(
+                _makes_own(
+                    _count(reference, f"input_of.{number}"),
+                    self.port_calls[port],
+                    pin_inputs[number],
+                )
+                for number, (_, port) in enumerate(unit.pins)
+            ),
         )
 
     def _port_request(self, unit: Unit, request: ReplayRequest, places: Places) -> ReplayRequest:
@@ -244,6 +254,8 @@ class Replayer:
     ) -> Iterator[TensorResult]:
         for key, expected in reference.items():
             if no_gradients and key.startswith("gradient."):
+                continue
+            if key not in port and places.is_made_inside(key):
                 continue
             yield self._result(unit, key, expected, port.get(key), places)
 
@@ -325,13 +337,26 @@ def with_misshapen(found: Tensors, answer: Tensors, reference: dict[str, Measure
 
 @dataclass(frozen=True)
 class Places:
-    """How the tensors of a unit correspond between the two sides."""
+    """How the tensors of a unit correspond between the two sides.
+
+    makes_own, pins_make_own: whether the port's call takes fewer tensors and makes the others
+    itself (cosines of positions inside the attention); it is judged by what it returns.
+    """
 
     inputs: Slots
     outputs: Slots
     pin_inputs: list[Slots]
     pin_outputs: list[Slots]
     output_shapes: list[tuple[int, ...]]
+    makes_own: bool = False
+    pins_make_own: tuple[bool, ...] = ()
+
+    def is_made_inside(self, key: str) -> bool:
+        """Whether the port's call makes this input, which the reference passes, itself."""
+        pin = _PIN_SLOT.match(key)
+        if pin and pin[1] == "input_of":
+            return self.pins_make_own[int(pin[2])]
+        return key.startswith("gradient.input.") and self.makes_own
 
     def as_reference(self, answer: Tensors) -> Tensors:
         """The port's results under the reference's names and in its layouts."""
@@ -380,6 +405,10 @@ def forward_only(request: ReplayRequest) -> ReplayRequest:
 
 def _values(tensors: Tensors, word: str) -> list[Any]:
     return [value.values for value in in_slots(tensors, word)]
+
+
+def _makes_own(count: int, port: CallInfo, slots: Slots) -> bool:
+    return len(slots) == len(port.input_shapes) < count
 
 
 def _count(tensors: dict[str, Any], word: str) -> int:

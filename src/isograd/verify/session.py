@@ -42,6 +42,8 @@ class Session:
         self.sides: tuple[Side, Side] | None = None
         #: Hypotheses that explained a module of this port; the next module is asked them first.
         self.explained_by: list[str] = []
+        #: Modules whose borders the port was seen to draw elsewhere, for the next mode.
+        self.moved_borders: set[str] = set()
 
     def __enter__(self) -> Session:
         return self

@@ -20,6 +20,8 @@ from isograd.diagnose.hypothesis import (
 from isograd.frameworks.base import FunctionSite, Operand
 
 STEPS = ("to", "float", "permute", "transpose", "div", "mul", "sub", "add", "contiguous", "flip")
+#: A factor beyond this is about the range of bytes, also where their values are used twice.
+_OF_BYTES = 100.0
 _SCALES = (1 / 255, 255.0, 255 / 256, 256 / 255, 1 / 256, 1 / 127.5, 127.5, 2.0, 0.5)
 
 
@@ -72,7 +74,8 @@ def _propose_number(site: FunctionSite, context: Context) -> Iterator[Values]:
     uses = sum(operand.source in [o.source for o in operands(s)] for s in context.sites)
     # the call of the network itself is a use as well; scores of attention are no preparation
     alone = uses <= (2 if operand.source.startswith("input.") else 1)
-    if alone and near_input(site, context) and not context.leads_to(site, ("softmax",), 4):
+    of_bytes = number and not 1 / _OF_BYTES < abs(number) < _OF_BYTES
+    if (alone or of_bytes) and near_input(site, context) and not context.leads_to(site, ("softmax",), 4):
         yield {}
 
 

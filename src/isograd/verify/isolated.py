@@ -244,8 +244,10 @@ class IsolatedStage:
                 return
             # Beyond a named cause: what still differs when it is granted is a fault of its own.
             fixed = tuple(cause.trial for cause in known.causes)
-            self._follow([t for t in wrong if known.ratios.get(t.key, 0.0) <= ISOLATED_THRESHOLD])
-            wrong = [t for t in wrong if known.ratios.get(t.key, 0.0) > ISOLATED_THRESHOLD]
+            apart = result.places.joined_keys() if result.places else set()
+            ratios = {k: r for k, r in known.ratios.items() if k not in apart}
+            self._follow([t for t in wrong if ratios.get(t.key, 0.0) <= ISOLATED_THRESHOLD])
+            wrong = [t for t in wrong if ratios.get(t.key, 0.0) > ISOLATED_THRESHOLD]
         if result.backward_failure:
             self._result.gaps.append(
                 Gap(Stage.BACKWARD, f"the backward pass of {call.module}", result.backward_failure)

@@ -75,7 +75,11 @@ def _propose_number(site: FunctionSite, context: Context) -> Iterator[Values]:
     # the call of the network itself is a use as well; scores of attention are no preparation
     alone = uses <= (2 if operand.source.startswith("input.") else 1)
     of_bytes = number and not 1 / _OF_BYTES < abs(number) < _OF_BYTES
-    if (alone or of_bytes) and near_input(site, context) and not context.leads_to(site, ("softmax",), 4):
+    if (
+        (alone or of_bytes)
+        and near_input(site, context)
+        and not context.leads_to(site, ("softmax",), 4)
+    ):
         yield {}
 
 

@@ -170,7 +170,8 @@ class Boundaries:
         for word in ("input", "output"):
             first, second = _arrays(ours, word), _arrays(theirs, word)
             slots = {j: (i, layout) for i, j, layout in match_slots(first, second)}
-            lacking += len(first) - len(slots)
+            if word == "output":  # an input less is judged by what is returned
+                lacking += len(first) - len(slots)
             for j, values in enumerate(second):
                 if j in slots:
                     i, layout = slots[j]

@@ -82,12 +82,14 @@ class Context:
 
     sites: all functions of the unit in order; root: the module that is replayed ("" is the
     network); mode: "train" or "eval"; is_loss: whether this is the loss.
+    without: a module in which nothing is tried, because that was done before; "" is none.
     """
 
     sites: tuple[FunctionSite, ...]
     root: str = ""
     mode: str = "train"
     is_loss: bool = False
+    without: str = ""
 
     def producer(self, operand: Any) -> FunctionSite | None:
         """The site whose result an operand is; of a module's call, that call."""

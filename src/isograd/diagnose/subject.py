@@ -156,12 +156,16 @@ def proposals(hypotheses: dict[str, Hypothesis], context: Context) -> Iterator[T
             by_function.setdefault(function, []).append(one)
     seen = set()
     for site in context.sites:
-        if site.place in seen:
+        if site.place in seen or (context.without and _is_in(site.place.module, context.without)):
             continue
         seen.add(site.place)
         for one in [*by_function.get(site.place.function, ()), *by_function.get("*", ())]:
             for values in one.propose(site, context):
                 yield Trial(one.name, site.place, dict(values))
+
+
+def _is_in(module: str, container: str) -> bool:
+    return module == container or module.startswith(f"{container}.")
 
 
 def _kind(one: Hypothesis) -> str:

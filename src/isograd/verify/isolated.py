@@ -256,6 +256,7 @@ class IsolatedStage:
     def _explained_around(self, result: UnitResult) -> bool:
         """Look for causes where the reference makes what the port's call makes itself."""
         partner = dict(self._partner)
+        own = self._reference[result.unit.reference].module
         while result.places is not None and result.places.makes_own:
             call = result.unit.reference
             around = enclosing(self._reference, partner, call)
@@ -268,7 +269,7 @@ class IsolatedStage:
         wrong = [t for t in wrong if t.stage is Stage.FORWARD]
         if len(partner) == len(self._partner) or not wrong:
             return False
-        known = self.causes.diagnose(result, Stage.FORWARD, ())
+        known = self.causes.diagnose(result, Stage.FORWARD, (), without=own)
         if known is None or not known.causes:
             return False
         self._find_causes(Stage.FORWARD, result, wrong, known, ())

@@ -49,13 +49,16 @@ class UnitCauses:
     granted: list[Trial] = field(default_factory=list)
 
     def diagnose(
-        self, result: UnitResult, stage: Stage, fixed: tuple[Trial, ...]
+        self, result: UnitResult, stage: Stage, fixed: tuple[Trial, ...], without: str = ""
     ) -> Diagnosis | None:
-        """What a stage of a unit is explained by, with causes in `fixed` granted."""
+        """What a stage of a unit is explained by, with causes in `fixed` granted.
+
+        without: a module within the unit in which the cause is not.
+        """
         if result.requests is None:
             return None
         self.replayer.settle()
-        subject = self._subject(result)
+        subject = self._subject(result, without)
         likely = tuple(self.session.explained_by)
         found = ask(self.session.reference, subject, stage, result.port, fixed, likely)
         for cause in found.causes if found is not None else ():
@@ -117,10 +120,11 @@ class UnitCauses:
         around = place.module in pinned or place.function == "module"
         return calls[result.unit.reference].module if around else place.module
 
-    def _subject(self, result: UnitResult) -> Subject:
+    def _subject(self, result: UnitResult, without: str = "") -> Subject:
         assert result.requests is not None
         module = self.replayer.reference_calls[result.unit.reference].module
-        return Subject(result.requests[0], context={"root": module, "mode": self.mode})
+        context = {"root": module, "mode": self.mode, "without": without}
+        return Subject(result.requests[0], context=context)
 
     def _side(self, result: UnitResult, stage: Stage, quiet_trials: tuple[Trial, ...]) -> PortSide:
         assert result.requests is not None

@@ -170,6 +170,22 @@ def _filled(site: FunctionSite, context: Context) -> Iterator[Values]:
         yield {}
 
 
+def _added(site: FunctionSite, context: Context) -> Iterator[Values]:
+    found = mask_of(flow_of(context), site)
+    if found is not None and found[1] == "adds" and site.place.function == "add":
+        mask = site.arguments[found[0]]
+        if isinstance(mask, Operand) and not is_learned(flow_of(context), mask):
+            yield {"argument": found[0]}
+
+
+def _set_where_masked(call: Call, values: Values) -> Any:
+    import torch
+
+    mask, result = call[values["argument"]], call.run()
+    hidden = (mask < -100).expand(result.shape)
+    return torch.where(hidden, torch.full_like(result, values["value"]), result)
+
+
 _MASKED = ("masked_fill", "where", "add", "sub", "baddbmm", _SDPA)
 
 _SCORES = "s = x @ x.transpose(-1, -2) / 4.0\n"
@@ -257,6 +273,26 @@ HYPOTHESES = (
                 _PADDED,
                 _MS_SCORES + "m = (y == 0)[:, None, :]\n"
                 "return ops.matmul(ops.softmax(ops.masked_fill(s, m, 0.0), axis=-1), x)",
+                _XY,
+                integers={"y": 3},
+                port_value=0.0,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "attention_mask_added_value",
+        "attention.mask",
+        ("add",),
+        _added,
+        _set_where_masked,
+        "masked scores are {port} instead of very small",
+        numeric=Numeric("value", (0.0, -1.0, -10.0, 1.0), "linear"),
+        rank=4,
+        examples=(
+            Example(
+                _SCORES + "m = (y == 0)[:, None, :] * -1e4\nreturn torch.softmax(s + m, -1) @ x",
+                _MS_SCORES + "m = (y != 0)[:, None, :]\n"
+                "return ops.matmul(ops.softmax(s * m, axis=-1), x)",
                 _XY,
                 integers={"y": 3},
                 port_value=0.0,

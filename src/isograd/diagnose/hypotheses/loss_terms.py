@@ -70,7 +70,23 @@ def _class_weights(site: FunctionSite, context: Context) -> Iterator[Values]:
             yield {"argument": name}
 
 
+def _positive(site: FunctionSite, context: Context) -> Iterator[Values]:
+    yield {"scaled": site.arguments.get("pos_weight") is not None}
+
+
+def _with_positive_weight(call: Call, values: Values) -> Any:
+    import torch
+
+    number = values["weight"]
+    if values["scaled"]:
+        return call.run(pos_weight=call["pos_weight"] * number)
+    given = call["input"]
+    return call.run(pos_weight=torch.tensor(number, dtype=given.dtype, device=given.device))
+
+
 _XY = ((6, 5), (6,))
+
+_PAIR = ((6, 5), (6, 5))
 
 _CE = "F.cross_entropy(x, y)"
 
@@ -88,6 +104,26 @@ HYPOTHESES = (
                 "F.cross_entropy(x, y, weight=torch.linspace(1, 2, 5).to(x))",
                 "ops.cross_entropy(x, y.astype(ms.int32))",
                 None,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_positive_weight",
+        "loss.weight",
+        ("binary_cross_entropy_with_logits",),
+        _positive,
+        _with_positive_weight,
+        "positive targets weigh {port} times as much",
+        numeric=Numeric("weight", (2.0, 0.5, 1.1, 5.0, 10.0)),
+        rank=3,
+        reference_value=lambda site, context: 1.0,
+        examples=(
+            loss(
+                "F.binary_cross_entropy_with_logits(x, torch.sigmoid(y * 3))",
+                "ops.binary_cross_entropy_with_logits(x, ops.sigmoid(y * 3), ops.ones_like(x), "
+                "1.3 * ops.ones_like(x))",
+                1.3,
+                inputs=_PAIR,
             ),
         ),
     ),

@@ -82,6 +82,44 @@ def _eps(kind: str, words: str, *examples: Example) -> Hypothesis:
     )
 
 
+def _propose_place(kind: str) -> Callable[[FunctionSite, Context], Iterator[Values]]:
+    """Where eps is added: to the variance, or to its root."""
+
+    def propose(site: FunctionSite, context: Context) -> Iterator[Values]:
+        statistic = _statistic(site, context)
+        if statistic is None or _kind(statistic, context) != kind:
+            return
+        users = {c.place.function for c in context.consumers(site)}
+        if users & set(_ROOTS):
+            yield {"place": "outside the root"}
+        elif users & {"div", "rdiv", "reciprocal", "truediv"}:
+            yield {"place": "inside the root"}
+
+    return propose
+
+
+def _at_other_place(call: Call, values: Values) -> Any:
+    given, eps = call["input"], call["other"]
+    if values["place"] == "outside the root":
+        return (given.sqrt() + eps) ** 2
+    return (given**2 + eps).sqrt()
+
+
+def _place(kind: str, words: str, *examples: Example) -> Hypothesis:
+    return Hypothesis(
+        f"{kind}_eps_place_by_hand",
+        f"{kind}.eps",
+        ("add",),
+        _propose_place(kind),
+        _at_other_place,
+        words + " with eps added {port}",
+        rank=4,
+        reference_value=lambda site, context: site.arguments.get("other"),
+        port_value=lambda values: values["place"],
+        examples=examples,
+    )
+
+
 def _propose_spread(site: FunctionSite, context: Context) -> Iterator[Values]:
     own = site.arguments.get("unbiased", site.arguments.get("correction", 1))
     if context.leads_to(site, ("div", "rdiv", "rsqrt", "reciprocal"), 4) and own in (0, 1):
@@ -194,6 +232,30 @@ HYPOTHESES = (
             "x / (x.norm(dim=-1, keepdim=True) + 1e-8)",
             "x / (ops.sqrt(ops.square(x).sum(axis=-1, keepdims=True)) + 0.01)",
             port_value=0.01,
+        ),
+    ),
+    _place(
+        "rms_norm",
+        "RMS normalisation",
+        Example(
+            "x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-3)",
+            "x / (ops.sqrt(ops.square(x).mean(axis=-1, keep_dims=True)) + 1e-3)",
+            port_value="outside the root",
+        ),
+        Example(
+            "x / (x.pow(2).mean(-1, keepdim=True).sqrt() + 1e-3)",
+            "x * ops.rsqrt(ops.square(x).mean(axis=-1, keep_dims=True) + 1e-3)",
+            port_value="inside the root",
+        ),
+    ),
+    _place(
+        "layer_norm",
+        "layer normalisation",
+        Example(
+            "(x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-2)",
+            "m, v = x.mean(axis=-1, keep_dims=True), x.var(axis=-1, ddof=1, keepdims=True)\n"
+            "return (x - m) / ops.sqrt(v + 1e-2)",
+            port_value="inside the root",
         ),
     ),
     _divisor(

@@ -50,10 +50,10 @@ def _other_axis(call: Call, values: Values) -> Any:
 def _directions(site: FunctionSite, context: Context) -> Iterator[Values]:
     both = site.arguments.get("bidirectional") is True
     if _is_given(site, context) and site.outputs:
-        yield from ({"how": how} for how in ("exchanged", "not turned back"))
+        yield from ({"how": how} for how in ("exchanged", "not turned back", "input reversed"))
     elif site.place.function in _LAYERS:
         hows = ("exchanged", "not turned back", "forward twice", "backward missing")
-        yield from ({"how": how} for how in (hows if both else ("reversed",)))
+        yield from ({"how": how} for how in (hows if both else ("reversed", "input reversed")))
 
 
 def _other_direction(call: Call, values: Values) -> Any:
@@ -64,6 +64,10 @@ def _other_direction(call: Call, values: Values) -> Any:
         axis = 1 if call.arguments.get("batch_first") else 0
         result = call.run(input=call["input"].flip(axis))
         return (result[0].flip(axis), *result[1:])
+    if how == "input reversed":
+        batch_first = call.arguments.get("batch_first", getattr(call.module, "batch_first", False))
+        name = "input" if "input" in call.arguments else next(iter(call.arguments))
+        return call.run(**{name: call[name].flip(1 if batch_first else 0)})
     if how == "forward twice":
         weights = weights_of(call)
         each = len(weights) // (2 * call["layers"])
@@ -89,6 +93,7 @@ _DIRECTIONS = {
     "forward twice": "the forward weights for both directions",
     "backward missing": "zeros for the backward direction",
     "reversed": "the sequence read backwards",
+    "input reversed": "the sequence read backwards, and the output left in that order",
 }
 
 
@@ -202,6 +207,13 @@ HYPOTHESES = (
                 _X,
                 _BOTH,
                 port_value="the backward direction's output in reversed time",
+            ),
+            Example(
+                "self.r(x * 2)[0]",
+                "self.r(ops.flip(x * 2, (1,)))[0]",
+                _X,
+                _LSTM,
+                port_value="the sequence read backwards, and the output left in that order",
             ),
         ),
     ),

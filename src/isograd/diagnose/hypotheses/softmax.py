@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,12 @@ def _propose_axis(site: FunctionSite, context: Context) -> Iterator[Values]:
             yield {"dim": axis - rank if own < 0 else axis}
 
 
+def _over(call: Call, values: Values) -> Any:
+    given = call["input"]
+    # where all of a row is hidden, -inf gives NaN and a port's large number the mean
+    return call.run(input=given.masked_fill(given == -math.inf, -1e30), dim=values["dim"])
+
+
 def _propose_scale(site: FunctionSite, context: Context) -> Iterator[Values]:
     if not context.is_loss and not context.leads_to(site, _WEIGHS, 4):
         yield {}
@@ -44,13 +51,19 @@ HYPOTHESES = (
         "softmax.axis",
         _FUNCTIONS,
         _propose_axis,
-        lambda call, values: call.run(dim=values["dim"]),
+        _over,
         "{function} over axis {port} instead of {reference}",
         "dim",
         rank=2,
         reference_value=_axis,
         examples=(
             Example("F.softmax(x, -1)", "ops.softmax(x, axis=1)", port_value=-2),
+            Example(
+                "(x + torch.full((4, 4), -math.inf).triu(1)).softmax(-1)",
+                "ops.softmax(x + ops.triu(ops.ones((4, 4), ms.float32), 1) * -1e9, axis=0)",
+                ((3, 4, 4),),
+                port_value=-3,
+            ),
             Example(
                 "self.last(x)",
                 "self.last(x)",

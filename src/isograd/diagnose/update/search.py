@@ -140,6 +140,19 @@ class Search:
                 break
             tried = self._together(tried, kept)
             found = self._accept(tried)
+        return found or self._accept(self._with_schedule(singles))
+
+    def _with_schedule(self, singles: list[Combination]) -> list[_Tried]:
+        """Each hypothesis beside any learning rate at any step."""
+        free, rule = schedule(self._part.rule), self._part.rule
+        found = []
+        for one in singles:
+            member = one.members[0]
+            if member.cause == "optimizer.lr" or not one.admits(free, rule):
+                continue
+            if time.monotonic() > self._deadline:
+                break
+            found.append(self._on_top(self._fit(one), free))
         return found
 
     def _fit(self, combination: Combination, start: tuple[float, ...] | None = None) -> _Tried:

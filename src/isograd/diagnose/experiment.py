@@ -232,7 +232,7 @@ class Experiment:
         for key, changed in tensors.items():
             own = self.base.get(key)
             same = own is not None and own.shape == changed.shape
-            direction[key] = np.subtract(changed, own) if same and own is not None else changed
+            direction[key] = _apart(changed, own) if same and own is not None else changed
         weights = self.weights
         if any(key not in weights or weights[key].shape != t.shape for key, t in tensors.items()):
             weights = weights_of(tensors)
@@ -297,3 +297,11 @@ def _with(trial: Trial, parameter: str, value: Any) -> Trial:
 
 def _same(first: Trial, second: Trial) -> bool:
     return first.place == second.place and first.hypothesis == second.hypothesis
+
+
+def _apart(first: Array, second: Array) -> Array:
+    """The difference of two arrays; masks and positions count as numbers."""
+    if np.iscomplexobj(first) or np.iscomplexobj(second):
+        return np.subtract(first, second)
+    with np.errstate(invalid="ignore"):
+        return np.subtract(first, second, dtype=np.float64)

@@ -4,7 +4,8 @@ outside a block, padding before instead of in a convolution.
 Held apart, such a pair of calls differs although the networks are the same.  A pair is freed, so
 that the call around it covers it, where two things hold: in the recorded passes the port's tensor
 equals another value of the reference nearby (the activation's output, the unpadded input) or has
-another shape, and the call around it agrees once the pair is free.  A fault fails the second.
+another shape, and nothing differs in the call around it, once the pair is free, that did not
+differ before.  A fault fails the second.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from isograd.tensors import Array
 from isograd.verify.culprit import Fingerprint
 from isograd.verify.replay import Replayer, UnitResult
 from isograd.verify.session import Session
-from isograd.verify.units import enclosing, last_descendant, make_unit
+from isograd.verify.units import Unit, enclosing, last_descendant, make_unit
 
 #: Relative difference up to which two recorded values count as the same; whole passes are noisy.
 _SAME = 1e-3
+#: A tensor of a unit: its key, or that of a pinned call's tensors, the call, and the slot.
+Label = tuple[str, int, str]
+
 _MOST_ALONE = 8
 _MOST_ELEMENTS = 1 << 21
 
@@ -57,21 +61,50 @@ class Boundaries:
         known = {r for r in concerned if self.reference[r].module in self.session.moved_borders}
         evident |= misshapen | known
         candidates = {r for r in evident | backward_only if self._around(partner, r) is not None}
+        before = {result.unit.reference: self._wrong(result) for result in failed}
         changed: set[int] = set()
         for group in self._by_enclosing(partner, candidates).values():
-            for chosen in self._choices(group, evident):
-                trial = {r: p for r, p in partner.items() if r not in chosen}
-                # Judged is what is directly around each freed pair: further out it is hidden.
-                nearest = (self._around(trial, call) for call in chosen)
-                around = {call for call in nearest if call is not None}
-                forward_only = chosen <= evident
-                if all(self._agrees(trial, call, forward_only=forward_only) for call in around):
-                    partner = trial
-                    changed |= around
+            left = set(group)
+            while left:
+                freed = self._freed_among(partner, left, evident, before)
+                if freed is None:
                     break
-            partner, around = self._free_by_shape(partner, group & set(partner), known)
+                chosen, around = freed
+                partner = {r: p for r, p in partner.items() if r not in chosen}
+                left -= chosen
+                changed |= around
+                before |= {call: self._wrong_now(partner, call) for call in around if left}
+            partner, around = self._free_by_shape(partner, left, known)
             changed |= around
         return partner, changed & set(partner)
+
+    def _freed_among(
+        self,
+        partner: dict[int, int],
+        group: set[int],
+        evident: set[int],
+        before: dict[int, set[Label]],
+    ) -> tuple[set[int], set[int]] | None:
+        """Pairs of a group that may be freed together, and the calls directly around them."""
+        for chosen in self._choices(group, evident):
+            trial = {r: p for r, p in partner.items() if r not in chosen}
+            # Judged is what is directly around each freed pair: further out it is hidden.
+            nearest = (self._around(trial, call) for call in chosen)
+            around = {call for call in nearest if call is not None}
+            forward_only = chosen <= evident
+            if all(
+                self._agrees(trial, call, before.get(call, set()), forward_only=forward_only)
+                for call in around
+            ):
+                return chosen, around
+        return None
+
+    def _wrong_now(self, partner: dict[int, int], call: int) -> set[Label]:
+        try:
+            unit = make_unit(self.reference, self.port, partner, call)
+            return self._wrong(self.replayer.run_aside(unit))
+        except IsogradError:
+            return set()
 
     def _free_by_shape(
         self, partner: dict[int, int], group: set[int], known: set[int]
@@ -145,7 +178,10 @@ class Boundaries:
         forward = [t for t in result.tensors if t.stage is Stage.FORWARD]
         return bool(forward) and all(t.ratio <= self.threshold for t in forward)
 
-    def _agrees(self, partner: dict[int, int], call: int, *, forward_only: bool) -> bool:
+    def _agrees(
+        self, partner: dict[int, int], call: int, before: set[Label], *, forward_only: bool
+    ) -> bool:
+        """Whether nothing differs in a call that did not differ before its pairs were freed."""
         unit = make_unit(self.reference, self.port, partner, call)
         try:
             result = self.replayer.run_aside(unit)
@@ -153,11 +189,17 @@ class Boundaries:
             return False
         if result.failure or not result.tensors:
             return False
+        wrong = self._wrong(result)
         if forward_only:  # a wrong gradient around it is a finding of its own
-            return self._agrees_forward(result)
-        if result.backward_failure:
+            wrong = {label for label in wrong if not label[0].startswith("gradient.")}
+        elif result.backward_failure:
             return False
-        return all(t.ratio <= self.threshold for t in result.tensors)
+        return wrong <= before
+
+    def _wrong(self, result: UnitResult) -> set[Label]:
+        """What differs in a unit, by names that do not depend on what is pinned."""
+        wrong = [t.key for t in result.tensors if not t.ratio <= self.threshold]
+        return {_label(key, result.unit) for key in wrong}
 
     def _is_evident(self, partner: dict[int, int], call: int) -> bool:
         """Whether the port's recorded tensors of this pair belong elsewhere in the reference."""
@@ -203,6 +245,14 @@ class Boundaries:
                 values += [v.values for v in self.session.reference.call("recorded", call).values()]
             self._pools[around] = [Fingerprint(v) for v in values if v.size <= _MOST_ELEMENTS]
         return self._pools[around]
+
+
+def _label(key: str, unit: Unit) -> Label:
+    word, _, rest = key.rpartition(".")
+    kind, _, number = word.rpartition(".")
+    if kind in ("input_of", "gradient.pin"):
+        return kind, unit.pins[int(number)][0], rest
+    return key, -1, ""
 
 
 def _is_misshapen(result: UnitResult) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -144,6 +145,10 @@ class Replayer:
             buffers if self.mode == "train" else [],
             self.backward,
             list(ISOLATED_VARIANTS),
+            _lacking(
+                self.reference_calls[unit.reference].output_shapes,
+                self.port_calls[unit.port].output_shapes,
+            ),
         ]
 
     def _judge(
@@ -194,17 +199,18 @@ class Replayer:
             given = [v.values for v in request.pin_outputs[number] if v is not None]
             pin_outputs.append(match_slots(given, _values(child, "output")))
         inputs = match_slots(own_inputs, _values(theirs, "input"))
+        results = match_slots(outputs, _values(theirs, "output"))
         return Places(
             inputs,
-            match_slots(outputs, _values(theirs, "output")),
+            results,
             pin_inputs,
             pin_outputs,
             [v.shape for k, v in sorted(theirs.items()) if k.startswith("output.")],
-            _makes_own(len(own_inputs), self.port_calls[unit.port], inputs),
+            _makes_own(len(own_inputs), self.port_calls[unit.port].input_shapes, inputs),
             tuple(
                 _makes_own(
                     _count(reference, f"input_of.{number}"),
-                    self.port_calls[port],
+                    self.port_calls[port].input_shapes,
                     pin_inputs[number],
                 )
                 for number, (_, port) in enumerate(unit.pins)
@@ -220,6 +226,7 @@ class Replayer:
                 )
                 for number, slots in enumerate(pin_inputs)
             ),
+            _makes_own(len(outputs), self.port_calls[unit.port].output_shapes, results),
         )
 
     def _port_request(self, unit: Unit, request: ReplayRequest, places: Places) -> ReplayRequest:
@@ -359,6 +366,8 @@ class Places:
 
     makes_own, pins_make_own: whether the port's call takes fewer tensors and makes the others
     itself (cosines of positions inside the attention); it is judged by what it returns.
+    returns_fewer: whether the port's call returns fewer tensors (no final states); what uses them
+    in the reference is judged by what it makes of them.
     joins, pin_joins: inputs that only the reference has, with one of equal values that both have:
     the port passes a tensor once which the reference passes as query, key and value.
     """
@@ -372,6 +381,7 @@ class Places:
     pins_make_own: tuple[bool, ...] = ()
     joins: tuple[tuple[int, int], ...] = ()
     pin_joins: tuple[tuple[tuple[int, int], ...], ...] = ()
+    returns_fewer: bool = False
 
     def joined_keys(self) -> set[str]:
         """Gradients that stand for several inputs of the reference."""
@@ -392,7 +402,9 @@ class Places:
         return result
 
     def is_made_inside(self, key: str) -> bool:
-        """Whether the port's call makes this input, which the reference passes, itself."""
+        """Whether the port's call makes this tensor, which the reference hands on, itself."""
+        if key.startswith("output."):
+            return self.returns_fewer
         pin = _PIN_SLOT.match(key)
         if pin and pin[1] == "input_of":
             return self.pins_make_own[int(pin[2])]
@@ -470,8 +482,24 @@ def _together(
     return tuple(result)
 
 
-def _makes_own(count: int, port: CallInfo, slots: Slots) -> bool:
-    return len(slots) == len(port.input_shapes) < count
+def _makes_own(count: int, port: tuple[tuple[int, ...], ...], slots: Slots) -> bool:
+    return len(slots) == len(port) < count
+
+
+def _lacking(
+    reference: tuple[tuple[int, ...], ...], port: tuple[tuple[int, ...], ...]
+) -> list[int]:
+    """Outputs of the reference for which the port has none of equal size: final states."""
+    if len(port) >= len(reference):
+        return []
+    sizes = [math.prod(shape) for shape in port]
+    lacking = []
+    for i, shape in enumerate(reference):
+        if math.prod(shape) in sizes:
+            sizes.remove(math.prod(shape))
+        else:
+            lacking.append(i)
+    return lacking
 
 
 def _count(tensors: dict[str, Any], word: str) -> int:

@@ -113,12 +113,15 @@ class UnitCauses:
         return causes, fix_of(self.session, fixes, port_module)
 
     def module_of(self, cause: NamedCause, result: UnitResult) -> str:
-        """The module whose code holds the cause: what is done to a child is the unit's own code."""
+        """The module whose code holds the cause: what is done to a child is its caller's code."""
         calls = self.replayer.reference_calls
+        place, own = cause.trial.place, calls[result.unit.reference].module
         pinned = {calls[pin].module for pin, _ in result.unit.pins}
-        place = cause.trial.place
-        around = place.module in pinned or place.function == "module"
-        return calls[result.unit.reference].module if around else place.module
+        if place.module not in pinned:
+            return own if place.function == "module" else place.module
+        called = next(pin for pin, _ in result.unit.pins if calls[pin].module == place.module)
+        caller = calls[called].parent
+        return own if caller is None else calls[caller].module
 
     def _subject(self, result: UnitResult, without: str = "") -> Subject:
         assert result.requests is not None

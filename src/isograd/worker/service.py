@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,9 +118,14 @@ class Service:
         buffers: list[str],
         backward: bool,
         variants: list[Arithmetic],
+        silent: list[int],
     ) -> dict[str, Any]:
-        """One call alone in float64, the errors of the variants, and what was fed in."""
+        """One call alone in float64, the errors of the variants, and what was fed in.
+
+        silent: outputs through which nothing flows back, because the port has none such.
+        """
         request = self._request(call, pins, parameters, buffers, backward)
+        request = replace(request, output_cotangents=_silenced(request.output_cotangents, silent))
         raw = _measure(lambda a: self._framework.replay(request, a), variants)
         return {"request": request, "measured": raw}
 
@@ -318,3 +324,15 @@ def _measure(
 ) -> dict[str, list[Any]]:
     reference = run(FLOAT64)
     return errors_against(reference, (run(variant) for variant in variants))
+
+
+def _silenced(
+    values: tuple[TensorValue | None, ...], silent: list[int]
+) -> tuple[TensorValue | None, ...]:
+    """The tensors, with zeros in some slots."""
+    return tuple(
+        TensorValue(np.zeros_like(value.values), value.dtype)
+        if value is not None and i in silent
+        else value
+        for i, value in enumerate(values)
+    )

@@ -12,6 +12,7 @@ from isograd.diagnose.hypothesis import (
     Hypothesis,
     Numeric,
     Values,
+    operands,
     other_number,
 )
 from isograd.frameworks.base import FunctionSite, Operand
@@ -48,15 +49,26 @@ def _reductions(site: FunctionSite, context: Context) -> Iterator[Values]:
     function = site.place.function
     given, target = site.arguments.get("input"), site.arguments.get("target")
     hows = ["mean", "sum"] + (["batchmean"] if function == "kl_div" else [])
-    if isinstance(given, Operand) and given.shape:
+    batch = _batch_size(site, context)
+    if batch:
         hows.append(_OVER_BATCH)
-        if len(given.shape) > 1 and function not in CLASS_LOSSES:
-            hows.append(_OVER_ROWS)
+    if isinstance(given, Operand) and len(given.shape) > 1 and function not in CLASS_LOSSES:
+        hows.append(_OVER_ROWS)
     if function in CLASS_LOSSES and isinstance(target, Operand):
         hows.append(_MEAN_OF_ALL)
     for how in hows:
         if how != own:
-            yield {"reduction": how}
+            yield {"reduction": how, "batch": batch}
+
+
+def _batch_size(site: FunctionSite, context: Context) -> int:
+    """The first axis of the network's output, which a loss may have flattened; 0: unknown."""
+    given = site.arguments.get("input")
+    for one in context.sites:
+        for operand in operands(one):
+            if operand.source.startswith("input.") and operand.shape:
+                return operand.shape[0]
+    return given.shape[0] if isinstance(given, Operand) and given.shape else 0
 
 
 def _reduced(call: Call, values: Values) -> Any:
@@ -67,7 +79,7 @@ def _reduced(call: Call, values: Values) -> Any:
     shape = call["input"].shape
     if how == _MEAN_OF_ALL:
         return total / call["target"].numel()
-    return total / (shape[0] if how == _OVER_BATCH else count(shape[:-1]))
+    return total / (values["batch"] if how == _OVER_BATCH else count(shape[:-1]))
 
 
 def _reducing(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -78,21 +90,22 @@ def _reducing(site: FunctionSite, context: Context) -> Iterator[Values]:
     other = "sum" if site.place.function == "mean" else "mean"
     yield {"reduction": other, "own": site.place.function}
     if count(site.outputs[0].shape) == 1:
-        yield {"reduction": _OVER_BATCH, "own": site.place.function}
+        batch = _batch_size(site, context)
+        yield {"reduction": _OVER_BATCH, "own": site.place.function, "batch": batch}
         if len(given.shape) > 1:
             yield {"reduction": _OVER_ROWS, "own": site.place.function}
 
 
 def _reduced_otherwise(call: Call, values: Values) -> Any:
     own, given = call.run(), call["input"]
-    count = given.numel() / max(1, own.numel())
-    total = own * count if values["own"] == "mean" else own
+    each = given.numel() / max(1, own.numel())
+    total = own * each if values["own"] == "mean" else own
     how = values["reduction"]
     if how == "sum":
         return total
     if how == "mean":
-        return total / count
-    return total / (given.shape[0] if how == _OVER_BATCH else count(given.shape[:-1]))
+        return total / each
+    return total / (values["batch"] if how == _OVER_BATCH else count(given.shape[:-1]))
 
 
 def _ignored(site: FunctionSite, context: Context) -> Iterator[Values]:

@@ -127,6 +127,8 @@ class TorchFramework(TorchPasses):
             stack.enter_context(computing(run.arithmetic, self.floors))
             if gradients is None:
                 results["loss"] = self._descend(run, inputs, targets)
+                if self.interventions:
+                    _fill_gradients(run.model)
             else:
                 for parameter in run.model.parameters():
                     name = f"gradient.parameter.{run.names[id(parameter)]}"
@@ -170,3 +172,10 @@ class TorchFramework(TorchPasses):
                 is_module = isinstance(module, kinds)
                 sites.append(measure_dropout(site.module, module, 0) if is_module else site)
         return tuple(sites)
+
+
+def _fill_gradients(model: Any) -> None:
+    """Zeros where a granted cause stops every gradient: other frameworks yield zeros there."""
+    for parameter in model.parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            parameter.grad = parameter.new_zeros(parameter.shape)

@@ -103,7 +103,8 @@ def decide(
         if hypotheses[t.hypothesis].id not in ids
     )
     causes = tuple(
-        _named(chosen, trial, hypotheses, context, tuple(others)) for trial in chosen.trials
+        _named(chosen, trial, hypotheses, context, tuple(others))
+        for trial in sorted(chosen.trials, key=lambda t: _event(t.place, context))
     )
     return Diagnosis(causes, tried, ratio_before, chosen.ratio, chosen.ratios)
 
@@ -177,6 +178,11 @@ def _rank(outcome: Outcome, hypotheses: Mapping[str, Hypothesis]) -> int:
 def site_of(place: Place, context: Context) -> FunctionSite | None:
     """The first call at a place."""
     return next((s for s in context.sites if s.place == place), None)
+
+
+def _event(place: Place, context: Context) -> int:
+    site = site_of(place, context)
+    return len(context.sites) if site is None else site.event
 
 
 def _values(

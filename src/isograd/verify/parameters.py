@@ -58,7 +58,8 @@ def _missing(session: Session) -> Iterator[Finding]:
         if conflict is not None:
             message = f"{info.attribute} has shape {info.shape} but {theirs[conflict].shape} in "
             message += f"the port ({conflict})"
-            yield _structural("parameter.shape", info.module, message, None, session, port_module)
+            cause = _cause_of_shape(kind, info.shape, theirs[conflict].shape)
+            yield _structural("parameter.shape", info.module, message, cause, session, port_module)
         else:
             yield _structural(
                 "parameter.missing",
@@ -86,6 +87,17 @@ def _missing(session: Session) -> Iterator[Finding]:
             session,
             info.module,
         )
+
+
+def _cause_of_shape(kind: str, reference: tuple[int, ...], port: tuple[int, ...]) -> Cause | None:
+    """Groups of a convolution: they alone change the second axis of its weight."""
+    if not kind.startswith("Conv") or "Transpose" in kind or len(reference) != len(port):
+        return None
+    others = [i for i in range(len(reference)) if i != 1]
+    if any(reference[i] != port[i] for i in others) or reference[1] == port[1]:
+        return None
+    text = f"each output channel sees {port[1]} input channels instead of {reference[1]}"
+    return Cause("conv.groups", None, None, text=text)
 
 
 def _module_partners(session: Session) -> dict[str, str]:

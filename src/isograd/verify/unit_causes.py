@@ -118,7 +118,8 @@ class UnitCauses:
         place, own = cause.trial.place, calls[result.unit.reference].module
         pinned = {calls[pin].module for pin, _ in result.unit.pins}
         if place.module not in pinned:
-            return own if place.function == "module" else place.module
+            is_own = place.function != "module" or cause.id.startswith("data.")
+            return place.module if is_own else own
         called = next(pin for pin, _ in result.unit.pins if calls[pin].module == place.module)
         caller = calls[called].parent
         return own if caller is None else calls[caller].module

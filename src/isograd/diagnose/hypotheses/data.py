@@ -19,18 +19,44 @@ from isograd.diagnose.hypothesis import (
 )
 from isograd.frameworks.base import FunctionSite, Operand
 
-STEPS = ("to", "float", "permute", "transpose", "div", "mul", "sub", "add", "contiguous", "flip")
+STEPS = (
+    *("to", "float", "permute", "transpose", "div", "mul", "sub", "add", "contiguous", "flip"),
+    *("interpolate", "unsqueeze", "view", "reshape", "clamp", "getitem", "type"),
+)
+_MOST_STEPS = 10
 #: A factor beyond this is about the range of bytes, also where their values are used twice.
 _OF_BYTES = 100.0
 _SCALES = (1 / 255, 255.0, 255 / 256, 256 / 255, 1 / 256, 1 / 127.5, 127.5, 2.0, 0.5)
 
 
 def network_input(site: FunctionSite, context: Context) -> Operand | None:
-    """The network's first floating input, where this is the call of the network itself."""
-    if site.place.module or context.root or context.is_loss or site.place.function != "module":
+    """The network's first input, numbers or bytes, at the module that takes it: the innermost."""
+    if context.root or context.is_loss or site.place.function != "module":
         return None
     own = next(iter(site.arguments.values()), None)
-    return own if isinstance(own, Operand) and own.dtype.startswith(("float", "bfloat")) else None
+    if not isinstance(own, Operand) or not own.source.startswith("input."):
+        return None
+    is_image = len(own.shape) >= 3 and own.dtype.startswith(("uint8", "int"))
+    if not own.dtype.startswith(("float", "bfloat")) and not is_image:
+        return None
+    return own if site.place.module == _taker(own.source, context) else None
+
+
+def _taker(source: str, context: Context) -> str:
+    """The innermost module in which every function stands that uses an input."""
+    users = [s.place for s in context.sites if any(o.source == source for o in operands(s))]
+    functions = [place.module.split(".") for place in users if place.function != "module"]
+    if not functions:
+        return ""
+    common: list[str] = []
+    for parts in zip(*functions, strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    takers = [p.module for p in users if p.function == "module"]
+    while common and ".".join(common) not in takers:
+        common = common[:-1]
+    return ".".join(common)
 
 
 def first_argument(call: Call) -> str:
@@ -46,7 +72,7 @@ def near_input(site: FunctionSite, context: Context) -> bool:
     if context.root or context.is_loss:
         return False
     operand = site.arguments.get("input")
-    for _ in range(6):
+    for _ in range(_MOST_STEPS):
         if not isinstance(operand, Operand):
             return False
         if operand.source.startswith("input."):
@@ -132,8 +158,9 @@ def _propose_order(site: FunctionSite, context: Context) -> Iterator[Values]:
 def _order(call: Call, values: Values) -> Any:
     x, axis = call[first_argument(call)], values["axis"]
     if axis is None:
-        return with_input(call, x.transpose(2, 3))
-    moved = x.roll(values["roll"], axis) if values["roll"] else x.flip(axis)
+        moved = x.transpose(2, 3)
+    else:
+        moved = x.roll(values["roll"], axis) if values["roll"] else x.flip(axis)
     return with_input(call, moved)
 
 

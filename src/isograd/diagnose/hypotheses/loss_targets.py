@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from isograd.diagnose.flow import flow_of
-from isograd.diagnose.hypotheses.losses import CLASS_LOSSES
+from isograd.diagnose.hypotheses.losses import CLASS_LOSSES, LOSSES, loss
 from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
@@ -170,6 +170,41 @@ def _loss(reference: str, port: str, value: Any, inputs: Any = _X, **more: Any) 
     )
 
 
+def _propose_target_order(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """The first function that takes a target of the loss."""
+    for name, operand in site.arguments.items():
+        if not isinstance(operand, Operand) or not operand.source.startswith("target."):
+            continue
+        if context.is_loss and operand.shape and operand.shape[0] > 1:
+            for order, roll in _ORDERS.items():
+                yield {"argument": name, "order": order, "roll": roll}
+
+
+def _target_order(call: Call, values: Values) -> Any:
+    given, roll = call[values["argument"]], values["roll"]
+    return call.run(**{values["argument"]: given.roll(roll, 0) if roll else given.flip(0)})
+
+
+_ORDERS = {"reversed": 0, "moved by one": 1, "moved back by one": -1}
+
+
+def _propose_fewer(site: FunctionSite, context: Context) -> Iterator[Values]:
+    given, target = site.arguments.get("input"), site.arguments.get("target")
+    if not isinstance(given, Operand) or not isinstance(target, Operand) or not target.shape:
+        return
+    if given.shape[:1] == target.shape[:1] and not site.arguments.get("weight"):
+        for count in range(1, min(_MOST_DROPPED, given.shape[0] - 1) + 1):
+            yield {"count": count}
+
+
+def _fewer(call: Call, values: Values) -> Any:
+    kept = call["input"].shape[0] - values["count"]
+    return call.run(input=call["input"][:kept], target=call["target"][:kept])
+
+
+#: Examples at the end of a batch that may be left out.
+_MOST_DROPPED = 3
+
 HYPOTHESES = (
     Hypothesis(
         "loss_shift",
@@ -255,6 +290,42 @@ HYPOTHESES = (
                 "ops.cross_entropy(x / 0.8, y.astype(ms.int32))",
                 0.8,
                 _XY,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_drop_last",
+        "data.drop_last",
+        LOSSES,
+        _propose_fewer,
+        _fewer,
+        "the last {port} examples of the batch are left out of the loss",
+        rank=1,
+        reference_value=lambda site, context: 0,
+        port_value=lambda values: values["count"],
+        examples=(
+            loss(
+                "F.cross_entropy(x, y)",
+                "ops.cross_entropy(x[:5], y.astype(ms.int32)[:5])",
+                1,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "loss_target_order",
+        "data.order",
+        ("*",),
+        _propose_target_order,
+        _target_order,
+        "the targets' batch is {port}",
+        rank=6,
+        reference_value=lambda site, context: "as given",
+        port_value=lambda values: values["order"],
+        examples=(
+            loss(
+                "F.cross_entropy(x, y)",
+                "ops.cross_entropy(x, ops.flip(y.astype(ms.int32), (0,)))",
+                "reversed",
             ),
         ),
     ),

@@ -56,12 +56,14 @@ class Example:
     inputs: expressions in numpy by name, drawn anew for each seed (`normal(2, 3)`,
     `integers(0, 5, (4,))`).
     port: MindSpore's code by hand, where the entry's rewrite does not make it.
+    compare: "values"; "distribution" for what is random; "shape" for what is not initialised.
     """
 
     code: str
     inputs: tuple[tuple[str, str], ...] = ()
     port: str = ""
     gradient: bool = True
+    compare: str = "values"
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,10 @@ class Entry:
     signature: torch's parameters, as in a `def`, by which a call's arguments are bound.
     target: MindSpore's nn, ops, Tensor or experimental.optim name; mint: the mint name.
     rewrite: the MindSpore expression with torch's arguments in braces; empty where a person has to
-    write it.  arguments: (torch's name, MindSpore's name or "" where it is dropped on purpose).
+    write it.  others: further templates for calls whose arguments the first cannot place (another
+    overload), tried in order.  For an in-place method ("torch.Tensor.add_") the template is the new
+    value, which a port assigns to the receiver.  arguments: (torch's name, MindSpore's name or ""
+    where it is dropped on purpose).
     difference: the semantic difference in one sentence.
     hazard: code of the hazard that each use raises, or empty.
     way, advice: for what is missing, how to go on, with code in `advice`.
@@ -87,6 +92,7 @@ class Entry:
     aliases: tuple[str, ...] = ()
     signature: str = ""
     rewrite: str = ""
+    others: tuple[str, ...] = ()
     arguments: tuple[tuple[str, str], ...] = ()
     difference: str = ""
     applicability: Applicability = Applicability.HAND

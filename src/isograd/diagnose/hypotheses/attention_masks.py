@@ -178,6 +178,25 @@ def _added(site: FunctionSite, context: Context) -> Iterator[Values]:
             yield {"argument": found[0]}
 
 
+def _weakly(site: FunctionSite, context: Context) -> Iterator[Values]:
+    found = mask_of(flow_of(context), site)
+    if found is None or site.place.function not in ("masked_fill", "add"):
+        return
+    mask = site.arguments[found[0]]
+    if isinstance(mask, Operand) and not is_learned(flow_of(context), mask):
+        yield {"argument": found[0], "does": found[1]}
+
+
+def _add_where_masked(call: Call, values: Values) -> Any:
+    import torch
+
+    mask, name = call[values["argument"]], values["argument"]
+    if values["does"] == "hides":
+        return call["input"] + mask.to(call["input"].dtype) * values["value"]
+    weak = torch.where(mask < -100, torch.full_like(mask, values["value"]), mask)
+    return call.run(**{name: weak})
+
+
 def _set_where_masked(call: Call, values: Values) -> Any:
     import torch
 
@@ -296,6 +315,26 @@ HYPOTHESES = (
                 _XY,
                 integers={"y": 3},
                 port_value=0.0,
+            ),
+        ),
+    ),
+    Hypothesis(
+        "attention_mask_weak",
+        "attention.mask",
+        ("masked_fill", "add"),
+        _weakly,
+        _add_where_masked,
+        "{port} is added to masked scores instead of a very small number",
+        numeric=Numeric("value", (-10.0, -1.0, -5.0, -20.0), "linear"),
+        rank=4,
+        examples=(
+            Example(
+                _PADDED,
+                _MS_SCORES + "m = (y == 0)[:, None, :] * -6.0\n"
+                "return ops.matmul(ops.softmax(s + m, axis=-1), x)",
+                _XY,
+                integers={"y": 3},
+                port_value=-6.0,
             ),
         ),
     ),

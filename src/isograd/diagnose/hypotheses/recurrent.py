@@ -62,6 +62,8 @@ def _biases(site: FunctionSite, context: Context) -> Iterator[Values]:
             for factor in (0.0, 2.0):
                 yield {"which": which, "factor": factor}
         yield {"which": "exchanged", "factor": 1.0}
+        if "gru" in site.place.function:  # elsewhere only the sum of both counts
+            yield {"which": "merged", "factor": 1.0}
 
 
 def _other_biases(call: Call, values: Values) -> Any:
@@ -71,6 +73,9 @@ def _other_biases(call: Call, values: Values) -> Any:
         own, hidden = start + first, start + first + 1
         if values["which"] == "exchanged":
             weights[own], weights[hidden] = weights[hidden], weights[own]
+        if values["which"] == "merged":
+            weights[own] = weights[own] + weights[hidden]
+            weights[hidden] = weights[hidden] * 0.0
         if values["which"] in ("input", "both"):
             weights[own] = weights[own] * values["factor"]
         if values["which"] in ("hidden", "both"):
@@ -81,6 +86,8 @@ def _other_biases(call: Call, values: Values) -> Any:
 def _bias_words(values: Values) -> str:
     if values["which"] == "exchanged":
         return "input and hidden bias exchanged"
+    if values["which"] == "merged":
+        return "hidden bias added to the input's part"
     which = {"hidden": "hidden bias", "input": "input bias", "both": "both biases"}
     return f"{which[values['which']]} {'left out' if values['factor'] == 0 else 'added twice'}"
 

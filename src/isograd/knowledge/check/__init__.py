@@ -1,0 +1,1 @@
+"""The knowledge's examples executed on both frameworks."""

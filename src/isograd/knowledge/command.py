@@ -1,0 +1,108 @@
+"""The command line over the knowledge: build, check, coverage."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import click
+
+from isograd.knowledge import coverage
+from isograd.knowledge.build import build
+from isograd.knowledge.check import table
+from isograd.knowledge.check.batches import Outcome, chosen, run
+from isograd.knowledge.entry import Entry
+from isograd.knowledge.store import VERIFIED_FILE, load_knowledge
+
+
+@click.group()
+def main() -> None:
+    """Knowledge about torch's APIs: compile it, execute it, count it."""
+
+
+@main.command("build")
+def build_command() -> None:
+    """Compile the TOML into the form that ships."""
+    click.echo(f"{build()} entries")
+
+
+@main.command()
+@click.option("--only", multiple=True, help="Entries whose name fits this pattern.")
+@click.option("--jobs", default=1, show_default=True, help="Processes at a time.")
+@click.option("--again", is_flag=True, help="Execute also what has a verdict of these versions.")
+@click.option("--device", default="CPU", show_default=True, help="CPU, GPU or Ascend.")
+@click.option("--failed", is_flag=True, help="Execute again what disagreed.")
+@click.option(
+    "--out", default=VERIFIED_FILE, show_default=True, type=click.Path(path_type=Path),
+    help="The table of verdicts; load it by the variable ISOGRAD_KNOWLEDGE.",
+)  # fmt: skip
+def check(
+    only: tuple[str, ...], jobs: int, again: bool, device: str, failed: bool, out: Path
+) -> None:
+    """Execute the entries' examples on both frameworks and write the verdicts.
+
+    What has a verdict of the same versions and examples is not executed again.
+    """
+    if device != "CPU" and out == VERIFIED_FILE:
+        raise click.UsageError("The shipped table is a CPU's. Name another by --out.")
+    build()
+    knowledge = load_knowledge(out if out.exists() else None)
+    results = table.read(out, device)
+    results = {api: row for api, row in results.items() if _current(knowledge.find(api), row)}
+    entries = [
+        entry
+        for entry in chosen(knowledge, only)
+        if again or entry.api not in results or (failed and not _agrees(results[entry.api]))
+    ]
+    click.echo(f"{len(entries)} entries to execute, {len(results)} kept")
+    outcomes: dict[str, list[Outcome]] = defaultdict(list)
+
+    def report(outcome: Outcome) -> None:
+        outcomes[outcome.api].append(outcome)
+        entry = knowledge.find(outcome.api)
+        assert entry is not None
+        if outcome.detail:
+            click.echo(f"  {outcome.api}: {outcome.detail}")
+        if len(outcomes[outcome.api]) == len(entry.examples):
+            results[outcome.api] = table.verdict(entry, outcomes[outcome.api])
+            if len(outcomes) % 40 == 0:
+                click.echo(f"{len(outcomes)} of {len(entries)} entries")
+                table.write(out, results, device)
+
+    run(knowledge, entries, jobs, report, device)
+    table.write(out, results, device)
+    good = sum(_agrees(row) for row in results.values())
+    click.echo(f"{good} of {len(results)} executed entries agree")
+
+
+def _current(entry: Entry | None, row: dict[str, object]) -> bool:
+    return entry is not None and row.get("of") == table.fingerprint(entry)
+
+
+def _agrees(row: dict[str, object]) -> bool:
+    return row["forward"] is True and row["gradient"] is not False
+
+
+@main.command("coverage")
+@click.option("--execution", type=click.Path(path_type=Path, exists=True), help="A JSON of APIs.")
+@click.option("--mapping", type=click.Path(path_type=Path, exists=True), help="The official table.")
+def coverage_command(execution: Path | None, mapping: Path | None) -> None:
+    """Count the entries, their verdicts, and the lists that they cover."""
+    knowledge = load_knowledge()
+    found = coverage.figures(knowledge)
+    click.echo(f"{found.entries} entries, {found.names} names")
+    click.echo(f"{found.executed} executed: forward {found.forward}, gradient {found.gradient}")
+    for status, count in sorted(found.by_status.items()):
+        click.echo(f"  {status}: {count}")
+    click.echo(f"{len(found.disagreeing)} disagree: {', '.join(found.disagreeing) or 'none'}")
+    lists: dict[str, list[str]] = {}
+    if execution:
+        lists["most used"] = coverage.execution_names(execution, most_used=True)
+        lists["executed list"] = coverage.execution_names(execution, most_used=False)
+    if mapping:
+        lists["official table"] = coverage.mapping_names(mapping)
+    for title, names in lists.items():
+        part = coverage.share(knowledge, names)
+        click.echo(f"{title}: {part.known} of {part.names} known, {part.agreeing} agree when run")
+        if part.unknown:
+            click.echo(f"  unknown: {', '.join(part.unknown)}")

@@ -1,0 +1,324 @@
+"""Gathering, scattering, sorting, counting."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mindspore as ms  # noqa: TID253
+import numpy as np
+from mindspore import ops  # noqa: TID253
+
+from isograd.knowledge.composites.basics import take
+
+
+class Found(NamedTuple):
+    """Values and their positions, as torch's reductions over an axis return them."""
+
+    values: Any
+    indices: Any
+
+
+def select(input: Any, dim: int, index: int) -> Any:
+    """One slice of an axis; the axis goes."""
+    axis = dim % input.ndim
+    return take(input, axis, np.array([index % input.shape[axis]])).squeeze(axis)
+
+
+def take_elements(input: Any, index: Any) -> Any:
+    """`torch.take`: the elements at positions of the flattened tensor."""
+    return ops.gather(input.reshape(-1), index.reshape(-1), 0).reshape(index.shape)
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """The elements at an axis' positions, or at positions of the flattened tensor."""
+    if dim is None:
+        return take_elements(input, indices)
+    return ops.gather_elements(input, dim % input.ndim, indices)
+
+
+def nonzero(input: Any, as_tuple: bool = False) -> Any:
+    """The positions of what is not zero, a row each, or a tensor for each axis."""
+    found = ops.nonzero(input)
+    if not as_tuple:
+        return found
+    return tuple(found[:, axis] for axis in range(input.ndim))
+
+
+def where(condition: Any) -> Any:
+    """The positions where a condition holds, a tensor for each axis."""
+    return nonzero(condition, True)
+
+
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """How many elements are not zero, as int64."""
+    return (input != 0).astype(ms.int64).sum(dim)
+
+
+def scatter(input: Any, dim: int, index: Any, src: Any, reduce: str | None = None) -> Any:
+    """A new tensor with the source's elements at an axis' positions."""
+    if not isinstance(src, ms.Tensor):
+        src = ops.full(tuple(index.shape), src, dtype=input.dtype)
+    src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
+    how = {None: "none", "add": "add"}[reduce]
+    return ops.tensor_scatter_elements(input, index, src, dim, how)
+
+
+def scatter_reduce(
+    input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
+) -> Any:
+    """The source's elements, gathered per target by sum, product, mean, greatest or least."""
+    axis = dim % input.ndim
+    moved = ops.movedim(input, axis, -1)
+    target = index if index.ndim == 1 else ops.movedim(index, axis, -1)
+    source = src if src.ndim == 1 else ops.movedim(src, axis, -1)
+    # hit[..., k, j]: element k of the source goes to j.
+    places = ms.Tensor(np.arange(moved.shape[-1]))
+    hit = target.expand_dims(-1) == places
+    values = source.expand_dims(-1)
+    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -np.inf, "amin": np.inf}[reduce]
+    given = ops.where(hit, values, ops.full_like(values, neutral))
+    count = hit.astype(input.dtype).sum(-2)
+    if reduce in ("sum", "mean"):
+        total = given.sum(-2) + (moved if include_self else ops.zeros_like(moved))
+        if reduce == "mean":
+            total = total / ops.clamp(count + (1 if include_self else 0), 1)
+        found = total
+    elif reduce == "prod":
+        found = given.prod(-2) * (moved if include_self else 1)
+    else:
+        found = given.max(axis=-2) if reduce == "amax" else given.min(axis=-2)
+        if include_self:
+            found = (ops.maximum if reduce == "amax" else ops.minimum)(found, moved)
+    found = ops.where(count > 0, found, moved)
+    return ops.movedim(found, -1, axis)
+
+
+def _rows(input: Any, dim: int, index: Any) -> Any:
+    """A matrix of shape (size of the axis, positions) with a one where a position stands."""
+    places = ms.Tensor(np.arange(input.shape[dim % input.ndim]))
+    return places.expand_dims(1) == index.expand_dims(0)
+
+
+def index_add(input: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
+    """The source's slices added at positions of an axis; equal positions add up."""
+    axis = dim % input.ndim
+    rows = _rows(input, dim, index).astype(source.dtype)
+    moved = ops.movedim(source, axis, 0)
+    added = ops.matmul(rows, moved.reshape(moved.shape[0], -1)).reshape(-1, *moved.shape[1:])
+    return input + alpha * ops.movedim(added, 0, axis).astype(input.dtype)
+
+
+def _kept(input: Any, dim: int, index: Any) -> Any:
+    """True where no position stands, in a shape that broadcasts."""
+    axis = dim % input.ndim
+    hit = _rows(input, dim, index).any(1)
+    return ops.logical_not(hit).reshape([-1 if a == axis else 1 for a in range(input.ndim)])
+
+
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """The source's slices at positions of an axis."""
+    kept = _kept(input, dim, index)
+    return index_add(ops.where(kept, input, ops.zeros_like(input)), dim, index, source)
+
+
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """One number at positions of an axis."""
+    kept = _kept(input, dim, index)
+    return ops.where(kept, input, ops.full_like(input, value))
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """The source's elements, in order, where the mask is true."""
+    mask = ops.broadcast_to(mask, input.shape)
+    order = ops.cumsum(mask.reshape(-1).astype(ms.int32), 0) - 1
+    positions = ops.clamp(order, 0, source.size - 1)
+    chosen = ops.gather(source.reshape(-1), positions, 0).reshape(input.shape)
+    return ops.where(mask, chosen, input)
+
+
+# ---- order
+
+
+def _order(input: Any, axis: int, descending: bool) -> Any:
+    """Stable positions of the sorted elements, as int64."""
+    values = ops.stop_gradient(input).asnumpy()
+    if descending:
+        turned = np.flip(values, axis)
+        last = values.shape[axis] - 1
+        order = last - np.flip(np.argsort(turned, axis, kind="stable"), axis)
+    else:
+        order = np.argsort(values, axis, kind="stable")
+    return ms.Tensor(order.astype(np.int64))
+
+
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
+    """Sorted along an axis, with positions; equal elements keep their order."""
+    axis = dim % input.ndim
+    order = _order(input, axis, descending)
+    return Found(ops.gather_elements(input, axis, order), order)
+
+
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The positions of the sorted elements, as int64."""
+    return _order(input, dim % input.ndim, descending)
+
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+    """The k greatest (or least) elements of an axis, with positions."""
+    axis = dim % input.ndim
+    order = _order(input, axis, largest)
+    first = take(order, axis, np.arange(k))
+    return Found(ops.gather_elements(input, axis, first), first)
+
+
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+    """The k-th smallest element of an axis, with its position."""
+    axis = dim % input.ndim
+    position = take(_order(input, axis, False), axis, np.array([k - 1]))
+    values = ops.gather_elements(input, axis, position)
+    return Found(
+        *((values, position) if keepdim else (values.squeeze(axis), position.squeeze(axis)))
+    )
+
+
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median of everything, or of an axis with its position."""
+    if dim is None:
+        return kthvalue(input.reshape(-1), (input.size + 1) // 2, 0).values
+    return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
+
+
+def _running(input: Any, dim: int, better: Any) -> Found:
+    axis = dim % input.ndim
+    values = np.moveaxis(input.asnumpy(), axis, 0)
+    best = np.zeros(values.shape, np.int64)
+    for row in range(1, len(values)):
+        before = np.take_along_axis(values, best[row - 1][None], 0)[0]
+        best[row] = np.where(better(values[row], before), row, best[row - 1])
+    positions = ms.Tensor(np.moveaxis(best, 0, axis).copy())
+    return Found(ops.gather_elements(input, axis, positions), positions)
+
+
+def cummax(input: Any, dim: int) -> Found:
+    """The greatest element so far along an axis, with its (last) position."""
+    return _running(input, dim, np.greater_equal)
+
+
+def cummin(input: Any, dim: int) -> Found:
+    """The least element so far along an axis, with its (last) position."""
+    return _running(input, dim, np.less_equal)
+
+
+# ---- counting, through numpy: their results have a shape that depends on the data
+
+
+def unique(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The different elements (or slices of an axis), sorted."""
+    options: Any = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": dim}
+    found: Any = np.unique(input.asnumpy(), **options)
+    parts = list(found) if isinstance(found, tuple) else [found]
+    if return_inverse:
+        parts[1] = parts[1].reshape(input.shape if dim is None else -1)
+    results = tuple(ms.Tensor(part) for part in parts)
+    return results if len(results) > 1 else results[0]
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Without repetitions that follow one another."""
+    values = input.asnumpy().reshape(-1) if dim is None else np.moveaxis(input.asnumpy(), dim, 0)
+    other = values[1:] != values[:-1]
+    new = np.concatenate([[True], other.reshape(len(other), -1).any(1)])
+    kept = values[new] if dim is None else np.moveaxis(values[new], 0, dim)
+    parts = [kept]
+    if return_inverse:
+        parts.append((np.cumsum(new) - 1).reshape(input.shape if dim is None else -1))
+    if return_counts:
+        parts.append(np.diff(np.append(np.flatnonzero(new), len(values))))
+    results = tuple(ms.Tensor(np.ascontiguousarray(part)) for part in parts)
+    return results if len(results) > 1 else results[0]
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number from 0 on occurs."""
+    own = None if weights is None else weights.asnumpy()
+    found = np.bincount(input.asnumpy(), own, minlength)
+    return ms.Tensor(found) if own is None else ms.Tensor(found.astype(own.dtype))
+
+
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """How many elements each of some equal bins holds; the data's range where none is given."""
+    values = input.asnumpy()
+    low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
+    counts, _ = np.histogram(values, bins, (low, high))
+    return ms.Tensor(counts.astype(values.dtype))
+
+
+def searchsorted(
+    sorted_sequence: Any,
+    input: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+) -> Any:
+    """Where elements would go into a sorted vector."""
+    own: Any = side or ("right" if right else "left")
+    found = np.searchsorted(sorted_sequence.asnumpy(), input.asnumpy(), own)
+    return ms.Tensor(np.asarray(found, np.int32 if out_int32 else np.int64))
+
+
+def isin(elements: Any, test_elements: Any, invert: bool = False) -> Any:
+    """Which elements occur among others."""
+    return ms.Tensor(np.isin(elements.asnumpy(), test_elements.asnumpy(), invert=invert))
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Flat positions as one tensor for each axis."""
+    return tuple(ms.Tensor(part) for part in np.unravel_index(indices.asnumpy(), tuple(shape)))
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """A one at each class, as int64."""
+    count = num_classes if num_classes >= 0 else int(tensor.max().asnumpy()) + 1
+    return (tensor.expand_dims(-1) == ms.Tensor(np.arange(count))).astype(ms.int64)
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    return tuple(input.shape) == tuple(other.shape) and bool((input == other).all())
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+    """Rows of a table; the row of the padding learns nothing."""
+    found = ops.gather(weight, input, 0)
+    if padding_idx is None:
+        return found
+    still = ops.expand_dims(input == padding_idx % weight.shape[0], -1)
+    return ops.where(still, ops.stop_gradient(found), found)
+
+
+def embedding_bag(input: Any, weight: Any, mode: str = "mean") -> Any:
+    """Sum, mean or greatest of the rows that each line of positions names."""
+    rows = ops.gather(weight, input, 0)
+    if mode == "max":
+        return rows.max(axis=1)
+    return rows.sum(1) if mode == "sum" else rows.mean(1)
+
+
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median of what is not nan; of an axis with its position."""
+    flat = input.reshape(-1) if dim is None else input
+    axis = 0 if dim is None else dim % input.ndim
+    good = np.logical_not(np.isnan(flat.asnumpy())).sum(axis, keepdims=True)
+    order = _order(flat, axis, False).asnumpy()
+    position = np.take_along_axis(order, np.maximum(good - 1, 0) // 2, axis)
+    where_it_is = ms.Tensor(position)
+    values = ops.gather_elements(flat, axis, where_it_is)
+    if dim is None:
+        return values.squeeze(0)
+    if keepdim:
+        return Found(values, where_it_is)
+    return Found(values.squeeze(axis), where_it_is.squeeze(axis))

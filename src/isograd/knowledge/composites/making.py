@@ -1,0 +1,286 @@
+"""Tensors from values, dtypes, and random numbers."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+import numpy as np
+from mindspore import ops  # noqa: TID253
+
+
+def tensor(data: Any, dtype: Any = None) -> Any:
+    """A tensor of torch's default dtypes: float32 for Python's floats, int64 for whole numbers."""
+    if isinstance(data, ms.Tensor):
+        return data if dtype is None else data.astype(dtype)
+    if isinstance(data, (list, tuple)) and any(isinstance(part, ms.Tensor) for part in data):
+        return ops.stack([tensor(part, dtype) for part in data])
+    array = np.asarray(data)
+    if not isinstance(data, (np.ndarray, np.generic)):
+        kinds = {"f": np.float32, "c": np.complex64, "i": np.int64}
+        array = array.astype(kinds.get(array.dtype.kind, array.dtype))
+    return ms.Tensor(array) if dtype is None else ms.Tensor(array).astype(dtype)
+
+
+def _typed(dtype: Any) -> Any:
+    def make(data: Any = ()) -> Any:
+        return tensor(data, dtype)
+
+    return make
+
+
+FloatTensor, DoubleTensor, HalfTensor = _typed(ms.float32), _typed(ms.float64), _typed(ms.float16)
+LongTensor, IntTensor = _typed(ms.int64), _typed(ms.int32)
+BoolTensor, ByteTensor = _typed(ms.bool_), _typed(ms.uint8)
+
+
+def full(size: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """A tensor of one number; without a dtype, that of the number in torch."""
+    if dtype is None:
+        dtype = tensor(fill_value).dtype
+    return ops.full(
+        (size,) if isinstance(size, builtins.int) else tuple(size), fill_value, dtype=dtype
+    )
+
+
+def new_zeros(like: Any, size: Any, dtype: Any = None) -> Any:
+    """Zeros of a tensor's dtype, or of one that is given."""
+    return ops.zeros(size, dtype=like.dtype if dtype is None else dtype)
+
+
+def new_ones(like: Any, size: Any, dtype: Any = None) -> Any:
+    """Ones of a tensor's dtype, or of one that is given."""
+    return ops.ones(size, dtype=like.dtype if dtype is None else dtype)
+
+
+def new_full(like: Any, size: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """One number of a tensor's dtype, or of one that is given."""
+    return full(size, fill_value, like.dtype if dtype is None else dtype)
+
+
+def new_tensor(like: Any, data: Any, dtype: Any = None) -> Any:
+    """Values of a tensor's dtype, or of one that is given."""
+    return tensor(data, like.dtype if dtype is None else dtype)
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    """Numbers in equal steps: int64 for whole numbers, float32 else."""
+    if end is None:
+        start, end = 0, start
+    numbers = [n.item() if isinstance(n, ms.Tensor) else n for n in (start, end, step)]
+    values = np.arange(*numbers)
+    whole = all(isinstance(n, (builtins.int, np.integer)) for n in numbers)
+    found = ms.Tensor(values.astype(np.int64 if whole else np.float32))
+    return found if dtype is None else ms.Tensor(values).astype(dtype)
+
+
+def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0) -> Any:
+    """Powers of a base in equal steps of the exponent."""
+    return ms.Tensor(np.logspace(start, end, steps, base=base).astype(np.float32))
+
+
+def _cast(dtype: Any) -> Any:
+    def cast(input: Any) -> Any:
+        # Out of float into whole numbers torch cuts off, through int64.
+        return input.astype(dtype)
+
+    return cast
+
+
+float, double, half = _cast(ms.float32), _cast(ms.float64), _cast(ms.float16)
+int, long, short = _cast(ms.int32), _cast(ms.int64), _cast(ms.int16)
+bool, char = _cast(ms.bool_), _cast(ms.int8)
+
+
+def to(input: Any, *args: Any, dtype: Any = None) -> Any:
+    """`Tensor.to`: only a dtype, or another tensor's, changes anything."""
+    for value in (*args, dtype):
+        if isinstance(value, ms.Tensor):
+            return input.astype(value.dtype)
+        if isinstance(value, type(ms.float32)) or value in (ms.float32, ms.int64, ms.bool_):
+            return input.astype(value)
+        if not isinstance(value, (str, type(None))) and "mindspore" in type(value).__module__:
+            return input.astype(value)
+    return input
+
+
+class _Limits:
+    """What `torch.finfo` and `torch.iinfo` answer."""
+
+    def __init__(self, dtype: Any) -> None:
+        numbers = ms.dtype_to_nptype(dtype)
+        if np.issubdtype(numbers, np.floating):
+            floating = np.finfo(numbers)
+            self.min, self.max = floating.min.item(), floating.max.item()
+            self.eps, self.tiny = floating.eps.item(), floating.tiny.item()
+            self.smallest_normal, self.bits = self.tiny, floating.bits
+        else:
+            whole = np.iinfo(numbers)
+            self.min, self.max, self.bits = whole.min, whole.max, whole.bits
+
+
+def finfo(type: Any = None) -> _Limits:
+    """The limits of a float dtype."""
+    return _Limits(ms.float32 if type is None else type)
+
+
+def iinfo(type: Any) -> _Limits:
+    """The limits of an integer dtype."""
+    return _Limits(type)
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The dtype of the sum of two tensors of these dtypes."""
+    first, second = (ops.ones((1,), dtype=kind) for kind in (type1, type2))
+    return (first + second).dtype
+
+
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of the sum of two tensors."""
+    return (tensor1 + tensor2).dtype
+
+
+# ---- random numbers
+
+
+def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = None) -> Any:
+    """Whole numbers from low up to below high; low is 0 where only one bound is given."""
+    if size is None:
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    found = ops.randint(low, high, tuple(size))
+    return found.astype(ms.int64 if dtype is None else dtype)
+
+
+def randint_like(input: Any, low: Any, high: Any = None, dtype: Any = None) -> Any:
+    """Whole numbers in the shape and dtype of a tensor."""
+    low, high = (0, low) if high is None else (low, high)
+    found = ops.randint(low, high, tuple(input.shape))
+    return found.astype(input.dtype if dtype is None else dtype)
+
+
+def normal_like(input: Any, mean: Any = 0.0, std: Any = 1.0) -> Any:
+    """Normal numbers in the shape and dtype of a tensor."""
+    return (ops.randn(*input.shape) * std + mean).astype(input.dtype)
+
+
+def uniform_like(input: Any, a: Any = 0.0, b: Any = 1.0) -> Any:
+    """Uniform numbers in the shape and dtype of a tensor."""
+    return (ops.rand(*input.shape) * (b - a) + a).astype(input.dtype)
+
+
+def bernoulli_like(input: Any, p: Any = 0.5) -> Any:
+    """Ones with probability p, else zeros, in the shape and dtype of a tensor."""
+    return (ops.rand(*input.shape) < p).astype(input.dtype)
+
+
+def bernoulli(input: Any) -> Any:
+    """Ones with the probabilities that the tensor holds."""
+    return (ops.rand(*input.shape) < input).astype(input.dtype)
+
+
+def _open_uniform(input: Any) -> Any:
+    """Uniform between 0 and 1 without both ends."""
+    return ops.clamp(ops.rand(*input.shape), 1e-7, 1 - 1e-7)
+
+
+def exponential_like(input: Any, lambd: Any = 1.0) -> Any:
+    """Exponential numbers of a rate, in the shape and dtype of a tensor."""
+    return (-ops.log(_open_uniform(input)) / lambd).astype(input.dtype)
+
+
+def cauchy_like(input: Any, median: Any = 0.0, sigma: Any = 1.0) -> Any:
+    """Cauchy numbers in the shape and dtype of a tensor."""
+    return (median + sigma * ops.tan(math.pi * (_open_uniform(input) - 0.5))).astype(input.dtype)
+
+
+def geometric_like(input: Any, p: Any) -> Any:
+    """The number of the first success, from 1, in the shape and dtype of a tensor."""
+    return ops.ceil(ops.log(_open_uniform(input)) / math.log(1 - p)).astype(input.dtype)
+
+
+def normal(mean: Any, std: Any = 1.0, size: Any = None) -> Any:
+    """Normal numbers; mean and deviation as numbers with a size, or as tensors."""
+    if size is None:
+        size = mean.shape if isinstance(mean, ms.Tensor) else std.shape
+    return ops.randn(*size) * std + mean
+
+
+def poisson(input: Any) -> Any:
+    """Poisson numbers of the rates that the tensor holds, drawn by numpy."""
+    seed = ops.randint(0, 2**31 - 1, (1,)).asnumpy()[0]
+    values = np.random.default_rng(seed).poisson(input.asnumpy())
+    return ms.Tensor(values).astype(input.dtype)
+
+
+def multinomial(input: Any, num_samples: Any, replacement: Any = False) -> Any:
+    """Positions drawn with the weights of the last axis (the greatest of log w + Gumbel noise)."""
+    rows = input if input.ndim == 2 else input.expand_dims(0)
+    count = num_samples if replacement else 1
+    shape = (rows.shape[0], count, rows.shape[1])
+    noise = -ops.log(-ops.log(ops.clamp(ops.rand(*shape), 1e-7, 1 - 1e-7)))
+    scores = ops.log(rows).expand_dims(1) + noise
+    if replacement:
+        found = ops.argmax(scores, -1)
+    else:
+        found = ops.sort(scores.squeeze(1), -1, True)[1][:, :num_samples]
+    found = found.astype(ms.int64)
+    return found if input.ndim == 2 else found.squeeze(0)
+
+
+def alpha_dropout(input: Any, p: Any = 0.5, training: Any = False) -> Any:
+    """Dropout that keeps mean and variance of a self-normalising network."""
+    if not training or p == 0:
+        return input
+    lowest = -1.0507009873554805 * 1.6732632423543772
+    scale = ((1 - p) * (1 + p * lowest**2)) ** -0.5
+    kept = (ops.rand(*input.shape) >= p).astype(input.dtype)
+    return (input * kept + lowest * (1 - kept)) * scale - lowest * p * scale
+
+
+def rrelu(input: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: Any = False) -> Any:
+    """Leaky ReLU whose slope is drawn for each element in training."""
+    slope = uniform_like(input, lower, upper) if training else (lower + upper) / 2
+    return ops.maximum(input, ops.zeros_like(input)) + slope * ops.minimum(
+        input, ops.zeros_like(input)
+    )
+
+
+def _window(values: Any, count: Any, periodic: Any) -> Any:
+    found = values(count + 1)[:-1] if periodic else values(count)
+    return ms.Tensor(found.astype(np.float32))
+
+
+def hann_window(window_length: Any, periodic: Any = True) -> Any:
+    """A raised cosine."""
+    return _window(np.hanning, window_length, periodic)
+
+
+def hamming_window(window_length: Any, periodic: Any = True) -> Any:
+    """A raised cosine that ends above 0."""
+    return _window(np.hamming, window_length, periodic)
+
+
+def blackman_window(window_length: Any, periodic: Any = True) -> Any:
+    """Three cosine terms."""
+    return _window(np.blackman, window_length, periodic)
+
+
+def bartlett_window(window_length: Any, periodic: Any = True) -> Any:
+    """A triangle."""
+    return _window(np.bartlett, window_length, periodic)
+
+
+def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = 12.0) -> Any:
+    """Kaiser's window."""
+    return _window(lambda count: np.kaiser(count, beta), window_length, periodic)
+
+
+def range(start: Any, end: Any, step: Any = 1, dtype: Any = None) -> Any:
+    """torch's deprecated `range`: the end belongs to it, and the default is float32."""
+    count = builtins.int((end - start) / step) + 1
+    values = start + step * np.arange(count)
+    return ms.Tensor(values.astype(np.float32)).astype(ms.float32 if dtype is None else dtype)

@@ -1,0 +1,120 @@
+"""Element by element: arithmetic, activations, casts; and the softmaxes.
+
+Every branch of a `where` is finite where it is not chosen, because its gradient is computed too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+from mindspore import ops  # noqa: TID253
+
+from isograd.knowledge.composites.exact import (
+    choose,
+    exp,
+    expm1,
+    log1p,
+    tanh,
+)
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def _below(x: Any, most: float) -> Any:
+    return choose(x > most, most, x)
+
+
+def elu(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    """The input above 0, alpha * expm1 below."""
+    falling = alpha * expm1(_below(input, 0.0) * input_scale)
+    return scale * choose(input > 0, input, falling)
+
+
+def selu(input: Any) -> Any:
+    """The self-normalising ELU."""
+    return elu(input, _SELU_ALPHA, _SELU_SCALE)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta x)) / beta, the input beyond the threshold."""
+    scaled = input * beta
+    return choose(scaled > threshold, input, log1p(exp(_below(scaled, threshold))) / beta)
+
+
+def log_sigmoid(input: Any) -> Any:
+    """log of the sigmoid, without overflow."""
+    falling = choose(input > 0, -input, input)
+    return _below(input, 0.0) - log1p(exp(falling))
+
+
+def mish(input: Any) -> Any:
+    """x * tanh(softplus(x))."""
+    return input * tanh(softplus(input))
+
+
+def threshold(input: Any, threshold: float, value: float) -> Any:
+    """The input above a threshold, else a value."""
+    return choose(input > threshold, input, value)
+
+
+def softmax(input: Any, dim: int | None = None) -> Any:
+    """Exponentials that add up to 1 along an axis."""
+    dim = _usual_axis(input) if dim is None else dim
+    shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
+    powers = exp(shifted)
+    return powers / powers.sum(dim, keepdims=True)
+
+
+def log_softmax(input: Any, dim: int | None = None) -> Any:
+    """The logarithm of the softmax."""
+    dim = _usual_axis(input) if dim is None else dim
+    shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
+    return shifted - ops.log(exp(shifted).sum(dim, keepdims=True))
+
+
+def _usual_axis(x: Any) -> int:
+    """Torch's choice where no axis is given (it warns)."""
+    return 0 if x.ndim in (0, 1, 3) else 1
+
+
+def maximum(input: Any, other: Any) -> Any:
+    """Equal elements share the gradient, as in torch."""
+    equal = choose(input == other, 0.5 * (input + other), other)
+    return choose(input > other, input, equal)
+
+
+def minimum(input: Any, other: Any) -> Any:
+    """The lesser; equal elements share the gradient."""
+    return -maximum(-input, -other)
+
+
+def bitwise_not(input: Any) -> Any:
+    """Every bit turned; of booleans, the logical not."""
+    return ops.logical_not(input) if input.dtype == ms.bool_ else -1 - input
+
+
+def round(input: Any, decimals: int = 0) -> Any:
+    """To the nearest number with so many decimals, halves to even."""
+    return ops.round(input * 10.0**decimals) / 10.0**decimals
+
+
+def fmin(input: Any, other: Any) -> Any:
+    """The least; of a number and nan the number."""
+    least = ops.where(ops.isnan(input), other, ops.minimum(input, other))
+    return ops.where(ops.isnan(other), input, least)
+
+
+def compared(input: Any, other: Any, how: str) -> Any:
+    """A comparison as numbers of the tensor's own dtype, as in-place comparisons give."""
+    names = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
+    name = {**names, "lt": "less", "le": "less_equal"}[how.rstrip("_")]
+    return getattr(ops, name)(input, other).astype(input.dtype)
+
+
+def angle(input: Any) -> Any:
+    """The angle of a complex number; of a real one 0 or pi."""
+    if input.dtype in (ms.complex64, ms.complex128):
+        return ops.angle(input)
+    return ops.where(input < 0, ops.full_like(input, math.pi), ops.zeros_like(input))

@@ -1,0 +1,102 @@
+"""The port of an example: every use of torch in it rewritten by the knowledge.
+
+A small stand-in for `convert`, for examples alone: what is not a name of torch's or torchvision's
+is taken for a tensor when one of Tensor's methods is called on it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.knowledge.entry import Entry
+from isograd.knowledge.rewrite import NotRewritten, call_of, rewrite
+from isograd.knowledge.store import Knowledge
+
+_PACKAGES = ("torch", "torchvision")
+
+
+class NoPortError(ValueError):
+    """An example that the knowledge cannot rewrite; the text says which use and why."""
+
+
+def port_of(code: str, knowledge: Knowledge) -> str:
+    """An example's MindSpore code.  Raises NoPortError where a use of torch has none."""
+    tree = _Port(knowledge).visit(ast.parse(code))
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def mutating_port_of(code: str, knowledge: Knowledge) -> str:
+    """As `port_of`, with in-place calls as `copy_`, which other names of the tensor see."""
+    tree = _Port(knowledge, mutating=True).visit(ast.parse(code))
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+class _Port(ast.NodeTransformer):
+    def __init__(self, knowledge: Knowledge, mutating: bool = False) -> None:
+        self._knowledge = knowledge
+        self._mutating = mutating
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """An in-place call that is a statement assigns its value to the receiver."""
+        call = node.value
+        entry = self._method(call.func) if isinstance(call, ast.Call) else None
+        if entry is None or entry.hazard != "in_place" or not isinstance(call, ast.Call):
+            return self.generic_visit(node)
+        assert isinstance(call.func, ast.Attribute)
+        receiver = ast.unparse(call.func.value)
+        value = ast.unparse(self.visit(call))
+        if self._mutating:
+            return ast.parse(f"{receiver}.copy_({value})").body[0]
+        return ast.parse(f"{receiver} = {value}").body[0]
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        name = _dotted(node.func)
+        entry: Entry | None
+        receiver = ""
+        if name.startswith(_PACKAGES):
+            entry = self._knowledge.find(name)
+            if entry is None:
+                raise NoPortError(f"{name} is not known")
+        else:
+            entry = self._method(node.func)
+            if entry is None:
+                return self.generic_visit(node)
+            assert isinstance(node.func, ast.Attribute)
+            receiver = ast.unparse(self.visit(node.func.value))
+        node.args = [self.visit(part) for part in node.args]
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
+        call = call_of(node, receiver)
+        result = call if isinstance(call, NotRewritten) else rewrite(entry, call)
+        if isinstance(result, NotRewritten):
+            raise NoPortError(f"{entry.api}: {result.reason}")
+        return ast.parse(result.code, mode="eval").body
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        name = _dotted(node)
+        if name.startswith(_PACKAGES):
+            entry = self._knowledge.find(name)
+            if entry is None or entry.signature or not entry.rewrite:
+                raise NoPortError(f"{name} has no name in MindSpore that stands for it")
+            return ast.parse(entry.rewrite, mode="eval").body
+        entry = self._method(node)
+        if entry is None or entry.signature or not entry.rewrite:
+            return self.generic_visit(node)
+        receiver = ast.unparse(self.visit(node.value))
+        return ast.parse(entry.rewrite.replace("{self}", receiver), mode="eval").body
+
+    def _method(self, node: ast.AST) -> Entry | None:
+        if not isinstance(node, ast.Attribute) or _dotted(node).startswith(_PACKAGES):
+            return None
+        return self._knowledge.find(f"torch.Tensor.{node.attr}")
+
+
+def _dotted(node: ast.AST) -> str:
+    """The dotted name of an attribute chain, or an empty text."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])

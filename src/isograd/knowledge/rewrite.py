@@ -1,0 +1,313 @@
+"""From a call of torch to MindSpore's: arguments bound by torch's signature, a template filled.
+
+A template is MindSpore's expression with torch's arguments in braces:
+
+    {name}            the argument's source, or torch's default where it is not given
+    {*shape}          all of a `*shape` parameter as given; {shape} is the same as one tuple
+    {, axis=dim}      `, axis=…` where torch's `dim` is given, else nothing; also {, dim}
+    {dtype!}          as {dtype}, and the template fits only where it is given
+    {size:int}        as {size}, and the template fits whole numbers written out alone
+    {self}            the receiver of a method
+
+An entry without a template but with a target is a call of the target, its arguments renamed by
+`arguments` (or under their own names where that is empty).  An argument is never dropped
+silently: a template that has no place for it does not fit, unless it equals torch's default or
+stands in `arguments` with an empty name.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+
+from isograd.knowledge.entry import Entry
+
+#: What the first name of a template stands for; who writes the code imports it.
+PACKAGES = {
+    "ms": "mindspore",
+    "nn": "mindspore.nn",
+    "ops": "mindspore.ops",
+    "mint": "mindspore.mint",
+    "optim": "mindspore.experimental.optim",
+    "amp": "mindspore.amp",
+    "ds": "mindspore.dataset",
+    "transforms": "mindspore.dataset.transforms",
+    "vision": "mindspore.dataset.vision",
+    "communication": "mindspore.communication",
+    "comm": "mindspore.communication.comm_func",
+    "initializer": "mindspore.common.initializer",
+    "np": "numpy",
+    "composites": "isograd.knowledge.composites",
+}
+#: Arguments of torch that nothing of MindSpore takes under the same name.
+_NOT_SHARED = frozenset("out generator size_average reduce inplace".split()) | {"self"}
+#: Arguments without a meaning in MindSpore, which places, lays out and fuses by itself.
+WITHOUT_MEANING = frozenset(
+    "device layout pin_memory memory_format non_blocking foreach fused capturable differentiable "
+    "_stacklevel stacklevel".split()
+)
+PLACE = re.compile(
+    r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*)?(?P<name>\w+)(?P<given>!)?(?P<int>:int)?\}"
+)
+_ATOM = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call's arguments as source text; a starred one keeps its star."""
+
+    positional: tuple[str, ...] = ()
+    keywords: Mapping[str, str] = field(default_factory=dict)
+    receiver: str = ""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """MindSpore's expression, and torch's arguments that were dropped on purpose."""
+
+    code: str
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotRewritten:
+    """Why a person has to write this call; argument: the one without counterpart, if it is one."""
+
+    reason: str
+    argument: str = ""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a signature; default: its source, or None where it has to be given."""
+
+    name: str
+    default: str | None
+    kind: str  # "positional", "many", "keyword" or "keywords"
+
+
+@cache
+def parameters_of(signature: str) -> tuple[Parameter, ...]:
+    """The parameters of a signature such as `(input, *sizes, dtype=None)`.
+
+    Raises SyntaxError where it is none.
+    """
+    parsed = ast.parse(f"def f{signature}: pass").body[0]
+    assert isinstance(parsed, ast.FunctionDef)
+    given = parsed.args
+    names = [*given.posonlyargs, *given.args]
+    defaults: list[ast.expr | None] = [None] * (len(names) - len(given.defaults))
+    defaults += given.defaults
+    found = [_parameter(a, d, "positional") for a, d in zip(names, defaults, strict=True)]
+    if given.vararg:
+        found.append(Parameter(given.vararg.arg, "()", "many"))
+    pairs = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    found += [_parameter(a, d, "keyword") for a, d in pairs]
+    if given.kwarg:
+        found.append(Parameter(given.kwarg.arg, "{}", "keywords"))
+    return tuple(found)
+
+
+def _parameter(argument: ast.arg, default: ast.expr | None, kind: str) -> Parameter:
+    return Parameter(argument.arg, None if default is None else ast.unparse(default), kind)
+
+
+def call_of(node: ast.Call, receiver: str = "") -> Call | NotRewritten:
+    """A call's arguments from its syntax tree."""
+    keywords = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            return NotRewritten(f"the arguments in **{ast.unparse(keyword.value)} are not known")
+        keywords[keyword.arg] = ast.unparse(keyword.value)
+    return Call(tuple(ast.unparse(part) for part in node.args), keywords, receiver)
+
+
+def rewrite(entry: Entry, call: Call) -> Rewritten | NotRewritten:
+    """MindSpore's expression for a call of torch, or which argument has no counterpart."""
+    if not entry.rewrite and not entry.target:
+        return NotRewritten(f"{entry.api} has no counterpart that could be written in its place")
+    bound = bind(entry, call)
+    if isinstance(bound, NotRewritten):
+        return bound
+    if not entry.rewrite:
+        return _renamed(entry, bound)
+    failure: NotRewritten | None = None
+    for template in (entry.rewrite, *entry.others):
+        result = _filled(entry, template, bound)
+        if isinstance(result, Rewritten):
+            return result
+        failure = failure or result
+    assert failure is not None
+    return failure
+
+
+def reference(entry: Entry) -> str:
+    """MindSpore's name for an API that is named without a call (`torch.float32`, `F.relu`).
+
+    Empty where the two take different arguments, so that the name alone would be wrong.
+    """
+    if entry.rewrite and not entry.signature:
+        return entry.rewrite
+    return ""
+
+
+def bind(entry: Entry, call: Call) -> dict[str, str | list[str]] | NotRewritten:
+    """The arguments of a call by torch's parameter names; a `*` parameter's as a list.
+
+    Arguments that are not given, or equal torch's default, are absent.
+    """
+    parameters = parameters_of(entry.signature or "()")
+    bound: dict[str, str | list[str]] = {}
+    ordered = [p for p in parameters if p.kind in ("positional", "many")]
+    values = list(call.positional)
+    if call.receiver:
+        values.insert(0, call.receiver)
+    while values:
+        if not ordered:
+            return NotRewritten(f"{entry.api} takes fewer positional arguments", values[0])
+        parameter = ordered.pop(0)
+        if parameter.kind == "many":
+            bound[parameter.name] = values
+            break
+        value = values.pop(0)
+        if value.startswith("*"):
+            return NotRewritten(f"the arguments in {value} are not known", parameter.name)
+        bound[parameter.name] = value
+    return _with_keywords(entry, call, parameters, bound)
+
+
+def _with_keywords(
+    entry: Entry,
+    call: Call,
+    parameters: tuple[Parameter, ...],
+    bound: dict[str, str | list[str]],
+) -> dict[str, str | list[str]] | NotRewritten:
+    by_name = {p.name: p for p in parameters}
+    for name, value in call.keywords.items():
+        parameter = by_name.get(name)
+        if parameter is None:
+            if name in WITHOUT_MEANING:
+                bound[name] = value
+                continue
+            return NotRewritten(f"{entry.api} is not known to take {name}", name)
+        bound[name] = [value] if parameter.kind == "many" else value
+    for name, known in by_name.items():
+        if name in bound and known.default is not None and bound[name] == known.default:
+            del bound[name]
+    for parameter in parameters:
+        needed = parameter.default is None and parameter.name not in bound
+        if needed and not (entry.others or parameter.kind in ("many", "keywords")):
+            return NotRewritten(f"{entry.api} is called without {parameter.name}", parameter.name)
+    return bound
+
+
+def _filled(
+    entry: Entry, template: str, bound: Mapping[str, str | list[str]]
+) -> Rewritten | NotRewritten:
+    places = {found["name"] for found in PLACE.finditer(template)}
+    dropped = _unplaced(entry, bound, places)
+    if isinstance(dropped, NotRewritten):
+        return dropped
+    defaults = {p.name: p.default for p in parameters_of(entry.signature or "()")}
+    for found in PLACE.finditer(template):
+        name = found["name"]
+        if found["optional"] or name in bound:
+            pass
+        elif found["given"] or defaults.get(name) is None:
+            return NotRewritten(f"{entry.api} is called without {name}", name)
+        if found["int"] and not _one(bound.get(name, str(defaults.get(name)))).isdecimal():
+            return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
+
+    def fill(found: re.Match[str]) -> str:
+        name = found["name"]
+        value = bound.get(name)
+        if found["optional"]:
+            if value is None:
+                return ""
+            text = ", ".join(value) if found["star"] and isinstance(value, list) else _one(value)
+            return f", {found['key']}={text}" if found["key"] else f", {text}"
+        value = value if value is not None else str(defaults[name])
+        if found["star"]:
+            return ", ".join(value) if isinstance(value, list) else value
+        text = _one(value)
+        return text if _stands_alone(found) or _is_atom(text) else f"({text})"
+
+    return Rewritten(PLACE.sub(fill, template), dropped)
+
+
+def _unplaced(
+    entry: Entry, bound: Mapping[str, object], places: set[str]
+) -> tuple[str, ...] | NotRewritten:
+    """The arguments that are dropped on purpose, unless one has no place and no leave to go."""
+    on_purpose = {name for name, target in entry.arguments if not target}
+    dropped = []
+    for name in bound:
+        if name in places:
+            continue
+        if name not in on_purpose and name not in WITHOUT_MEANING:
+            return NotRewritten(f"{name} of {entry.api} has no counterpart in MindSpore", name)
+        dropped.append(name)
+    return tuple(dropped)
+
+
+def _renamed(entry: Entry, bound: Mapping[str, str | list[str]]) -> Rewritten | NotRewritten:
+    names = dict(entry.arguments)
+    parameters = parameters_of(entry.signature or "()")
+    if not names:
+        names = {p.name: p.name for p in parameters if p.name not in _NOT_SHARED}
+    dropped = _unplaced(entry, bound, {name for name, target in names.items() if target})
+    if isinstance(dropped, NotRewritten):
+        return dropped
+    parts: list[str] = []
+    in_order = True
+    for parameter in parameters:
+        value = bound.get(parameter.name)
+        if value is None or parameter.name in dropped:
+            in_order = False
+        elif isinstance(value, list):
+            parts += value
+        else:
+            in_order = in_order and parameter.kind == "positional" and parameter.default is None
+            parts.append(value if in_order else f"{names[parameter.name]}={value}")
+    return Rewritten(f"{short_name(entry.target)}({', '.join(parts)})", dropped)
+
+
+def short_name(target: str) -> str:
+    """A MindSpore name as templates write it: `mindspore.ops.abs` as `ops.abs`."""
+    for short, full in sorted(PACKAGES.items(), key=lambda item: -len(item[1])):
+        if target.startswith(f"{full}."):
+            return f"{short}.{target[len(full) + 1 :]}"
+    return target
+
+
+def _one(value: str | list[str]) -> str:
+    """A `*` parameter's arguments as one expression: a tuple, or the only one as it is."""
+    if isinstance(value, str):
+        return value
+    if len(value) == 1:
+        return f"tuple({value[0][1:]})" if value[0].startswith("*") else value[0]
+    return f"({', '.join(value)})"
+
+
+def _stands_alone(found: re.Match[str]) -> bool:
+    """Whether the place is a whole argument, element or subscript, which needs no brackets."""
+    before = found.string[: found.start()].rstrip()
+    after = found.string[found.end() :].lstrip()
+    opened = before.endswith(("(", "[", ",", "=")) and not before.endswith(("==", "!="))
+    return opened and (after.startswith((")", "]", ",", "{, ")) or not after)
+
+
+@lru_cache(maxsize=4096)
+def _is_atom(text: str) -> bool:
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return False
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str)
+    if isinstance(node, ast.Tuple):
+        return text.startswith("(") and text.endswith(")")
+    return isinstance(node, _ATOM)

@@ -1,0 +1,147 @@
+"""The knowledge that ships with isograd, loaded without any framework: `load_knowledge`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from isograd.knowledge.entry import Applicability, Entry, Example, Status, Verified, Way
+
+#: Where the compiled entries and what was executed lie.
+FOLDER = Path(__file__).parent
+ENTRIES_FILE = FOLDER / "entries.json"
+VERIFIED_FILE = FOLDER / "verified-cpu.json"
+#: A person's own table of verdicts, made by `python -m isograd.knowledge check --out FILE`.
+VARIABLE = "ISOGRAD_KNOWLEDGE"
+_METHOD = "torch.Tensor."
+
+
+class Knowledge:
+    """All entries, found by any of their names."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries: tuple[Entry, ...] = tuple(entries)
+        self._by_name = {name: entry for entry in self.entries for name in entry.aliases}
+        self._by_name.update({entry.api: entry for entry in self.entries})
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of an API by its canonical name or an alias, or None."""
+        return self._by_name.get(name)
+
+    def canonical(self, name: str) -> str:
+        """The canonical name of an API; a name that is not known stands for itself."""
+        entry = self._by_name.get(name)
+        return name if entry is None else entry.api
+
+    @cached_property
+    def methods(self) -> frozenset[str]:
+        """The bare names of Tensor's methods and attributes ("view", "add_", "shape")."""
+        return frozenset(name[len(_METHOD) :] for name in self._by_name if name.startswith(_METHOD))
+
+
+def load_knowledge(verified: Path | None = None) -> Knowledge:
+    """The shipped entries with their verdicts.
+
+    verified: a table of verdicts other than the shipped one, such as one of this device; without
+    it the variable ISOGRAD_KNOWLEDGE names one.  Raises OSError where a file is not readable, and
+    ValueError where it is not a table of verdicts.
+    """
+    given = os.environ.get(VARIABLE)
+    chosen = verified or (Path(given) if given else VERIFIED_FILE)
+    stamp = chosen.stat().st_mtime_ns if chosen.exists() or chosen != VERIFIED_FILE else 0
+    return _load(chosen, stamp)
+
+
+@lru_cache(maxsize=4)
+def _load(verified: Path, stamp: int) -> Knowledge:
+    verdicts = read_verdicts(verified) if stamp else {}
+    rows = json.loads(ENTRIES_FILE.read_text(encoding="utf-8"))
+    return Knowledge(entry_of(row, verdicts.get(row["api"])) for row in rows)
+
+
+def read_verdicts(path: Path) -> dict[str, Verified]:
+    """The verdicts of a table by canonical name."""
+    table = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(table, dict) or table.get("schema") != "isograd/knowledge/1":
+        raise ValueError(f"{path} is not a table of verdicts. Make one with the check command.")
+    common = {key: table[key] for key in ("torch", "mindspore", "device")}
+    return {
+        api: Verified(
+            **common,
+            forward=row.get("forward"),
+            gradient=row.get("gradient"),
+            detail=row.get("detail", ""),
+        )
+        for api, row in table["results"].items()
+    }
+
+
+def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
+    """An entry from its compiled form, in which defaults are left out."""
+    plain = {
+        name: row[name]
+        for name in ("api", "target", "mint", "signature", "rewrite", "difference", "hazard",
+                     "advice", "source")
+        if name in row
+    }  # fmt: skip
+    status = Status(row["status"])
+    applicability = Applicability(row.get("applicability", Applicability.HAND.value))
+    if verified is not None and (verified.forward is False or verified.gradient is False):
+        # What did not agree on this device is no equal, whatever was written.
+        applicability = Applicability.HAND
+        status = Status.DIFFERS if status is Status.SUPPORTED else status
+        plain["difference"] = plain.get("difference") or f"Disagrees here: {verified.detail}"
+    return Entry(
+        **plain,
+        status=status,
+        applicability=applicability,
+        way=Way(row["way"]) if "way" in row else None,
+        aliases=tuple(row.get("aliases", ())),
+        others=tuple(row.get("others", ())),
+        arguments=tuple((a, b) for a, b in row.get("arguments", ())),
+        examples=tuple(_example(example) for example in row.get("examples", ())),
+        verified=verified,
+    )
+
+
+def _example(row: Mapping[str, Any]) -> Example:
+    return Example(
+        code=row["code"],
+        inputs=tuple((name, value) for name, value in row.get("inputs", ())),
+        port=row.get("port", ""),
+        gradient=row.get("gradient", True),
+        compare=row.get("compare", "values"),
+    )
+
+
+def row_of(entry: Entry) -> dict[str, Any]:
+    """The compiled form of an entry: plain values, without defaults and without the verdict."""
+    row: dict[str, Any] = {"api": entry.api, "status": entry.status.value}
+    for name in ("target", "mint", "signature", "rewrite", "difference", "hazard", "advice",
+                 "source", "aliases", "others", "arguments"):  # fmt: skip
+        if value := getattr(entry, name):
+            row[name] = value
+    if entry.applicability is not Applicability.HAND:
+        row["applicability"] = entry.applicability.value
+    if entry.way is not None:
+        row["way"] = entry.way.value
+    if entry.examples:
+        row["examples"] = [_example_row(example) for example in entry.examples]
+    return row
+
+
+def _example_row(example: Example) -> dict[str, Any]:
+    row: dict[str, Any] = {"code": example.code}
+    if example.inputs:
+        row["inputs"] = example.inputs
+    if example.port:
+        row["port"] = example.port
+    if not example.gradient:
+        row["gradient"] = False
+    if example.compare != "values":
+        row["compare"] = example.compare
+    return row

@@ -1,0 +1,86 @@
+"""What a scan answers: uses, hazards and problems, frozen and without input or output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What isograd says of one API; every use of it shares this value.
+
+    status: supported, differs, missing or unknown.  effort: "", "safe", "needs a look", "by hand".
+    verified: versions, device and verdicts of the execution behind it, or None.
+    """
+
+    api: str
+    status: str
+    target: str = ""
+    note: str = ""
+    effort: str = ""
+    way: str = ""
+    advice: str = ""
+    verified: tuple[tuple[str, Any], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of an API: line and column count from 1; cell is a notebook's cell, or 0."""
+
+    line: int
+    column: int
+    how: str
+    answer: Answer
+    cell: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """A place that a port has to treat with care; device is empty where it holds everywhere."""
+
+    code: str
+    line: int
+    message: str
+    advice: str
+    device: str = ""
+    cell: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file, or a part of one, that could not be scanned as it is; line 0 is the whole file."""
+
+    code: str
+    file: str
+    line: int
+    message: str
+    advice: str
+    cell: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileScan:
+    """One file: its path as it is reported, its lines, and what was found in it."""
+
+    file: str
+    lines: int
+    uses: tuple[Use, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """The whole answer of `isograd scan`.
+
+    path: what was scanned.  mindspore, torch, device: what the knowledge was executed on.
+    """
+
+    path: str
+    files: tuple[FileScan, ...]
+    problems: tuple[Problem, ...]
+    torch: str = ""
+    mindspore: str = ""
+    device: str = ""
+    is_cached: bool = False
+    elapsed_s: float = 0.0

@@ -1,0 +1,163 @@
+"""A whole scan: find the files, read them in order, and put the answers together."""
+
+from __future__ import annotations
+
+import gc
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from isograd.errors import UsageError
+from isograd.knowledge.store import Knowledge, load_knowledge
+from isograd.scan import cache, sources
+from isograd.scan.answers import Answers
+from isograd.scan.model import FileScan, Problem, ScanReport
+from isograd.scan.names import torch_names
+from isograd.scan.project import ModuleIndex, reading_order
+from isograd.scan.walker import scan_source
+
+#: A notice of progress, and a look at the youngest garbage, each so many files.
+_EVERY = 20
+
+
+class ScanProgress(Protocol):
+    """Who hears how far a scan is."""
+
+    def advance(self, done: int, total: int, what: str) -> None:
+        """`done` of `total` files were scanned; `what` is the one at hand."""
+
+
+def scan_path(
+    path: Path,
+    *,
+    progress: ScanProgress | None = None,
+    knowledge: Knowledge | None = None,
+    use_cache: bool = True,
+) -> ScanReport:
+    """Scan a file or a folder without importing or running anything in it.
+
+    knowledge: other than the shipped one; then nothing is cached.
+    Raises UsageError where there is nothing to scan.
+    """
+    started = time.perf_counter()
+    if not path.exists():
+        raise UsageError(f"{path} does not exist", "Give a Python file, a notebook or a folder.")
+    problems: list[Problem] = []
+    files = list(sources.find_files(path, problems))
+    if not files and not problems:
+        raise UsageError(
+            f"there is no Python file and no notebook in {path}",
+            "Give a folder that holds the PyTorch project.",
+        )
+    key = None
+    if use_cache and knowledge is None:
+        key = cache.key_of(path, files, problems)
+        kept = cache.load(key, path)
+        if kept is not None:
+            return replace(kept, elapsed_s=time.perf_counter() - started)
+    known = knowledge or load_knowledge()
+    with _without_collector():
+        scans = _scan_files(path, files, Answers(known, torch_names()), problems, progress)
+    report = ScanReport(
+        str(path),
+        tuple(scans),
+        tuple(sorted(problems, key=lambda problem: (problem.file, problem.cell, problem.line))),
+        *_executed_on(known),
+        elapsed_s=time.perf_counter() - started,
+    )
+    if key is not None:
+        cache.store(key, report)
+    return report
+
+
+def _scan_files(
+    root: Path,
+    files: list[Path],
+    answers: Answers,
+    problems: list[Problem],
+    progress: ScanProgress | None,
+) -> list[FileScan]:
+    """One file after the other, imported ones first, so that only one tree is held at a time."""
+    index = ModuleIndex(root, files)
+    imports = {path: _imports(index, path) for path in files if path.suffix == ".py"}
+    base = root if root.is_dir() else root.parent
+    scans: list[FileScan] = []
+    for done, path in enumerate(reading_order(files, imports)):
+        file = path.relative_to(base).as_posix()
+        if done % _EVERY == 0:
+            gc.collect(0)
+            if progress is not None:
+                progress.advance(done, len(files), file)
+        source = sources.read_source(path, file, problems)
+        if source is None:
+            continue
+        try:
+            found, summary = scan_source(
+                source,
+                index,
+                answers,
+                name=index.names.get(path, ""),
+                package=index.packages.get(path, ""),
+            )
+        except Exception as error:
+            if not isinstance(error, RecursionError):
+                problems.append(_own_fault(file, error))
+                continue
+            problems.append(
+                Problem(
+                    "too-deep",
+                    file,
+                    0,
+                    "its expressions are nested too deeply to be read",
+                    "Split the expression.",
+                )
+            )
+            continue
+        scans.append(found)
+        if path.suffix == ".py":
+            index.keep(summary)
+    return sorted(scans, key=lambda scan: scan.file)
+
+
+def _own_fault(file: str, error: Exception) -> Problem:
+    """A mistake of isograd's own costs one file, not the scan."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    message = (
+        f"isograd failed on it at {Path(where.filename).name}:{where.lineno} with "
+        f"{type(error).__name__}: {error}"
+    )
+    return Problem("internal-error", file, 0, message, "Please report it with the file.")
+
+
+def _imports(index: ModuleIndex, path: Path) -> list[Path]:
+    try:
+        if path.stat().st_size > sources.LARGEST_BYTES:
+            return []
+        text = path.read_bytes().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    return index.imports(path, text)
+
+
+def _executed_on(knowledge: Knowledge) -> tuple[str, str, str]:
+    """The versions and the device that stand behind most entries."""
+    for entry in knowledge.entries:
+        if entry.verified is not None:
+            return entry.verified.torch, entry.verified.mindspore, entry.verified.device
+    return "", "", ""
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Python's cycle collector, which finds little in syntax trees, costs a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,91 @@
+"""One file from its tree to its uses and hazards."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from isograd.scan.answers import Answers
+from isograd.scan.hazards.listener import Hazards
+from isograd.scan.model import FileScan, Hazard, Use
+from isograd.scan.names import TorchNames, torch_names
+from isograd.scan.sources import Source
+from isograd.scan.state import UNSURE, ModuleSummary, Project, RawUse, State
+from isograd.scan.statements import Statements
+from isograd.scan.values import Foreign, FunctionInfo, Plain, Scope
+
+BUILTINS = Scope(None)
+BUILTINS.update({name: Foreign(f"builtins.{name}") for name in dir(builtins)})
+
+
+def scan_source(
+    source: Source, project: Project, answers: Answers, *, name: str = "", package: str = ""
+) -> tuple[FileScan, ModuleSummary]:
+    """Walk one file; returns what was found, and what other files may import from it."""
+    names = torch_names()
+    functions: list[FunctionInfo] = []
+    listener = Hazards(source.text, functions)
+    summary = ModuleSummary(name)
+    state = State(names, project, summary, package, listener, functions=functions)
+    state.env = Scope(BUILTINS)
+    state.env["__name__"] = state.env["__file__"] = Plain()
+    walker = Statements(state)
+    walker.pending = []
+    walker.body(source.tree.body)
+    walker.finish(state.env)
+    summary.public = _public_names(source.tree)
+    summary.exports = {
+        key: value
+        for key, value in state.env.items()
+        if value is not None and value.__class__ is not Plain
+    }
+    uses = _uses(source, state.uses, answers, names)
+    hazards = tuple(_placed(source, hazard) for hazard in listener.finish(state.uses))
+    return FileScan(source.file, source.lines, uses, hazards), summary
+
+
+def _uses(
+    source: Source, raw: list[RawUse], answers: Answers, names: TorchNames
+) -> tuple[Use, ...]:
+    """In the order of the file, each place once, columns in characters from 1."""
+    lines = None if source.text.isascii() else source.text.splitlines()
+    found: list[Use] = []
+    is_plain = not source.cells
+    for line, column, api, how in sorted(set(raw)):
+        if how is UNSURE:
+            answer = answers.unsure(api)
+        elif not answers.is_use(api):
+            continue
+        else:
+            answer = answers.of(api)
+        if lines is not None and 0 < line <= len(lines):
+            column = len(lines[line - 1].encode()[:column].decode(errors="replace"))
+        if is_plain:
+            found.append(Use(line, column + 1, how, answer))
+        else:
+            cell, inner = source.place(line)
+            found.append(Use(inner, column + 1, how, answer, cell))
+    return tuple(found)
+
+
+def _placed(source: Source, hazard: Hazard) -> Hazard:
+    if not source.cells:
+        return hazard
+    cell, line = source.place(hazard.line)
+    return Hazard(hazard.code, line, hazard.message, hazard.advice, hazard.device, cell)
+
+
+def _public_names(tree: ast.Module) -> tuple[str, ...] | None:
+    """What `__all__` lists, where it is written out."""
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign):
+            continue
+        for target in statement.targets:
+            if isinstance(target, ast.Name) and target.id == "__all__":
+                if isinstance(statement.value, (ast.List, ast.Tuple)):
+                    return tuple(
+                        item.value
+                        for item in statement.value.elts
+                        if isinstance(item, ast.Constant) and isinstance(item.value, str)
+                    )
+    return None

@@ -1,0 +1,149 @@
+"""Calls of torch and what the knowledge makes of them."""
+
+import ast
+import re
+
+import pytest
+
+from isograd.knowledge import load_knowledge
+from isograd.knowledge.entry import Applicability, Entry, Status
+from isograd.knowledge.port import NoPortError, mutating_port_of, port_of
+from isograd.knowledge.rewrite import (
+    PLACE,
+    Call,
+    NotRewritten,
+    Rewritten,
+    parameters_of,
+    rewrite,
+)
+from isograd.knowledge.store import FOLDER
+
+BEFORE_AND_AFTER = {
+    "torch.abs(x)": "ops.abs(x)",
+    "torch.cat([a, b], dim=1)": "ops.cat([a, b], 1)",
+    "torch.concat((a, b))": "ops.cat((a, b), 0)",
+    "x.view(2, -1)": "x.view(2, -1)",
+    "x.size()": "x.shape",
+    "x.size(-1)": "x.shape[-1]",
+    "x.unsqueeze(dim=0)": "ops.expand_dims(x, 0)",
+    "x.mean(-1, keepdim=True)": "ops.mean(x, axis=-1, keep_dims=True)",
+    "torch.mean(x, dtype=torch.float64)": "ops.mean(x.astype(ms.float64))",
+    "(a + b).pow(2)": "(a + b) ** 2",
+    "torch.sub(a, b + c)": "a - (b + c)",
+    "torch.mul(a - 1, b)": "(a - 1) * b",
+    "torch.add(a, b, alpha=2)": "ops.add(a, 2 * b)",
+    "x.to('cpu').float()": "composites.to(x, 'cpu').float()",
+    "torch.zeros(2, 3, device=x.device)": "ops.zeros((2, 3), dtype=ms.float32)",
+    "torch.zeros(*shape)": "ops.zeros(tuple(shape), dtype=ms.float32)",
+    "torch.nn.functional.relu(x, inplace=True)": "ops.relu(x)",
+    "torch.nn.functional.softmax(x, dim=-1, dtype=torch.float32)":
+        "ops.softmax(x.astype(ms.float32), -1)",
+    "torch.nn.Linear(4, 5, bias=False)": "nn.Dense(4, 5, has_bias=False)",
+    "torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)":
+        "nn.Conv2d(3, 8, 3, 1, pad_mode='pad', padding=1, dilation=1, group=1, has_bias=False)",
+    "torch.nn.BatchNorm2d(8, momentum=0.01)":
+        "nn.BatchNorm2d(8, eps=1e-05, momentum=1 - 0.01, affine=True)",
+    "torch.nn.MaxPool2d(2)": "nn.MaxPool2d(2, 2)",
+    "torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())":
+        "nn.SequentialCell(nn.ReLU(), nn.Tanh())",
+    "torch.relu(torch.abs(x).sum(1))": "ops.relu(ops.sum(ops.abs(x), dim=1))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", BEFORE_AND_AFTER)
+def test_a_call_is_rewritten(before: str) -> None:
+    assert port_of(before, load_knowledge()) == BEFORE_AND_AFTER[before]
+
+
+@pytest.mark.parametrize(
+    ("code", "argument"),
+    [
+        ("torch.add(x, y, out=z)", "out of torch.add has no counterpart"),
+        ("torch.zeros(2, requires_grad=True)", "requires_grad of torch.zeros has no counterpart"),
+        ("torch.abs(x, speed=3)", "torch.abs is not known to take speed"),
+        ("torch.nn.Linear(4)", "torch.nn.Linear is called without out_features"),
+        ("torch.cumsum(*given)", r"the arguments in \*given are not known"),
+        ("torch.cumsum(**given)", r"the arguments in \*\*given are not known"),
+        ("torch.unheard_of(x)", "torch.unheard_of is not known"),
+    ],
+)
+def test_an_argument_without_counterpart_is_named(code: str, argument: str) -> None:
+    with pytest.raises(NoPortError, match=argument):
+        port_of(code, load_knowledge())
+
+
+def test_an_in_place_call_assigns_or_copies() -> None:
+    code = "x.add_(y)"
+    assert port_of(code, load_knowledge()) == "x = x + y"
+    assert mutating_port_of(code, load_knowledge()) == "x.copy_(x + y)"
+
+
+def test_torchs_default_may_be_left_away() -> None:
+    assert port_of("torch.add(x, y, alpha=1)", load_knowledge()) == "x + y"
+    assert port_of("torch.abs(x, out=None)", load_knowledge()) == "ops.abs(x)"
+
+
+def _renamed(**fields: object) -> Entry:
+    return Entry(
+        api="torch.f",
+        status=Status.SUPPORTED,
+        target="mindspore.ops.g",
+        signature="(input, dim=0, keep=False, fast=True)",
+        applicability=Applicability.SAFE,
+        arguments=(("input", "x"), ("dim", "axis"), ("fast", "")),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def test_arguments_are_renamed_without_a_template() -> None:
+    result = rewrite(_renamed(), Call(("a",), {"dim": "2", "fast": "False"}))
+    assert result == Rewritten("ops.g(a, axis=2)", ("fast",))
+    result = rewrite(_renamed(), Call(("a",), {"keep": "True"}))
+    assert isinstance(result, NotRewritten)
+    assert result.argument == "keep"
+
+
+def test_every_template_names_parameters_that_the_signature_has() -> None:
+    for entry in load_knowledge().entries:
+        known = {p.name for p in parameters_of(entry.signature or "()")}
+        known |= set() if entry.signature else {"self"}
+        for template in (entry.rewrite, *entry.others):
+            for place in PLACE.finditer(template):
+                assert place["name"] in known, (entry.api, template)
+        for name, _ in entry.arguments:
+            assert name in known, (entry.api, name)
+
+
+def test_no_template_repeats_an_expression() -> None:
+    """An argument's source may be costly or have effects: it stands once, numbers excepted."""
+    for entry in load_knowledge().entries:
+        for template in (entry.rewrite, *entry.others):
+            names = [place["name"] for place in PLACE.finditer(template) if not place["int"]]
+            repeated = sorted({name for name in names if names.count(name) > 1} - {"self"})
+            assert repeated == [], (entry.api, template)
+
+
+def test_every_composition_that_a_template_names_is_there() -> None:
+    package = FOLDER / "composites" / "__init__.py"
+    imported = {
+        alias.asname or alias.name
+        for node in ast.parse(package.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    named = {
+        name
+        for entry in load_knowledge().entries
+        for template in (entry.rewrite, *entry.others)
+        for name in re.findall(r"composites\.(\w+)", template)
+    }
+    assert named == imported
+
+
+def test_a_retired_argument_is_no_default() -> None:
+    """`size_average=False` means another reduction: it is not dropped, and not passed on."""
+    with pytest.raises(NoPortError, match="size_average"):
+        port_of("torch.nn.MSELoss(size_average=False)", load_knowledge())
+    code = "torch.nn.functional.cross_entropy(x, y, reduce=False)"
+    with pytest.raises(NoPortError, match="reduce"):
+        port_of(code, load_knowledge())

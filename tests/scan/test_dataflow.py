@@ -1,0 +1,119 @@
+"""Which calls are methods of tensors, and which stay unknown."""
+
+from __future__ import annotations
+
+import pytest
+from tests.scan.support import Scanner
+
+HEAD = "import torch\nimport torch.nn as nn\nfrom typing import *\n"
+CLASS = HEAD + "class Net(nn.Module):\n"
+
+
+def _net(*lines: str) -> str:
+    return CLASS + "\n".join(f"    {line}" for line in lines)
+
+
+TABLE = {
+    "annotated parameter": (HEAD + "def f(x: torch.Tensor):\n    x.add(1)", {"Tensor.add"}),
+    "optional": (HEAD + "def f(x: Optional[torch.Tensor] = None):\n    x.add(1)", {"Tensor.add"}),
+    "new union": (HEAD + "def f(x: torch.Tensor | None):\n    x.add(1)", {"Tensor.add"}),
+    "list element": (HEAD + "def f(x: List[torch.Tensor]):\n    x[0].add(1)\n    x.index(2)",
+                     {"Tensor.add"}),
+    "tuple parts": (HEAD + "def f(p: Tuple[int, torch.Tensor]):\n    a, b = p\n    b.add(a.add)",
+                    {"Tensor.add"}),
+    "dictionary": (HEAD + "def f(d: Dict[str, torch.Tensor]):\n"
+                   "    for k, v in d.items():\n        v.add(k.index(1))", {"Tensor.add"}),
+    "constructor": (HEAD + "x = torch.zeros(3)\nx.add(1)", {"Tensor.add"}),
+    "result of a function": (HEAD + "x = torch.relu(y).add(1)", {"Tensor.add"}),
+    "several results": (HEAD + "a, b = torch.topk(x, 3)\na.add(b)", {"Tensor.add"}),
+    "shape is no tensor": (HEAD + "def f(x: torch.Tensor):\n    x.shape.index(1)",
+                           {"Tensor.shape"}),
+    "arithmetic": (HEAD + "x = 1 + torch.ones(2)\nx.add(1)", {"Tensor.add"}),
+    "forward argument": (_net("def forward(self, x):", "    return x.add(1)"), {"Tensor.add"}),
+    "result of a layer": (
+        _net("def __init__(self, n):", "    self.l = nn.Linear(1, n)",
+             "def forward(self, d: dict):", "    return self.l(d).add(1)"),
+        {"Tensor.add"},
+    ),
+    "layer made after use": (
+        _net("def forward(self, d: dict):", "    return self.l(d).add(1)",
+             "def __init__(self):", "    self.l = nn.Linear(1, 2)"),
+        {"Tensor.add"},
+    ),
+    "buffer": (
+        _net("def __init__(self):", "    self.register_buffer('b', make())",
+             "def forward(self, d: dict):", "    return self.b.add(1)"),
+        {"Tensor.add"},
+    ),
+    "named child": (
+        _net("def __init__(self):", "    self.add_module('l', nn.Linear(1, 2))",
+             "def forward(self, d: dict):", "    return self.l(d).add(1)"),
+        {"Tensor.add"},
+    ),
+    "layers in a list": (
+        _net("def __init__(self):", "    self.ls = nn.ModuleList()",
+             "def forward(self, d: dict):", "    for l in self.ls:", "        d = l(d)",
+             "    return d.add(1)"),
+        {"Tensor.add"},
+    ),
+    "recurrent layer": (
+        _net("def __init__(self):", "    self.l = nn.LSTM(1, 2)",
+             "def forward(self, d: dict):", "    y, s = self.l(d)", "    return y.add(1)"),
+        {"Tensor.add"},
+    ),
+    "helper with its caller's argument": (
+        HEAD + "def h(z):\n    return z.add(1)\ndef f(x: torch.Tensor):\n    h(x).mul(2)",
+        {"Tensor.add", "Tensor.mul"},
+    ),
+    "method of the same class": (
+        _net("def forward(self, x):", "    return self.h(x)", "def h(self, z):",
+             "    return z.add(1)"),
+        {"Tensor.add"},
+    ),
+    "property": (
+        _net("@property", "def w(self) -> torch.Tensor:", "    return self.v",
+             "def f(self):", "    return self.w.add(1)"),
+        {"Tensor.add"},
+    ),
+    "list that grows": (
+        _net("def forward(self, x):", "    ys = []", "    ys.append(x)",
+             "    return ys[-1].add(1)"),
+        {"Tensor.add"},
+    ),
+    "either branch": (
+        _net("def forward(self, x, d: dict):", "    y = d if d else x", "    if d:",
+             "        y = x", "    return y.add(1)"),
+        {"Tensor.add"},
+    ),
+    "isinstance": (HEAD + "def f(x):\n    if isinstance(x, torch.Tensor):\n        x.add(1)",
+                   {"Tensor.add"}),
+    "tensor's own name": (HEAD + "def f(x):\n    x.unsqueeze(1)", {"Tensor.unsqueeze"}),
+    "torch's own keyword": (HEAD + "import numpy\ndef f(x):\n    x.sum(dim=1)", {"Tensor.sum"}),
+    "text is no tensor": (HEAD + "'a b'.split()\nopen('f').read().index('x')", set()),
+    "path is no tensor": (HEAD + "from pathlib import Path\nPath('a').add(1)", set()),
+    "array is no tensor": (HEAD + "import numpy as np\nnp.ones(3).add(1).view(2)", set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_methods(scanner: Scanner, name: str) -> None:
+    code, expected = TABLE[name]
+    scanner.write(main=code)
+    found = {api for api in scanner.apis() if api.startswith("Tensor.")}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["x.reshape(2)", "x.transpose(0, 1)", "x.to(d)", "x.shape", "x.split(n)"]
+)
+def test_what_is_unsure_is_unknown(scanner: Scanner, line: str) -> None:
+    scanner.write(main=f"{HEAD}import numpy as np\ndef f(x, d, n):\n    {line}\n")
+    (use,) = scanner.scan().files[0].uses
+    assert (use.how, use.answer.status) == ("unsure", "unknown")
+    assert use.answer.note == "the type of the receiver is not known"
+
+
+def test_deep_calls_and_recursion_end(scanner: Scanner) -> None:
+    chain = "\n".join(f"def f{i}(x):\n    return f{i + 1}(x)" for i in range(200))
+    scanner.write(main=f"{HEAD}{chain}\ndef f200(x):\n    return f0(x)\nf0(torch.ones(2)).add(1)\n")
+    assert "ones" in scanner.apis()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -102,10 +103,11 @@ def test_a_layer_is_not_excused_by_a_call_that_hides_it(monkeypatch: pytest.Monk
         for name, parent in (("", None), ("block", 0), ("block.layer", 1))
     ]
     unused: Any = None
-    boundaries = Boundaries(unused, unused, calls, calls, 5.0)
+    session: Any = SimpleNamespace(moved_borders=set())
+    boundaries = Boundaries(session, unused, calls, calls, 5.0)
     monkeypatch.setattr(boundaries, "_is_evident", lambda partner, call: False)
 
-    def agrees(partner: dict[int, int], call: int, *, forward_only: bool) -> bool:
+    def agrees(partner: dict[int, int], call: int, before: set[Any], *, forward_only: bool) -> bool:
         return call == 0 and 1 in partner
 
     monkeypatch.setattr(boundaries, "_agrees", agrees)

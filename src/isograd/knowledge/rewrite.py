@@ -233,7 +233,9 @@ def _filled(
         if found["star"]:
             return ", ".join(value) if isinstance(value, list) else value
         text = _one(value)
-        return text if _stands_alone(found) or _is_atom(text) else f"({text})"
+        if _stands_alone(found) or _is_atom(text) or _is_plain_number(text, found):
+            return text
+        return f"({text})"
 
     return Rewritten(PLACE.sub(fill, template), dropped)
 
@@ -301,6 +303,12 @@ def _stands_alone(found: re.Match[str]) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def _is_plain_number(text: str, found: re.Match[str]) -> bool:
+    """Whether a number needs no brackets: nothing is called on it, and it has no sign."""
+    follows = found.string[found.end() : found.end() + 1]
+    return text[:1].isdigit() and text.replace(".", "").isalnum() and follows not in (".", "[")
+
+
 def _is_atom(text: str) -> bool:
     try:
         node = ast.parse(text, mode="eval").body

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from isograd.knowledge.entry import Applicability, Entry, Status, Way
 from isograd.knowledge.store import Knowledge
 from isograd.scan.model import Answer
@@ -83,7 +85,16 @@ class Answers:
             if entry is None and name.startswith(home):
                 name = other + name[len(home) :]
                 entry = self._knowledge.find(name)
-        return entry
+        return entry or self._by_public_name.get(api)
+
+    @functools.cached_property
+    def _by_public_name(self) -> dict[str, Entry]:
+        """The entries by the names under which the scan knows what they name."""
+        found: dict[str, Entry] = {}
+        for entry in self._knowledge.entries:
+            for name in (entry.api, *entry.aliases):
+                found.setdefault(self._names.canonical(name), entry)
+        return found
 
 
 def _answer(entry: Entry) -> Answer:

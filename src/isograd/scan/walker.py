@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 
 from isograd.scan.answers import Answers
 from isograd.scan.hazards.listener import Hazards
@@ -16,6 +17,9 @@ from isograd.scan.values import Foreign, FunctionInfo, Plain, Scope
 
 BUILTINS = Scope(None)
 BUILTINS.update({name: Foreign(f"builtins.{name}") for name in dir(builtins)})
+
+#: What ends a line for Python's parser; `str.splitlines` knows more.
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
 
 def scan_source(
@@ -48,7 +52,7 @@ def _uses(
     source: Source, raw: list[RawUse], answers: Answers, names: TorchNames
 ) -> tuple[Use, ...]:
     """In the order of the file, each place once, columns in characters from 1."""
-    lines = None if source.text.isascii() else source.text.splitlines()
+    lines = None if source.text.isascii() else _LINE_ENDS.split(source.text)
     found: list[Use] = []
     is_plain = not source.cells
     for line, column, api, how in sorted(set(raw)):

@@ -163,12 +163,15 @@ def decide_quietly(
         return Diagnosis((), tried, ratio_before, None, {})
     clearest = min(o.deviation for o in accepted)
     close = [o for o in accepted if o.deviation <= _WORSE * clearest]
-    chosen = min(close, key=lambda o: (_rank(o, hypotheses), o.deviation))
+    chosen = min(close, key=lambda o: (hypotheses[o.trials[0].hypothesis].rank, o.deviation))
     own = hypotheses[chosen.trials[0].hypothesis].id
     ids = [hypotheses[o.trials[0].hypothesis].id for o in close]
     others = tuple(dict.fromkeys(i for i in ids if i != own))
-    cause = _named(chosen, chosen.trials[0], hypotheses, context, others)
-    return Diagnosis((cause,), tried, ratio_before, chosen.ratio, {})
+    causes = tuple(
+        _named(chosen, trial, hypotheses, context, others)
+        for trial in sorted(chosen.trials, key=lambda t: _event(t.place, context))
+    )
+    return Diagnosis(causes, tried, ratio_before, chosen.ratio, {})
 
 
 def _rank(outcome: Outcome, hypotheses: Mapping[str, Hypothesis]) -> int:

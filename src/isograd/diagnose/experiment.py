@@ -133,9 +133,47 @@ class Experiment:
         return max(ratio, math.sqrt(mismatches / max(1, apart.total)) * 2.0**24)
 
     def try_quietly(self, trials: Sequence[Trial]) -> list[Outcome]:
-        """Every trial alone, by its projection and not by magnitudes; the clearest first."""
-        found = [o for o in self._each(trials, ()) if math.isfinite(o.alpha)]
+        """Every trial by its projection and not by magnitudes; the clearest first.
+
+        Alone, and a hypothesis at all its places together: code that is written once is wrong
+        wherever it runs, and together the places show where each alone does not.
+        """
+        found = [*self._each(trials, ()), *self._everywhere(trials)]
+        found = [o for o in found if math.isfinite(o.alpha)]
         return sorted(found, key=lambda o: (abs(o.alpha - 1.0) > 0.2, o.deviation))
+
+    def _everywhere(self, trials: Sequence[Trial]) -> list[Outcome]:
+        groups: dict[str, list[Trial]] = {}
+        for trial in trials:
+            numeric = self.hypotheses[trial.hypothesis].numeric
+            key = trial.hypothesis if numeric else f"{trial.hypothesis} {trial.values}"
+            groups.setdefault(key, []).append(trial)
+        found = []
+        for group in groups.values():
+            places = {trial.place for trial in group}
+            if 1 < len(group) == len(places) and time.monotonic() <= self._deadline:
+                outcome = self._at_all(tuple(group))
+                found += [] if outcome is None else [outcome]
+        return found
+
+    def _at_all(self, group: tuple[Trial, ...]) -> Outcome | None:
+        numeric = self.hypotheses[group[0].hypothesis].numeric
+        if numeric is None:
+            tensors = self._tensors(group)
+            return None if tensors is None else self._outcome(group, tensors)
+        parameter = numeric.parameter
+
+        def with_value(value: float) -> tuple[Trial, ...]:
+            return tuple(_with(trial, parameter, value) for trial in group)
+
+        found = estimate(numeric, lambda value: self._tensors(with_value(value)), self)
+        if found is None:
+            return None
+        tensors = self._tensors(with_value(found.value))
+        if tensors is None:
+            return None
+        outcome = self._outcome(with_value(found.value), tensors)
+        return replace(outcome, low=found.low, high=found.high, floor=found.floor)
 
     def try_all(self, trials: Sequence[Trial], combine: bool) -> list[Outcome]:
         """Every trial alone; where none explains the port, two together; best first."""

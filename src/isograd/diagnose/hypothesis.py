@@ -219,6 +219,7 @@ def other_argument(
     rank: int = 5,
     default: Any = None,
     statistics: bool = False,
+    quiet: bool = False,
 ) -> Hypothesis:
     """A hypothesis that a function has another value of one of its arguments.
 
@@ -244,6 +245,7 @@ def other_argument(
         argument,
         rank=rank,
         statistics=statistics,
+        quiet=quiet,
         examples=examples,
     )
 

@@ -24,6 +24,9 @@ from isograd.tensors import TensorValue
 #: Trials of one subject; a unit with thousands of functions is cut here.
 _MOST_TRIALS = 600
 
+#: From this rank on a number fits much that is not its own: below the noise it tells nothing.
+_CATCH_ALL = 7
+
 
 def granted(trials: Sequence[Trial]) -> tuple[Any, ...]:
     """Trials as interventions that an adapter can make."""
@@ -127,7 +130,8 @@ def diagnose_quietly(
     quiet = {
         name: one
         for name, one in library.items()
-        if (one.quiet or one.numeric is not None) and _kind(one) == "forward"
+        if (one.quiet or (one.numeric is not None and one.rank < _CATCH_ALL))
+        and _kind(one) == "forward"
     }
     trials = list(proposals(quiet, surroundings))[:_MOST_TRIALS]
     if not trials:

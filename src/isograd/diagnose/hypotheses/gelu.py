@@ -102,6 +102,7 @@ HYPOTHESES = (
         lambda own, site: ("tanh" if own == "none" else "none",),
         "GELU computed by approximate={port} instead of {reference}",
         rank=1,
+        quiet=True,
         examples=(
             Example("F.gelu(x)", "ops.gelu(x, approximate='tanh')", port_value="tanh"),
             Example(
@@ -121,6 +122,7 @@ HYPOTHESES = (
         "GELU approximated by x * sigmoid(1.702 x) instead of {reference}",
         reference_value=lambda site, context: site.arguments.get("approximate", "none"),
         port_value=lambda values: "sigmoid",
+        quiet=True,
         rank=1,
         examples=(Example("F.gelu(x)", "x * ops.sigmoid(1.702 * x)", port_value="sigmoid"),),
     ),
@@ -133,6 +135,7 @@ HYPOTHESES = (
         "GELU computed by tanh instead of erf",
         reference_value=lambda site, context: "none",
         port_value=lambda values: values["approximate"],
+        quiet=True,
         rank=1,
         examples=(
             Example(
@@ -151,6 +154,7 @@ HYPOTHESES = (
         "GELU computed by erf instead of tanh",
         reference_value=lambda site, context: "tanh",
         port_value=lambda values: values["approximate"],
+        quiet=True,
         rank=1,
         examples=(
             Example(
@@ -169,6 +173,7 @@ HYPOTHESES = (
         "GELU computed by approximate={port} instead of by a sigmoid",
         reference_value=lambda site, context: "sigmoid",
         port_value=lambda values: values["approximate"],
+        quiet=True,
         rank=1,
         examples=(Example("x * torch.sigmoid(1.702 * x)", "ops.gelu(x)", port_value="none"),),
     ),

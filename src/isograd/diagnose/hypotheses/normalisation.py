@@ -184,6 +184,7 @@ HYPOTHESES = (
         _propose_outside,
         _outside,
         "layer normalisation with eps added to the deviation, not to the variance",
+        quiet=True,
         reference_value=lambda site, context: "inside the root",
         port_value=lambda values: values["form"],
         examples=(
@@ -204,6 +205,7 @@ HYPOTHESES = (
         "layer normalisation by the variance over n - 1 instead of n",
         reference_value=lambda site, context: False,
         port_value=lambda values: True,
+        quiet=True,
         rank=3,
         examples=(
             Example(

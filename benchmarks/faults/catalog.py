@@ -84,6 +84,7 @@ def _from_verify(edit: verify_faults.Edit) -> Edit:
         edit.kind,
         ((edit.find, edit.replace),),
         causes=(edit.cause,) if edit.cause else (),
+        accept=edit.accept,
         stages=edit.stages,
         module=edit.module,
     )

@@ -29,7 +29,8 @@ class Edit:
     """One edit of one port, with the answer that isograd should give.
 
     `stage`, `cause` and `module` are None for a null rewrite; `module` is also None where no single
-    module is right. `also` holds the stages that are as good an answer as `stage`.
+    module is right. `also` holds the stages that are as good an answer as `stage`,
+    `accept` further causes that the edit has as well.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Edit:
     stage: str | None = None
     also: tuple[str, ...] = ()
     module: str | None = None
+    accept: tuple[str, ...] = ()
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -52,7 +54,11 @@ def load(path: Path = BENCHMARK / "faults.toml") -> list[Edit]:
     """Read and check the edits; raise FaultError for an entry that cannot be right."""
     with path.open("rb") as file:
         entries = tomllib.load(file)["edit"]
-    edits = [Edit(**{**entry, "also": tuple(entry.get("also", ()))}) for entry in entries]
+    lists = ("also", "accept")
+    edits = [
+        Edit(**{**entry, **{name: tuple(entry.get(name, ())) for name in lists}})
+        for entry in entries
+    ]
     seen = set()
     for edit in edits:
         if edit.id in seen:

@@ -51,10 +51,13 @@ def _missing(session: Session) -> Iterator[Finding]:
     for name in session.pairing.unpaired_reference:
         info = ours[name]
         port_module = partner.get(info.module)
-        if port_module is None or not info.trainable:
-            continue
         conflict = next((b for a, b in session.pairing.shape_conflicts if a == name), None)
         kind = _kind(session, info.module)
+        if port_module is None and conflict is None:
+            conflict = _of_other_groups(session, kind, info)
+            port_module = None if conflict is None else theirs[conflict].module
+        if port_module is None or not info.trainable:
+            continue
         if conflict is not None:
             message = f"{info.attribute} has shape {info.shape} but {theirs[conflict].shape} in "
             message += f"the port ({conflict})"
@@ -87,6 +90,18 @@ def _missing(session: Session) -> Iterator[Finding]:
             session,
             info.module,
         )
+
+
+def _of_other_groups(session: Session, kind: str, info: ParameterInfo) -> str | None:
+    """The one weight of the port without a partner that differs in its groups alone."""
+    _, theirs = session.infos()
+    found = [
+        name
+        for name in session.pairing.unpaired_port
+        if theirs[name].attribute == info.attribute
+        and _cause_of_shape(kind, info.shape, theirs[name].shape) is not None
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _cause_of_shape(kind: str, reference: tuple[int, ...], port: tuple[int, ...]) -> Cause | None:

@@ -4,6 +4,7 @@ IsogradError                    what and where; then what to do
 ├── UsageError                  isograd was called wrongly
 │   └── CaseError               a case file is wrong
 ├── FrameworkMissingError       an interpreter lacks torch or MindSpore
+├── CheckpointError             a file of tensors cannot be read or written
 ├── RecordingError              a recording cannot be read, or would be empty
 ├── UserCodeError               a callable of the user's raised
 └── WorkerError                 a worker process ended or answered nonsense
@@ -33,6 +34,10 @@ class CaseError(UsageError):
 
 class FrameworkMissingError(IsogradError):
     """The interpreter of one side does not have its framework."""
+
+
+class CheckpointError(IsogradError):
+    """A file or folder of tensors cannot be read or written, or is damaged."""
 
 
 class RecordingError(IsogradError):

@@ -18,7 +18,10 @@ VERBS = {
     "scan": "What in this PyTorch code is supported, differs, is missing, or is a hazard?",
     "lsp": "What of this holds in the editor, while the code is being written?",
     "verify": "Is the port equivalent, stage by stage? Where does it first differ, and why?",
+    "params": "What does this checkpoint hold, is it sound, and which tensor is which of another?",
+    "weights": "How does this checkpoint become one that the other framework loads?",
     "diagnose": "Why does this one module differ, and which hypotheses were tried on it?",
+    "compare": "Two checkpoints, tensor folders, dumps or loss curves: where do they differ?",
 }
 
 

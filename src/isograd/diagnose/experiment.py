@@ -142,7 +142,7 @@ class Experiment:
         found = [o for o in found if math.isfinite(o.alpha)]
         return sorted(found, key=lambda o: (abs(o.alpha - 1.0) > 0.2, o.deviation))
 
-    def _everywhere(self, trials: Sequence[Trial]) -> list[Outcome]:
+    def _everywhere(self, trials: Sequence[Trial], first: tuple[Trial, ...] = ()) -> list[Outcome]:
         groups: dict[str, list[Trial]] = {}
         for trial in trials:
             numeric = self.hypotheses[trial.hypothesis].numeric
@@ -152,19 +152,19 @@ class Experiment:
         for group in groups.values():
             places = {trial.place for trial in group}
             if 1 < len(group) == len(places) and time.monotonic() <= self._deadline:
-                outcome = self._at_all(tuple(group))
+                outcome = self._at_all(tuple(group), first)
                 found += [] if outcome is None else [outcome]
         return found
 
-    def _at_all(self, group: tuple[Trial, ...]) -> Outcome | None:
+    def _at_all(self, group: tuple[Trial, ...], first: tuple[Trial, ...]) -> Outcome | None:
         numeric = self.hypotheses[group[0].hypothesis].numeric
         if numeric is None:
-            tensors = self._tensors(group)
-            return None if tensors is None else self._outcome(group, tensors)
+            tensors = self._tensors((*first, *group))
+            return None if tensors is None else self._outcome((*first, *group), tensors)
         parameter = numeric.parameter
 
         def with_value(value: float) -> tuple[Trial, ...]:
-            return tuple(_with(trial, parameter, value) for trial in group)
+            return (*first, *(_with(trial, parameter, value) for trial in group))
 
         found = estimate(numeric, lambda value: self._tensors(with_value(value)), self)
         if found is None:
@@ -176,17 +176,25 @@ class Experiment:
         return replace(outcome, low=found.low, high=found.high, floor=found.floor)
 
     def try_all(self, trials: Sequence[Trial], combine: bool) -> list[Outcome]:
-        """Every trial alone; where none explains the port, two together; best first."""
+        """Every trial alone; where none explains the port, one at all its places; then two.
+
+        Best first.
+        """
         singles = self._sorted(self._each(trials, ()))
         confirmed = self._confirm(singles)
         if any(o.ratio <= self.threshold for o in confirmed if o.confirmed) or not combine:
             return confirmed
+        everywhere = self._confirm(self._sorted(self._everywhere(trials)))
+        if any(o.ratio <= self.threshold for o in everywhere if o.confirmed):
+            return self._sorted([*everywhere, *confirmed])
         pairs: list[Outcome] = []
         promising = sorted(singles, key=lambda o: -o.gain)[:_MOST_FIRST]
         for first in [o for o in promising if o.gain > _WORTH_COMBINING]:
             others = [t for t in trials if not _same(t, first.trials[0])]
             found = self._each(others, first.trials)
             pairs += [self._refined(pair) for pair in self._sorted(found)[:3]]
+            beside = [t for t in others if t.place != first.trials[0].place]
+            pairs += self._sorted(self._everywhere(beside, first.trials))[:3]
             if time.monotonic() > self._deadline:
                 break
         return self._sorted([*self._confirm(self._sorted(pairs)), *confirmed])

@@ -76,6 +76,8 @@ def _propose_other(site: FunctionSite, context: Context) -> Iterator[Values]:
     """Sigmoid and tanh are also gates and parts of formulas: then nothing stands for them."""
     own = _own(site)
     for kind in _NAMES:
+        if site.place.function == "leaky_relu" and kind.startswith("leaky_relu"):
+            continue  # the slope is a cause of its own
         if kind != own and not (kind == "softmax" and own not in ("sigmoid", "relu", "tanh")):
             yield {"kind": kind}
 

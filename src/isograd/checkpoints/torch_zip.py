@@ -1,0 +1,135 @@
+"""torch's zip format (since 1.6): one pickle that names storages, and one member for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from isograd.checkpoints import safe_pickle
+from isograd.checkpoints.base import IndexedSource, RawTensor, TensorInfo, size_in_bytes
+from isograd.checkpoints.dtypes import holder, item_size_bytes
+from isograd.checkpoints.torch_values import (
+    FUNCTIONS,
+    VALUES,
+    StoredTensor,
+    flattened,
+    storage_of,
+)
+from isograd.checkpoints.zip_map import ZipMap
+from isograd.tensors import Array
+
+MAX_PICKLE_BYTES = 512 * 1024 * 1024
+UNSAFE_ADVICE = (
+    "isograd runs no code of a file; load it where it was written and save its state_dict() only."
+)
+
+
+class TorchSource(IndexedSource):
+    """What both formats of torch share: tensors as places in storages."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._tensors: dict[str, StoredTensor] = {}
+        self._metadata: dict[str, str] = {}
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self._metadata
+
+    def register(self, root: object) -> None:
+        """Fill the table from the unpickled object; ValueError where it holds nothing of use."""
+        self._tensors, others, wrapper = flattened(root)
+        self._metadata = others
+        if wrapper:
+            self._metadata = {"wrapper": wrapper, **others}
+        if not self._tensors:
+            raise ValueError("it holds no tensor")
+        first: dict[tuple[object, ...], str] = {}
+        for name, tensor in self._tensors.items():
+            size = size_in_bytes(tensor.dtype, tensor.shape)
+            place = (tensor.storage.key, tensor.offset, tensor.shape, tensor.strides)
+            tied_to = first.setdefault(place, name) if size else name
+            self.add(
+                TensorInfo(
+                    name,
+                    tensor.dtype,
+                    tensor.shape,
+                    size,
+                    tensor.trainable,
+                    tied_to=None if tied_to == name else tied_to,
+                )
+            )
+
+    def taken(self, name: str, storage: memoryview) -> RawTensor:
+        """A tensor out of its storage's bytes; a view where it lies there in C order."""
+        tensor = self._tensors[name]
+        item = item_size_bytes(tensor.dtype)
+        whole: Array = np.frombuffer(storage, np.uint8)[: len(storage) // item * item]
+        whole = whole.view(holder(tensor.dtype))
+        if not whole.flags.aligned:
+            whole = whole.copy()
+        count = int(np.prod(tensor.shape, dtype=np.int64))
+        if tensor.is_contiguous:
+            part = whole[tensor.offset : tensor.offset + count]
+            if len(part) != count:
+                raise self.refusal(f"holds less of {name!r} than its pickle announces")
+            return RawTensor(part.reshape(tensor.shape), tensor.dtype)
+        last = tensor.offset + sum(
+            (n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True)
+        )
+        if last >= len(whole):
+            raise self.refusal(f"holds less of {name!r} than its pickle announces")
+        strided = np.lib.stride_tricks.as_strided(
+            whole[tensor.offset :],
+            tensor.shape,
+            tuple(step * item for step in tensor.strides),
+            writeable=False,
+        )
+        return RawTensor(np.ascontiguousarray(strided).reshape(tensor.shape), tensor.dtype)
+
+
+class TorchZipFile(TorchSource):
+    """A checkpoint in the zip format; storages are views of the map where they are stored."""
+
+    kind = "torch (zip)"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._zip = ZipMap(path)
+        pickles = [n for n in self._zip.names() if n == "data.pkl" or n.endswith("/data.pkl")]
+        if len(pickles) != 1:
+            raise self.refusal("holds several pickles")
+        if any(name.endswith("constants.pkl") for name in self._zip.names()):
+            raise self.refusal("is a TorchScript archive, which carries code", UNSAFE_ADVICE)
+        self._folder = pickles[0].removesuffix("data.pkl")
+        self._check_byte_order()
+        stream = self._zip.stream(pickles[0], MAX_PICKLE_BYTES)
+        try:
+            self.register(safe_pickle.load(stream, FUNCTIONS, VALUES, storage_of))
+        except ValueError as error:
+            raise self.refusal(str(error), UNSAFE_ADVICE) from error
+        for tensor in self._tensors.values():
+            member = self._member(tensor)
+            if self._zip.size_bytes(member) != tensor.storage.size_bytes:
+                raise self.refusal(f"member {member!r} has a size that the pickle contradicts")
+
+    def raw(self, name: str) -> RawTensor:
+        self.info(name)
+        return self.taken(name, self._zip.member(self._member(self._tensors[name])))
+
+    def forget(self) -> None:
+        self._zip.forget()
+
+    def verify(self) -> bool:
+        self._zip.verify()
+        return True
+
+    def _member(self, tensor: StoredTensor) -> str:
+        return f"{self._folder}data/{tensor.storage.key}"
+
+    def _check_byte_order(self) -> None:
+        member = f"{self._folder}byteorder"
+        if member in self._zip.names() and bytes(self._zip.member(member, 16)) != b"little":
+            raise self.refusal("was written on a machine of another byte order")

@@ -1,0 +1,1 @@
+"""Comparing two sets of tensors in files, and two logs of losses, without either framework."""

@@ -1,0 +1,140 @@
+"""What a comparison of two sets of tensors answers: frozen values, no input or output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from isograd.compare.files.differences import TensorDifference
+from isograd.model import Verdict
+
+Shape = tuple[int, ...]
+
+
+class TensorVerdict(str, Enum):
+    """The answer for one pair, or for one tensor that has no partner."""
+
+    IDENTICAL = "identical"
+    CLOSE = "close"
+    DIFFERS = "differs"
+    SHAPE = "shape"
+    FAILED = "failed"
+    MISSING = "missing"
+
+
+#: Verdicts after which two sets are not the same.
+DIVERGENT = frozenset({TensorVerdict.DIFFERS, TensorVerdict.SHAPE})
+#: Verdicts that leave something open.
+OPEN = frozenset({TensorVerdict.FAILED, TensorVerdict.MISSING})
+
+
+@dataclass(frozen=True)
+class TensorComparison:
+    """One pair, or one tensor without a partner (then a name is empty).
+
+    how: on what evidence they were paired: "name", "convention", "structure" or "map".
+    order: place in execution order, or in the order of the reference's file.
+    allowed: what relative_error was held against where an envelope was given.
+    detail: why the verdict is what it is, where the numbers do not say it.
+    """
+
+    reference: str
+    other: str
+    verdict: TensorVerdict
+    order: int
+    how: str = ""
+    dtypes: tuple[str, str] = ("", "")
+    shapes: tuple[Shape, Shape] = ((), ())
+    size_bytes: int = 0
+    difference: TensorDifference | None = None
+    allowed: float | None = None
+    trainable: bool | None = None
+    detail: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it: the reference's name, or the other's where there is none."""
+        return self.reference or self.other
+
+    @property
+    def severity(self) -> tuple[int, float]:
+        """How bad it is, for the order of a report: the greater the worse."""
+        rank = list(TensorVerdict).index(self.verdict)
+        if self.verdict in DIVERGENT:
+            rank += 10
+        return rank, 0.0 if self.difference is None else self.difference.relative_error
+
+
+@dataclass(frozen=True)
+class FilesReport:
+    """The whole answer of `isograd compare` on two sets of tensors.
+
+    comparisons stand in execution order where a side knows it, else in the reference's order.
+    alone_by_convention: tensors that only one framework keeps, for example num_batches_tracked.
+    is_steps: whether the two are states of one training, so that a change is expected.
+    """
+
+    reference: str
+    other: str
+    comparisons: tuple[TensorComparison, ...]
+    alone_by_convention: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    elapsed_s: float = 0.0
+    size_bytes: int = 0
+    resumed: int = 0
+    is_steps: bool = False
+    knows_order: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Equivalent only where everything was compared and nothing differs."""
+        verdicts = {found.verdict for found in self.comparisons}
+        if verdicts & DIVERGENT:
+            return Verdict.DIVERGENT
+        is_compared = any(found.difference is not None for found in self.comparisons)
+        return Verdict.INCOMPLETE if verdicts & OPEN or not is_compared else Verdict.EQUIVALENT
+
+    @property
+    def first_differing(self) -> TensorComparison | None:
+        """The first in order that differs."""
+        return next((found for found in self.comparisons if found.verdict in DIVERGENT), None)
+
+    @property
+    def last_agreeing(self) -> TensorComparison | None:
+        """The last in order, before the first that differs, that agrees."""
+        last = None
+        for found in self.comparisons:
+            if found.verdict in DIVERGENT:
+                break
+            if found.difference is not None:
+                last = found
+        return last
+
+    @property
+    def unchanged(self) -> tuple[TensorComparison, ...]:
+        """Pairs that are equal in every element; between two steps these were not trained."""
+        return tuple(
+            found for found in self.comparisons if found.verdict is TensorVerdict.IDENTICAL
+        )
+
+    def count(self, verdict: TensorVerdict) -> int:
+        """How many have this verdict."""
+        return sum(found.verdict is verdict for found in self.comparisons)
+
+    @property
+    def needs_action(self) -> bool:
+        """Whether a person must act on it: the exit status 1."""
+        if not self.is_steps:
+            return self.verdict is not Verdict.EQUIVALENT
+        return any(_needs_action_between_steps(found) for found in self.comparisons)
+
+
+def _needs_action_between_steps(found: TensorComparison) -> bool:
+    if found.verdict in OPEN or found.verdict is TensorVerdict.SHAPE:
+        return True
+    difference = found.difference
+    if difference is None:
+        return True
+    if difference.is_identical and found.trainable is True:
+        return True
+    return bool(difference.nan_other or difference.infinite_other)

@@ -1,0 +1,86 @@
+"""A comparison of two sets of tensors as JSON, by the schema `isograd/compare/1`, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+from isograd.compare.files.differences import TensorDifference
+from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
+from isograd.report.json import plain_value
+
+SCHEMA = "isograd/compare/1"
+_PAIR_COLUMNS = (
+    "order", "reference", "other", "how", "verdict", "dtype_reference", "dtype_other",
+    "shape_reference", "shape_other", "size_bytes", "allowed", "detail",
+)  # fmt: skip
+_DIFFERENCE_COLUMNS = tuple(field.name for field in fields(TensorDifference))
+COLUMNS = (*_PAIR_COLUMNS, *_DIFFERENCE_COLUMNS)
+
+
+def render_json(report: FilesReport) -> str:
+    """The report as JSON text in ASCII, with null for every number that is not finite."""
+    return json.dumps(report_value(report), indent=1, allow_nan=False) + "\n"
+
+
+def report_value(report: FilesReport) -> dict[str, Any]:
+    """The report as plain dictionaries, lists, strings and finite numbers."""
+    first, last = report.first_differing, report.last_agreeing
+    value = plain_value(
+        {
+            "schema": SCHEMA,
+            "verdict": report.verdict,
+            "needs_action": report.needs_action,
+            "reference": report.reference,
+            "other": report.other,
+            "seconds": report.elapsed_s,
+            "size_bytes": report.size_bytes,
+            "resumed": report.resumed,
+            "is_steps": report.is_steps,
+            "knows_order": report.knows_order,
+            "counts": {verdict.value: report.count(verdict) for verdict in TensorVerdict},
+            "first_differing": first and first.name,
+            "last_agreeing": last and last.name,
+            "tensors": [asdict(found) for found in report.comparisons],
+            "alone_by_convention": report.alone_by_convention,
+            "notes": report.notes,
+        }
+    )
+    assert isinstance(value, dict)
+    return value
+
+
+def render_csv(report: FilesReport) -> str:
+    """One row per pair or tensor without a partner; no cell is a formula."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for found in report.comparisons:
+        writer.writerow([_cell(value) for value in row(found)])
+    return stream.getvalue()
+
+
+def row(found: TensorComparison) -> list[Any]:
+    """The values of one row, in the order of `COLUMNS`."""
+    cells: list[Any] = [
+        found.order, found.reference, found.other, found.how, found.verdict.value, *found.dtypes,
+        list(found.shapes[0]), list(found.shapes[1]), found.size_bytes, found.allowed,
+        found.detail,
+    ]  # fmt: skip
+    difference = found.difference
+    if difference is None:
+        return cells + [None] * len(_DIFFERENCE_COLUMNS)
+    return cells + [getattr(difference, name) for name in _DIFFERENCE_COLUMNS]
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, (list, tuple)):
+        return " ".join(str(part) for part in value)
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value

@@ -1,0 +1,66 @@
+"""The inventory of `isograd params` as JSON by the schema `isograd/params/1`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from isograd.report.json import plain_value
+from isograd.weights.correspondence import ParamsReport
+from isograd.weights.inventory import Inventory
+from isograd.weights.map_file import transform_value
+
+SCHEMA = "isograd/params/1"
+
+
+def render_json(report: ParamsReport) -> str:
+    """The report as JSON text in ASCII, with null for every number that is not finite."""
+    pairing = report.pairing
+    value: dict[str, Any] = {
+        "schema": SCHEMA,
+        "needs_action": report.needs_action,
+        "files": [_inventory(found) for found in (report.first, report.second) if found],
+        "findings": [asdict(issue) for issue in report.issues],
+        "pairs": None,
+        "changes": [asdict(change) for change in report.changes],
+    }
+    if pairing is not None:
+        value["pairs"] = [
+            {
+                "first": pair.reference,
+                "second": pair.port,
+                "transform": transform_value(pair.transform),
+                "how": pair.how,
+                "ambiguous_with": pair.ambiguous_with,
+            }
+            for pair in pairing.pairs
+        ]
+        value["only_first"] = pairing.unpaired_reference
+        value["only_second"] = pairing.unpaired_port
+        value["shape_conflicts"] = pairing.shape_conflicts
+        value["alone_by_convention"] = pairing.alone_by_convention
+        value["buffers_alone"] = (
+            *pairing.unpaired_buffers_reference,
+            *pairing.unpaired_buffers_port,
+        )
+    return json.dumps(plain_value(value), indent=2, allow_nan=False) + "\n"
+
+
+def _inventory(inventory: Inventory) -> dict[str, Any]:
+    return {
+        "path": inventory.path,
+        "kind": inventory.kind,
+        "elements": inventory.elements,
+        "size_bytes": inventory.size_bytes,
+        "trainable": inventory.trainable,
+        "checksums_fit": inventory.is_verified,
+        "tensors": [
+            {**asdict(row.info), "health": row.health and asdict(row.health)}
+            for row in inventory.rows
+        ],
+        "by_module": [asdict(share) for share in inventory.by_module],
+        "by_dtype": [asdict(share) for share in inventory.by_dtype],
+        "metadata": inventory.metadata,
+        "skipped": inventory.skipped,
+    }

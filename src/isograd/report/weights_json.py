@@ -1,0 +1,44 @@
+"""What `isograd weights` did, as JSON by the schema `isograd/weights/1`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from isograd.report.json import plain_value
+from isograd.weights.map_file import transform_value
+from isograd.weights.model import ConversionReport
+
+SCHEMA = "isograd/weights/1"
+
+
+def render_json(report: ConversionReport) -> str:
+    """The report as JSON text in ASCII."""
+    plan = report.plan
+    value = {
+        "schema": SCHEMA,
+        "source": report.source,
+        "target": report.target,
+        "source_kind": report.source_kind,
+        "needs_action": report.needs_action,
+        "tensors": report.tensors,
+        "size_bytes": report.size_bytes,
+        "seconds": report.elapsed_s,
+        "verified": report.verified,
+        "moves": [
+            {
+                "source": move.source,
+                "target": move.target,
+                "transform": transform_value(move.transform),
+                "why": move.why,
+            }
+            for move in plan.moves
+        ],
+        "dropped": [asdict(dropped) for dropped in plan.dropped],
+        "missing": plan.missing,
+        "ambiguous": plan.ambiguous,
+        "notes": plan.notes,
+        "ties": [{"name": name, "tied_to": first} for name, first in report.ties],
+        "casts": [asdict(loss) for loss in report.casts],
+    }
+    return json.dumps(plain_value(value), indent=2, allow_nan=False) + "\n"

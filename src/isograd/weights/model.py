@@ -1,0 +1,72 @@
+"""What a conversion of a checkpoint plans and what it reports: values without I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from isograd.compare.pairing.transforms import Identity, Transform
+from isograd.weights.casts import CastLoss
+
+
+@dataclass(frozen=True)
+class Move:
+    """Tensors of the source that become tensors of the target.
+
+    why: what decided it: `name`, `convention`, `rename`, `map`, `network`.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    transform: Transform = field(default_factory=Identity)
+    why: str = "name"
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A tensor of the source that the target does not get; needs_action: a person must look."""
+
+    name: str
+    reason: str
+    needs_action: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a conversion will do.
+
+    missing: tensors that the loading network has and the source lacks.
+    notes: guesses and what else a person should know.
+    """
+
+    moves: tuple[Move, ...]
+    dropped: tuple[Dropped, ...] = ()
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ambiguous: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConversionReport:
+    """What a conversion did."""
+
+    source: str
+    target: str
+    source_kind: str
+    target_format: str
+    plan: Plan
+    tensors: int
+    size_bytes: int
+    ties: tuple[tuple[str, str], ...]
+    casts: tuple[CastLoss, ...]
+    verified: bool
+    elapsed_s: float
+
+    @property
+    def needs_action(self) -> bool:
+        """Whether a person must look at something."""
+        return bool(
+            self.plan.missing
+            or self.plan.ambiguous
+            or any(dropped.needs_action for dropped in self.plan.dropped)
+            or any(cast.overflowed for cast in self.casts)
+        )

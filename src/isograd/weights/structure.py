@@ -1,0 +1,116 @@
+"""A network as far as the names and shapes of its checkpoint tell.
+
+Nothing but a file is known, so the kind of a layer is guessed: statistics make a batch norm, a
+kernel of four dimensions a convolution, and so on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from isograd.checkpoints.base import TensorInfo
+from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
+
+_BUFFERS = frozenset(
+    {"running_mean", "running_var", "num_batches_tracked", "moving_mean", "moving_variance"}
+)
+_MINDSPORE = frozenset({"gamma", "beta", "moving_mean", "moving_variance", "embedding_table"})
+_NORM_WORD = re.compile(r"(norm|(^|[._])ln|(^|[._])bn)[_\d]*|(^|[._])ln_", re.IGNORECASE)
+_EMBEDDING_WORD = re.compile(r"emb|wte|wpe|relative_attention_bias", re.IGNORECASE)
+_ACTIVATION_WORD = re.compile(r"prelu|act", re.IGNORECASE)
+_KERNELS = {2: "Linear", 3: "Conv1d", 4: "Conv2d", 5: "Conv3d"}
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The module and the attribute of a dotted name."""
+    module, _, attribute = name.rpartition(".")
+    return module, attribute
+
+
+def framework_of(names: Iterable[str], kind: str = "") -> str:
+    """The framework whose names these are: `mindspore` or `torch`."""
+    if any(split_name(name)[1] in _MINDSPORE for name in names):
+        return "mindspore"
+    return "mindspore" if kind.startswith("MindSpore") else "torch"
+
+
+def kinds_of(infos: Iterable[TensorInfo]) -> dict[str, str]:
+    """The guessed class, by torch's names, of each module that holds tensors."""
+    modules: dict[str, dict[str, tuple[int, ...]]] = {}
+    for info in infos:
+        module, attribute = split_name(info.name)
+        modules.setdefault(module, {})[attribute] = info.shape
+    return {module: _kind(module, shapes) for module, shapes in modules.items()}
+
+
+def structure_of(infos: Iterable[TensorInfo], kind: str = "") -> Structure:
+    """The network that a checkpoint suggests."""
+    found = list(infos)
+    framework = framework_of((info.name for info in found), kind)
+    kinds = kinds_of(found)
+    names = {""}
+    for module in kinds:
+        parts = module.split(".")
+        names.update(".".join(parts[: end + 1]) for end in range(len(parts)))
+    modules = tuple(
+        ModuleInfo(name, kinds.get(name, "Module"), bool(kinds.get(name)))
+        for name in sorted(names, key=lambda name: (name.count("."), name))
+    )
+    return Structure(framework, modules, tuple(_parameter(info, framework) for info in found))
+
+
+def _parameter(info: TensorInfo, framework: str) -> ParameterInfo:
+    module, attribute = split_name(info.name)
+    is_statistic = attribute in _BUFFERS
+    return ParameterInfo(
+        info.name,
+        module,
+        attribute,
+        info.shape,
+        info.dtype,
+        not is_statistic if info.trainable is None else info.trainable,
+        is_statistic and framework == "torch",
+        info.tied_to,
+    )
+
+
+def _kind(module: str, shapes: Shapes) -> str:
+    if shapes.keys() & {"running_mean", "moving_mean"}:
+        return "BatchNorm2d"
+    if "embedding_table" in shapes:
+        return "Embedding"
+    if "gamma" in shapes:
+        return "LayerNorm" if "beta" in shapes else "RMSNorm"
+    recurrent = next((name for name in shapes if name.startswith("weight_ih")), None)
+    if recurrent is not None:
+        return _recurrent_kind(shapes, recurrent)
+    weight = shapes.get("weight")
+    if weight is None:
+        return "PReLU" if len(shapes.get("w", ())) == 1 else ""
+    if len(weight) == 1:
+        return _vector_kind(module, shapes)
+    if len(weight) == 2 and "bias" not in shapes and _EMBEDDING_WORD.search(module):
+        return "Embedding"
+    return _KERNELS.get(len(weight), "")
+
+
+def _vector_kind(module: str, shapes: Shapes) -> str:
+    if shapes.get("bias") == shapes["weight"]:
+        return "LayerNorm"
+    last = module.rpartition(".")[2]
+    if _NORM_WORD.search(last):
+        return "RMSNorm"
+    if shapes["weight"] == (1,) or _ACTIVATION_WORD.search(last):
+        return "PReLU"
+    return ""
+
+
+def _recurrent_kind(shapes: Shapes, recurrent: str) -> str:
+    hidden = shapes.get(recurrent.replace("_ih", "_hh"))
+    rows = shapes[recurrent][0] if shapes[recurrent] else 0
+    if not hidden or len(hidden) != 2 or not hidden[1]:
+        return ""
+    return {4: "LSTM", 3: "GRU", 1: "RNN"}.get(rows // hidden[1], "")

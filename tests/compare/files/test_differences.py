@@ -1,0 +1,196 @@
+"""The numbers of one pair: every dtype, every edge, and both kernels alike."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from isograd.compare.files.differences import TensorDifference, compare_tensors
+from isograd.compare.files.kernels import kernels, measure_with_numpy
+from isograd.compare.files.tolerance import Tolerance
+from isograd.tensors import Array, TensorValue, tensor_value
+
+
+def _compare(first: object, second: object, dtype: str | None = None) -> TensorDifference:
+    return compare_tensors(
+        tensor_value(np.asarray(first, dtype)), tensor_value(np.asarray(second, dtype))
+    )
+
+
+def _normal(count: int = 1000, dtype: str = "float32") -> Array:
+    return np.random.default_rng(0).standard_normal(count).astype(dtype)
+
+
+# Every silently wrong verdict of the tools that we measured, each on its own.
+WRONG_ELSEWHERE = {
+    "tiny values of the other sign": (1e-6 * _normal(), -1e-6 * _normal()),
+    "token ids": (np.array([50000]), np.array([50004])),
+    "beyond 2**53": (np.array([2**53]), np.array([2**53 + 1])),
+    "the imaginary part": (np.array([1 + 2j]), np.array([1 + 3j])),
+    "1e-25 and its negative": (np.full(9, 1e-25, "f4"), np.full(9, -1e-25, "f4")),
+    "NaN in the middle": (
+        np.zeros(10_000),
+        np.where(np.arange(10_000) == 5000, np.nan, np.zeros(10_000)),
+    ),
+    "+inf against -inf": (np.array([1.0, np.inf]), np.array([1.0, -np.inf])),
+    "NaN against inf": (np.array([1.0, np.inf]), np.array([1.0, np.nan])),
+    "0-d": (np.array(1.0, "f4"), np.array(-1.0, "f4")),
+    "all negated": (_normal(), -_normal()),
+    "reversed": (_normal(), _normal()[::-1]),
+    "half negated": (_normal(), np.where(np.arange(1000) < 500, _normal(), -_normal())),
+    "[1, NaN] against [1, 2]": (np.array([1, np.nan]), np.array([1.0, 2.0])),
+    "one element of 1000": (_normal(), _normal() + 9e-4 * (np.arange(1000) == 77).astype("f4")),
+    "uint8 that wraps": (np.array([0, 255], "u1"), np.array([255, 0], "u1")),
+    "40 % wrong": (_normal(), np.where(np.arange(1000) < 400, _normal() + 1, _normal())),
+    "a boolean": (np.array([True, False]), np.array([True, True])),
+    "uint64 against a negative": (np.array([2**64 - 1], "u8"), np.array([-1])),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_ELSEWHERE)
+def test_wrong_verdicts_of_other_tools(case: str) -> None:
+    first, second = WRONG_ELSEWHERE[case]
+    assert _compare(first, second).outside > 0
+    assert _compare(second, first).outside > 0
+
+
+def test_inf_against_inf_and_nan_against_nan_agree() -> None:
+    values = np.array([1.0, np.inf, -np.inf, np.nan], "f4")
+    found = _compare(values, values)
+    assert found.is_identical
+    assert (found.finite, found.nan_reference, found.infinite_other) == (1, 1, 2)
+
+
+def test_shapes_are_never_broadcast() -> None:
+    with pytest.raises(ValueError, match="shapes"):
+        _compare(np.zeros((4, 3)), np.zeros(3))
+
+
+def test_ordinary_half_precision_has_a_cosine() -> None:
+    values = _normal(100_000, "float16") * np.float16(100)
+    assert _compare(values, values).cosine == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("first", "gap"), [(2**53, 1), (-(2**62), 2**63 - 1), (5, 0)])
+def test_wide_integers_are_subtracted_exactly(first: int, gap: int) -> None:
+    found = _compare(np.array([0, first]), np.array([0, first + gap]))
+    assert found.greatest_absolute == float(gap)
+    assert found.unequal == (gap != 0)
+
+
+def test_extremes_of_integers() -> None:
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    assert _compare(np.array([low]), np.array([high])).greatest_absolute == 2.0**64
+    mixed = _compare(np.array([-1]), np.array([2**64 - 1], "u8"))
+    assert mixed.greatest_absolute == 2.0**64
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "bool", "complex64"])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (2, 3)])
+def test_zeros_and_empties_are_identical(dtype: str, shape: tuple[int, ...]) -> None:
+    found = _compare(np.zeros(shape, dtype), np.zeros(shape, dtype))
+    assert found.is_identical
+    assert (found.relative_error, found.cosine, found.snr_db) == (0.0, None, None)
+
+
+def test_anything_against_zero_is_infinitely_far() -> None:
+    found = _compare(np.zeros(5, "f4"), np.full(5, 1e-20, "f4"))
+    assert found.relative_error == math.inf
+    assert found.greatest_relative == math.inf
+    assert found.outside == 5
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_squares_out_of_range(scale: float) -> None:
+    values = _normal(20_000, "float64")
+    found = _compare(values * scale, -values * scale)
+    assert found.relative_error == pytest.approx(2.0)
+    assert found.cosine == pytest.approx(-1.0)
+    assert found.error_norm == pytest.approx(2 * float(np.linalg.norm(values)) * scale)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_squares_of_complex_numbers_out_of_range(scale: float) -> None:
+    values = (np.arange(1, 9) + 1j) * scale
+    found = _compare(values, np.conj(values))
+    assert found.outside == 8
+    assert found.relative_error == pytest.approx(
+        _compare(values / scale, np.conj(values) / scale).relative_error
+    )
+
+
+def test_denormals_differ() -> None:
+    found = _compare(np.full(4, 1e-310), np.full(4, -1e-310))
+    assert found.unequal == 4
+    assert found.relative_error == pytest.approx(2.0)
+
+
+def test_indices_and_values_of_the_greatest() -> None:
+    first = np.ones((40, 50), "f4")
+    second = first.copy()
+    second[7, 11], first[30, 2], second[30, 2] = 3.0, 1e-3, 2e-1
+    found = _compare(first, second)
+    assert found.greatest_absolute_index == (7, 11)
+    assert found.greatest_relative_index == (30, 2)
+    assert (found.reference_there, found.other_there) == ("1.0", "3.0")
+
+
+def test_bfloat16_is_allowed_its_own_steps() -> None:
+    values = _normal()
+    one, two = TensorValue(values, "bfloat16"), TensorValue(values * np.float32(1.008), "bfloat16")
+    assert compare_tensors(one, two).outside == 0
+    assert _compare(one.values, two.values).outside > 0
+
+
+def test_given_tolerance_is_kept_to_the_letter() -> None:
+    found = compare_tensors(
+        tensor_value(np.array([1.0, 10.0])),
+        tensor_value(np.array([1.05, 10.5])),
+        Tolerance(absolute=0.1),
+    )
+    assert (found.outside, found.absolute, found.relative) == (1, 0.1, 0.0)
+
+
+def test_noise_is_within_and_ten_times_more_is_not() -> None:
+    values = _normal(50_000)
+    noise = np.random.default_rng(1).standard_normal(50_000)
+    assert _compare(values, (values + 1e-6 * noise).astype("f4")).outside == 0
+    assert _compare(values, (values + 1e-4 * noise).astype("f4")).outside > 0
+
+
+def test_layout_in_memory_does_not_matter() -> None:
+    values = _normal(600).reshape(20, 30)
+    swapped = values.astype(">f4")
+    assert _compare(values, np.asfortranarray(values)).is_identical
+    assert _compare(values, swapped).is_identical
+    assert _compare(values, np.repeat(values, 2, 1)[:, ::2]).is_identical
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["float32", "float64"]).flatmap(
+        lambda dtype: hnp.arrays(dtype, (2, 300), elements={"min_value": -1e6, "max_value": 1e6})
+    )
+)
+def test_compiled_and_numpy_kernels_agree(pair: Array) -> None:
+    first, second = (np.ascontiguousarray(np.tile(row, 40)) for row in pair)
+    char = first.dtype.char
+    fast, plain = (
+        kernel(first, second, 1e-5, 1e-6) for kernel in (kernels()[char], measure_with_numpy)
+    )
+    assert fast[4:] == plain[4:]
+    assert fast[:3] == pytest.approx(plain[:3], rel=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(hnp.arrays("float64", (2, 50)))
+def test_any_floats_against_plain_numpy(pair: Array) -> None:
+    found = _compare(pair[0], pair[1])
+    both_nan = np.isnan(pair[0]) & np.isnan(pair[1])
+    assert found.unequal == np.count_nonzero((pair[0] != pair[1]) & ~both_nan)
+    assert found.finite == np.count_nonzero(np.isfinite(pair[0]) & np.isfinite(pair[1]))

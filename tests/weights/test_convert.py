@@ -1,0 +1,251 @@
+"""Checkpoints written as others: names, layouts, ties, casts, maps, and atomic writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isograd.checkpoints.base import RawTensor
+from isograd.checkpoints.open import open_source
+from isograd.cli import main
+from isograd.errors import CheckpointError, UsageError
+from isograd.weights import convert as conversion
+from isograd.weights.casts import cast
+from isograd.weights.convert import convert
+from isograd.weights.map_file import map_text, read_map
+from isograd.weights.plan import make_plan
+from isograd.weights.writers import FORMATS, Entry
+
+Tensors = dict[str, np.ndarray]
+
+
+def network() -> Tensors:
+    """The state of a network with a layer of each kind whose names or layouts differ."""
+    generator = np.random.default_rng(0)
+
+    def draw(*shape: int) -> np.ndarray:
+        return generator.standard_normal(shape).astype(np.float32)
+
+    return {
+        "conv.weight": draw(4, 3, 3, 3),
+        "bn.weight": draw(4),
+        "bn.bias": draw(4),
+        "bn.running_mean": draw(4),
+        "bn.running_var": draw(4) ** 2,
+        "bn.num_batches_tracked": np.array(3, np.int64),
+        "ln.weight": draw(5),
+        "ln.bias": draw(5),
+        "embedding.weight": draw(7, 5),
+        "conv1.weight": draw(3, 2, 4),
+        "conv1.bias": draw(3),
+    }
+
+
+def write(path: Path, found: Tensors, ties: dict[str, str] | None = None) -> Path:
+    entries = [
+        Entry(n, str(a.dtype), a.shape, a.nbytes, (ties or {}).get(n)) for n, a in found.items()
+    ]
+    raws = [RawTensor(array, str(array.dtype)) for array in found.values()]
+    with path.open("wb") as file:
+        FORMATS[path.suffix][0](file, entries, zip(entries, raws, strict=True))
+    return path
+
+
+def test_to_mindspore_and_back(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.pth", network())
+    source = open_source(path)
+    plan = make_plan(source, "mindspore", rename={})
+    report = convert(source, tmp_path / "a.ckpt", plan)
+    assert report.verified
+    assert not report.needs_action
+    assert [dropped.name for dropped in plan.dropped] == ["bn.num_batches_tracked"]
+    port = open_source(tmp_path / "a.ckpt")
+    assert port.names() == (
+        "conv.weight",
+        "bn.gamma",
+        "bn.beta",
+        "bn.moving_mean",
+        "bn.moving_variance",
+        "ln.gamma",
+        "ln.beta",
+        "embedding.embedding_table",
+        "conv1.weight",
+        "conv1.bias",
+    )
+    assert port.info("conv1.weight").shape == (3, 2, 1, 4)
+    convert(port, tmp_path / "b.pth", make_plan(port, "torch", rename={}))
+    back = open_source(tmp_path / "b.pth")
+    for name in back.names():
+        np.testing.assert_array_equal(
+            back.read(name).values.ravel(), network()[name].ravel(), strict=True
+        )
+
+
+def test_the_frameworks_read_what_was_written(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    mindspore = pytest.importorskip("mindspore")
+    path = write(tmp_path / "a.pth", network())
+    loaded = torch.load(path, weights_only=True)
+    assert {name: tuple(tensor.shape) for name, tensor in loaded.items()} == {
+        name: array.shape for name, array in network().items()
+    }
+    source = open_source(path)
+    convert(source, tmp_path / "a.ckpt", make_plan(source, "mindspore", rename={}))
+    found = mindspore.load_checkpoint(str(tmp_path / "a.ckpt"))
+    np.testing.assert_array_equal(found["ln.gamma"].asnumpy(), network()["ln.weight"])
+
+
+def test_what_the_frameworks_write_is_read(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    mindspore = pytest.importorskip("mindspore")
+    weight = torch.arange(12.0).reshape(3, 4)
+    state = {"a": weight, "b": weight.t(), "tied": weight, "half": weight.bfloat16()}
+    torch.save({"state_dict": state, "epoch": 3}, tmp_path / "a.pth")
+    torch.save(state, tmp_path / "b.pth", _use_new_zipfile_serialization=False)
+    for name in ("a.pth", "b.pth"):
+        source = open_source(tmp_path / name)
+        assert source.names() == ("a", "b", "tied", "half")
+        assert source.info("tied").tied_to == "a"
+        np.testing.assert_array_equal(source.read("b").values, weight.numpy().T)
+        assert source.read("half").dtype == "bfloat16"
+    parameters = [
+        {"name": "w", "data": mindspore.Tensor(weight.numpy())},
+        {"name": "scalar", "data": mindspore.Tensor(3, mindspore.int32)},
+        {"name": "half", "data": mindspore.Tensor(weight.numpy()).astype(mindspore.bfloat16)},
+    ]
+    path = tmp_path / "a.ckpt"
+    mindspore.save_checkpoint(parameters, str(path), crc_check=True)
+    source = open_source(path)
+    assert source.verify()
+    assert source.info("scalar").shape == ()
+    np.testing.assert_array_equal(source.read("w").values, weight.numpy())
+    content = bytearray(path.read_bytes())
+    content[content.find(weight.numpy().tobytes()) + 4] ^= 1
+    (tmp_path / "flipped.ckpt").write_bytes(content)
+    with pytest.raises(CheckpointError, match="checksum"):
+        open_source(tmp_path / "flipped.ckpt").verify()
+
+
+def test_large_parameters_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isograd.weights.writers.RECORD_BYTES", 40)
+    path = write(tmp_path / "a.ckpt", network())
+    source = open_source(path)
+    np.testing.assert_array_equal(
+        source.read("conv.weight").values, network()["conv.weight"], strict=True
+    )
+
+
+def test_ties_are_kept_where_the_format_can(tmp_path: Path) -> None:
+    found = {"a.weight": np.ones((2, 3), np.float32), "b.weight": np.ones((2, 3), np.float32)}
+    path = write(tmp_path / "a.pth", found, {"b.weight": "a.weight"})
+    source = open_source(path)
+    assert source.info("b.weight").tied_to == "a.weight"
+    report = convert(source, tmp_path / "b.pth", make_plan(source, "torch", rename={}))
+    assert report.ties == (("b.weight", "a.weight"),)
+    assert open_source(tmp_path / "b.pth").info("b.weight").tied_to == "a.weight"
+    convert(source, tmp_path / "c.safetensors", make_plan(source, None, rename={}))
+    assert open_source(tmp_path / "c.safetensors").names() == ("a.weight", "b.weight")
+
+
+@pytest.mark.parametrize(
+    ("target", "overflowed", "flushed"), [("float16", 2, 1), ("bfloat16", 1, 0), ("float64", 0, 0)]
+)
+def test_casts_count_what_is_lost(target: str, overflowed: int, flushed: int) -> None:
+    values = np.array([1.0, 70000.0, 3.4e38, np.inf, np.nan, 1e-30, 0.0], np.float32)
+    made, loss = cast("w", RawTensor(values, "float32"), target)
+    assert loss is not None
+    assert (loss.overflowed, loss.flushed) == (overflowed, flushed)
+    assert made.dtype == target
+
+
+def test_bfloat16_rounds_to_even() -> None:
+    bits = np.array([0x3F808000, 0x3F818000, 0x3F808001], np.uint32).view(np.float32)
+    made, _ = cast("w", RawTensor(bits, "float32"), "bfloat16")
+    assert made.bits.tolist() == [0x3F80, 0x3F82, 0x3F81]
+
+
+def test_a_map_is_used_again(tmp_path: Path) -> None:
+    source = open_source(write(tmp_path / "a.pth", network()))
+    plan = make_plan(source, "mindspore", rename={"conv": "stem.conv"})
+    (tmp_path / "map.json").write_text(map_text(plan))
+    convert(source, tmp_path / "a.ckpt", plan)
+    again = make_plan(source, None, rename={}, given=read_map(tmp_path / "map.json"))
+    convert(source, tmp_path / "b.ckpt", again)
+    assert (tmp_path / "a.ckpt").read_bytes() == (tmp_path / "b.ckpt").read_bytes()
+    assert "stem.conv.weight" in open_source(tmp_path / "b.ckpt")
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [3, [{"source": []}], [{"source": ["a"], "target": ["b"], "transform": {"kind": "shell"}}]],
+)
+def test_malformed_maps(tensors: object, tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    path.write_text(json.dumps({"schema": "isograd/weights-map/1", "tensors": tensors}))
+    with pytest.raises(CheckpointError):
+        read_map(path)
+
+
+def test_a_rename_that_matches_nothing(tmp_path: Path) -> None:
+    source = open_source(write(tmp_path / "a.pth", network()))
+    with pytest.raises(UsageError, match="neither a tensor nor a module"):
+        make_plan(source, None, rename={"convv": "x"})
+    with pytest.raises(UsageError, match="the name"):
+        make_plan(source, None, rename={"conv.weight": "x", "conv1.weight": "x"})
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_source(write(tmp_path / "a.pth", network()))
+    target = tmp_path / "b.ckpt"
+    target.write_bytes(b"old")
+
+    def fail(*_: object) -> None:
+        raise CheckpointError("no", "Again.")
+
+    monkeypatch.setattr(conversion, "_read_back", fail)
+    with pytest.raises(CheckpointError):
+        convert(source, target, make_plan(source, "mindspore", rename={}))
+    assert target.read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pth", "b.ckpt"]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write(tmp_path / "a.pth", network())
+    target, report = tmp_path / "a.ckpt", tmp_path / "r.json"
+    assert main(["weights", str(source), "-o", str(target), "--json", str(report)]) == 0
+    assert "read back and equal" in capsys.readouterr().out
+    found = json.loads(report.read_text())
+    assert found["schema"] == "isograd/weights/1"
+    assert found["tensors"] == 10
+    found = {"w": np.array([1e30], np.float32)}
+    big = write(tmp_path / "big.pth", found)
+    assert main(["weights", str(big), "-o", str(tmp_path / "h.pth"), "--dtype", "float16"]) == 1
+    assert "1 numbers of float32 are infinite" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.pth", "-o", "a.pth"], "would be overwritten"),
+        (["a.pth", "-o", "a.xyz"], "names no format"),
+        (["gone.pth", "-o", "a.ckpt"], "does not exist"),
+        (["a.pth", "-o", "b.ckpt", "--rename", "x"], "is no OLD=NEW"),
+        (["a.pth", "-o", "b.ckpt", "--map", "m", "--rename", "a=b"], "--map decides"),
+    ],
+)
+def test_wrong_calls(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.pth", network())
+    assert main(["weights", *arguments]) == 2
+    assert words in capsys.readouterr().err

@@ -82,3 +82,13 @@ def test_wrong_calls(
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("name", ["wheel.whl", "notes.txt"])
+def test_a_file_that_is_no_python_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"PK\x03\x04 torch.nn.Conv2d")
+    assert main(["scan", str(path)]) == 2
+    assert "is no Python file and no notebook" in capsys.readouterr().err

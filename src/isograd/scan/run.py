@@ -22,6 +22,7 @@ from isograd.scan.walker import scan_source
 
 #: A notice of progress, and a look at the youngest garbage, each so many files.
 _EVERY = 20
+_SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
 
 
 class ScanProgress(Protocol):
@@ -46,6 +47,9 @@ def scan_path(
     started = time.perf_counter()
     if not path.exists():
         raise UsageError(f"{path} does not exist", "Give a Python file, a notebook or a folder.")
+    if path.is_file() and not _may_be_code(path):
+        what = f"{path} is no Python file and no notebook"
+        raise UsageError(what, "Give a .py or .ipynb file, or a folder.")
     problems: list[Problem] = []
     files = list(sources.find_files(path, problems))
     if not files and not problems:
@@ -161,3 +165,15 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _may_be_code(path: Path) -> bool:
+    """By its suffix; a script without one begins with the line that names Python."""
+    if path.suffix.lower() in _SUFFIXES:
+        return True
+    try:
+        with path.open("rb") as file:
+            first = file.readline(200)
+    except OSError:
+        return True  # what cannot be read is a finding of the scan
+    return first.startswith(b"#!") and b"python" in first

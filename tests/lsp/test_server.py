@@ -249,6 +249,11 @@ def test_completion_offers_mindspore_behind_a_name_of_torch(editor: Editor, uri:
     assert editor.after(uri, edits) == "import torch\nfrom mindspore import ops\n\ny = ops.abs\n"
 
 
+def test_completion_waits_for_the_first_analysis(editor: Editor, uri: str) -> None:
+    editor.open(uri, "import torch\n\ny = torch.abs\n" + "z = torch.relu(torch.ones(3))\n" * 4000)
+    assert "ops.abs" in editor.completions(uri, "torch.abs")
+
+
 def test_no_completion_elsewhere(editor: Editor, uri: str) -> None:
     editor.open(uri, "import numpy\ny = numpy.ab\nz = 1.\n")
     assert editor.completions(uri, "numpy.ab") == {}

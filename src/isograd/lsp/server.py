@@ -206,14 +206,18 @@ def _answer(server: IsogradServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, completion)
     async def on_completion(params: types.CompletionParams) -> types.CompletionList:
-        document = server.documents.get(params.text_document.uri)
+        uri = params.text_document.uri
+        document = server.documents.get(uri)
+        if document is not None and document.last is None:
+            await server.documents.analysis(uri)
+            document = server.documents.get(uri)
         if document is None:
             return types.CompletionList(is_incomplete=False, items=[])
         items = complete(
             document.text,
             params.position,
             server.names,
-            document.analysis or document.last,
+            document.last,
             server.documents.encoding,
         )
         return types.CompletionList(is_incomplete=True, items=items)

@@ -79,7 +79,7 @@ def _arranged(
     return moved.reshape(counts)
 
 
-def _conv(dimensions: int) -> Callable[..., Any]:
+def conv_in(dimensions: int) -> Callable[..., Any]:
     def conv(
         input: Any,
         weight: Any,
@@ -151,7 +151,7 @@ def _with_bias(x: Any, bias: Any, dimensions: int) -> Any:
     return x if bias is None else x + bias.reshape(-1, *[1] * dimensions)
 
 
-def _conv_transpose(dimensions: int) -> Callable[..., Any]:
+def conv_transpose_in(dimensions: int) -> Callable[..., Any]:
     def conv_transpose(
         input: Any,
         weight: Any,
@@ -227,9 +227,9 @@ def scaled_dot_product_attention(
     return ops.matmul(weights, value)
 
 
-conv1d = _conv(1)
-conv_transpose1d = _conv_transpose(1)
-conv2d = _conv(2)
-conv_transpose2d = _conv_transpose(2)
-conv3d = _conv(3)
-conv_transpose3d = _conv_transpose(3)
+conv1d = conv_in(1)
+conv_transpose1d = conv_transpose_in(1)
+conv2d = conv_in(2)
+conv_transpose2d = conv_transpose_in(2)
+conv3d = conv_in(3)
+conv_transpose3d = conv_transpose_in(3)

@@ -14,7 +14,7 @@ from isograd.knowledge.composites.pointwise import log_sigmoid, log_softmax
 from isograd.knowledge.composites.reductions import pairwise_distance
 
 
-def _reduced(losses: Any, reduction: str, divisor: Any = None) -> Any:
+def reduced(losses: Any, reduction: str, divisor: Any = None) -> Any:
     if reduction == "none":
         return losses
     total = sum_of(losses, tuple(range(losses.ndim)))
@@ -25,7 +25,7 @@ def _reduced(losses: Any, reduction: str, divisor: Any = None) -> Any:
     return total / (losses.size if divisor is None else divisor)
 
 
-def _picked(logs: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any]:
+def picked(logs: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any]:
     """The weighted entries of the target's classes, and the weights themselves."""
     axis = 0 if logs.ndim == 1 else 1
     kept = target != ignore_index
@@ -54,39 +54,39 @@ def cross_entropy(
         smooth = target * (1 - label_smoothing) + label_smoothing / count
         weighted = logs if weight is None else logs * weight.reshape(shape)
         losses = -sum_of(weighted * smooth, (axis,))
-        return _reduced(losses, reduction, max(input.size // count, 1))
-    picked, counted = _picked(logs, target, weight, ignore_index)
-    losses = -picked
+        return reduced(losses, reduction, max(input.size // count, 1))
+    chosen, counted = picked(logs, target, weight, ignore_index)
+    losses = -chosen
     if label_smoothing:
         kept = (target != ignore_index).astype(logs.dtype)
         weighted = logs if weight is None else logs * weight.reshape(shape)
         everywhere = -sum_of(weighted, (axis,)) * kept
         losses = (1 - label_smoothing) * losses + label_smoothing / count * everywhere
-    return _reduced(losses, reduction, sum_of(counted, tuple(range(counted.ndim))))
+    return reduced(losses, reduction, sum_of(counted, tuple(range(counted.ndim))))
 
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """Squares near 0, distances beyond beta."""
     distances = ops.abs(input - target)
     if beta == 0:
-        return _reduced(distances, reduction)
+        return reduced(distances, reduction)
     near = 0.5 * distances * distances / beta
-    return _reduced(ops.where(distances < beta, near, distances - 0.5 * beta), reduction)
+    return reduced(ops.where(distances < beta, near, distances - 0.5 * beta), reduction)
 
 
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """The Kullback-Leibler divergence from log-probabilities."""
     if log_target:
-        return _reduced(exp(target) * (target - input), reduction)
+        return reduced(exp(target) * (target - input), reduction)
     positive = target > 0
     safe = ops.where(positive, target, ops.ones_like(target))
     zero = ops.zeros_like(target)
-    return _reduced(ops.where(positive, target * ops.log(safe), zero) - target * input, reduction)
+    return reduced(ops.where(positive, target * ops.log(safe), zero) - target * input, reduction)
 
 
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """log(1 + exp(-target * input))."""
-    return _reduced(-log_sigmoid(target * input), reduction)
+    return reduced(-log_sigmoid(target * input), reduction)
 
 
 def poisson_nll_loss(
@@ -106,7 +106,7 @@ def poisson_nll_loss(
         safe = ops.where(target > 1, target, ops.ones_like(target))
         more = safe * ops.log(safe) - safe + 0.5 * ops.log(2 * np.pi * safe)
         losses = losses + ops.where(target > 1, more, ops.zeros_like(target))
-    return _reduced(losses, reduction)
+    return reduced(losses, reduction)
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
@@ -126,7 +126,7 @@ def hinge_embedding_loss(
     zero = ops.zeros_like(input)
     near = ops.where(target == 1, input, zero)
     far = ops.where(target == -1, ops.relu(margin - input), zero)
-    return _reduced(near + far, reduction)
+    return reduced(near + far, reduction)
 
 
 def triplet_margin_loss(
@@ -144,7 +144,7 @@ def triplet_margin_loss(
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return _reduced(ops.relu(near - far + margin), reduction)
+    return reduced(ops.relu(near - far + margin), reduction)
 
 
 def multi_margin_loss(
@@ -155,7 +155,7 @@ def multi_margin_loss(
     other = target.expand_dims(1) != ms.Tensor(np.arange(input.shape[1]))
     gap = ops.relu(margin - own + input)
     losses = ops.where(other, gap if p == 1 else gap * gap, ops.zeros_like(input))
-    return _reduced(sum_of(losses, (1,)) / input.shape[1], reduction)
+    return reduced(sum_of(losses, (1,)) / input.shape[1], reduction)
 
 
 def ctc_loss(
@@ -215,4 +215,4 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     weights = (right[:, :, None] & ~right[:, None, :]).astype(np.float32)
     gaps = ops.relu(1 - (scores.expand_dims(2) - scores.expand_dims(1)))
     found = sum_of(gaps * ms.Tensor(weights), (1, 2)) / scores.shape[1]
-    return _reduced(found if input.ndim == 2 else found.squeeze(0), reduction)
+    return reduced(found if input.ndim == 2 else found.squeeze(0), reduction)

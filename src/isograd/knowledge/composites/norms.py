@@ -11,18 +11,18 @@ from mindspore import ops  # noqa: TID253
 from isograd.knowledge.composites.basics import axes_of, mean_of, sum_of
 
 
-def _normal(x: Any, axes: Sequence[int], eps: float) -> Any:
+def standardised(x: Any, axes: Sequence[int], eps: float) -> Any:
     centred = x - mean_of(x, axes)
     return centred / ops.sqrt(mean_of(centred * centred, axes) + eps)
 
 
-def _scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Any:
+def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Any:
     if weight is not None:
         x = x * weight.reshape(shape)
     return x if bias is None else x + bias.reshape(shape)
 
 
-def _channels(x: Any) -> tuple[int, ...]:
+def channels(x: Any) -> tuple[int, ...]:
     """The shape in which one number per channel stands beside this tensor."""
     return (1, -1, *[1] * (x.ndim - 2))
 
@@ -34,7 +34,7 @@ def layer_norm(
     size = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
     axes = tuple(range(input.ndim - size, input.ndim))
     shape = tuple(input.shape[-size:])
-    return _scaled(_normal(input, axes, eps), weight, bias, shape)
+    return scaled(standardised(input, axes, eps), weight, bias, shape)
 
 
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
@@ -43,7 +43,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = N
     axes = tuple(range(input.ndim - size, input.ndim))
     least = float(np.finfo(np.float32).eps) if eps is None else eps
     found = input / ops.sqrt(mean_of(input * input, axes) + least)
-    return _scaled(found, weight, None, tuple(input.shape[-size:]))
+    return scaled(found, weight, None, tuple(input.shape[-size:]))
 
 
 def batch_norm(
@@ -58,13 +58,13 @@ def batch_norm(
 ) -> Any:
     """Normalised by the batch in training, else by the running statistics."""
     axes = (0, *range(2, input.ndim))
-    shape = _channels(input)
+    shape = channels(input)
     if not training:
         mean, variance = running_mean.reshape(shape), running_var.reshape(shape)
         found = (input - mean) / ops.sqrt(variance + eps)
-        return _scaled(found, weight, bias, shape)
+        return scaled(found, weight, bias, shape)
     _update(input, axes, running_mean, running_var, momentum)
-    return _scaled(_normal(input, axes, eps), weight, bias, shape)
+    return scaled(standardised(input, axes, eps), weight, bias, shape)
 
 
 def instance_norm(
@@ -83,7 +83,7 @@ def instance_norm(
     axes = tuple(range(2, input.ndim))
     if running_mean is not None:
         _update_by_image(input, axes, running_mean, running_var, momentum or 0.1)
-    return _scaled(_normal(input, axes, eps), weight, bias, _channels(input))
+    return scaled(standardised(input, axes, eps), weight, bias, channels(input))
 
 
 def _update(

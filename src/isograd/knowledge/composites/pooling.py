@@ -23,7 +23,7 @@ def _starts(size: int, kernel: int, step: int, edge: int, hole: int, ceil: bool)
     return found
 
 
-def _avg_pool(dimensions: int) -> Callable[..., Any]:
+def avg_pool_in(dimensions: int) -> Callable[..., Any]:
     def avg_pool(
         input: Any,
         kernel_size: Any,
@@ -63,7 +63,7 @@ def _counts(output_size: Any, sizes: Sequence[int]) -> list[int]:
     return [n if count is None else count for count, n in zip(wanted, sizes, strict=True)]
 
 
-def _adaptive_avg_pool(dimensions: int) -> Callable[..., Any]:
+def adaptive_avg_pool_in(dimensions: int) -> Callable[..., Any]:
     def adaptive_avg_pool(input: Any, output_size: Any) -> Any:
         matrices = []
         sizes = input.shape[-dimensions:]
@@ -99,7 +99,7 @@ def _greatest(x: Any, windows: Sequence[Numbers], with_positions: bool) -> Any:
     return (found, ms.Tensor(positions.reshape(shape))) if with_positions else found
 
 
-def _max_pool(dimensions: int) -> Callable[..., Any]:
+def max_pool_in(dimensions: int) -> Callable[..., Any]:
     def max_pool(
         input: Any,
         kernel_size: Any,
@@ -128,7 +128,7 @@ def _max_pool(dimensions: int) -> Callable[..., Any]:
     return max_pool
 
 
-def _adaptive_max_pool(dimensions: int) -> Callable[..., Any]:
+def adaptive_max_pool_in(dimensions: int) -> Callable[..., Any]:
     def adaptive_max_pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         windows = []
         sizes = input.shape[-dimensions:]
@@ -142,13 +142,13 @@ def _adaptive_max_pool(dimensions: int) -> Callable[..., Any]:
     return adaptive_max_pool
 
 
-avg_pool1d = _avg_pool(1)
-max_pool1d = _max_pool(1)
-adaptive_avg_pool1d = _adaptive_avg_pool(1)
-adaptive_max_pool1d = _adaptive_max_pool(1)
-avg_pool2d = _avg_pool(2)
-max_pool2d = _max_pool(2)
-adaptive_avg_pool2d = _adaptive_avg_pool(2)
-avg_pool3d = _avg_pool(3)
-max_pool3d = _max_pool(3)
-adaptive_avg_pool3d = _adaptive_avg_pool(3)
+avg_pool1d = avg_pool_in(1)
+max_pool1d = max_pool_in(1)
+adaptive_avg_pool1d = adaptive_avg_pool_in(1)
+adaptive_max_pool1d = adaptive_max_pool_in(1)
+avg_pool2d = avg_pool_in(2)
+max_pool2d = max_pool_in(2)
+adaptive_avg_pool2d = adaptive_avg_pool_in(2)
+avg_pool3d = avg_pool_in(3)
+max_pool3d = max_pool_in(3)
+adaptive_avg_pool3d = adaptive_avg_pool_in(3)

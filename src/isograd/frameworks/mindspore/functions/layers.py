@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import mindspore as ms
-import numpy as np
 from mindspore import ops
 
-from isograd.frameworks.mindspore.functions.basics import many, sum_of, take
-from isograd.frameworks.mindspore.functions.pointwise import softmax
-
-
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    found = ops.matmul(input, ops.swapaxes(weight, 0, 1))
-    return found if bias is None else found + bias
+from isograd.knowledge.composites.layers import (
+    conv_in,
+    conv_transpose_in,
+    einsum,
+    linear,
+    scaled_dot_product_attention,
+)
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
@@ -39,206 +36,6 @@ def addmm(
 ) -> Any:
     first, second = (mat1, mat2) if batch1 is None else (batch1, batch2)
     return beta * input + alpha * ops.matmul(first, second)
-
-
-def einsum(equation: str, operands: Any, *more: Any) -> Any:
-    """Any einsum without repeated letters in one operand, two operands at a time."""
-    given = (*operands, *more) if isinstance(operands, (tuple, list)) else (operands, *more)
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    labels = _without_ellipsis(left.split(","), [t.ndim for t in given])
-    seen = "".join(labels)
-    dots = "".join(letter for letter in dict.fromkeys(seen) if letter.isupper())
-    if not arrow:
-        right = "..." + "".join(sorted(x for x in set(seen) if seen.count(x) == 1 and x.islower()))
-    wanted = right.replace("...", dots)
-    term, result = labels[0], given[0]
-    for number in range(1, len(given)):
-        later = wanted + "".join(labels[number + 1 :])
-        term, result = _contracted(term, result, labels[number], given[number], later)
-    gone = tuple(i for i, letter in enumerate(term) if letter not in wanted)
-    kept = [letter for letter in term if letter in wanted]
-    return ops.transpose(sum_of(result, gone), tuple(kept.index(letter) for letter in wanted))
-
-
-def _without_ellipsis(terms: Sequence[str], ranks: Sequence[int]) -> list[str]:
-    """Capital letters, counted from the right, for the axes that "..." stands for."""
-    named = []
-    for term, rank in zip(terms, ranks, strict=True):
-        extra = rank - len(term.replace("...", ""))
-        named.append(term.replace("...", "ZYXWVUTS"[:extra][::-1]))
-    return named
-
-
-def _contracted(a: str, x: Any, b: str, y: Any, later: str) -> tuple[str, Any]:
-    """Two operands as one batched matrix product; its labels and its value."""
-    x = sum_of(x, tuple(i for i, c in enumerate(a) if c not in b + later))
-    a = "".join(c for c in a if c in b + later)
-    y = sum_of(y, tuple(i for i, c in enumerate(b) if c not in a + later))
-    b = "".join(c for c in b if c in a + later)
-    both = [c for c in a if c in b and c in later]
-    inner = [c for c in a if c in b and c not in later]
-    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
-    size = dict(zip(a, x.shape, strict=True)) | {
-        c: n for c, n in zip(b, y.shape, strict=True) if n != 1 or c not in a
-    }
-    x = _arranged(x, a, both, rows, inner, size)
-    y = _arranged(y, b, both, inner, columns, size)
-    order = [*both, *rows, *columns]
-    return "".join(order), ops.matmul(x, y).reshape([size[c] for c in order])
-
-
-def _arranged(
-    x: Any, own: str, batch: list[str], rows: list[str], columns: list[str], size: dict[str, int]
-) -> Any:
-    moved = ops.transpose(x, tuple(own.index(c) for c in (*batch, *rows, *columns)))
-    shape = [size[c] for c in (*batch, *rows, *columns)]
-    if list(moved.shape) != shape:
-        moved = ops.broadcast_to(moved, tuple(shape))
-    counts = [math.prod(size[c] for c in group) for group in (batch, rows, columns)]
-    return moved.reshape(counts)
-
-
-def _conv(dimensions: int) -> Callable[..., Any]:
-    def conv(
-        input: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-    ) -> Any:
-        steps, holes = many(stride, dimensions), many(dilation, dimensions)
-        edges = _edges(padding, weight.shape[2:], holes)
-        return _with_bias(_convolved(input, weight, steps, edges, holes, groups), bias, dimensions)
-
-    return conv
-
-
-def _edges(padding: Any, kernel: Sequence[int], holes: Sequence[int]) -> list[tuple[int, int]]:
-    """Padding before and after each axis."""
-    if padding == "valid":
-        return [(0, 0)] * len(kernel)
-    if padding == "same":
-        totals = [hole * (size - 1) for hole, size in zip(holes, kernel, strict=True)]
-        return [(total // 2, total - total // 2) for total in totals]
-    return [(edge, edge) for edge in many(padding, len(kernel))]
-
-
-def _convolved(
-    x: Any,
-    weight: Any,
-    steps: Sequence[int],
-    edges: Sequence[tuple[int, int]],
-    holes: Sequence[int],
-    groups: int,
-) -> Any:
-    """A convolution of any number of axes: one as two with a flat first axis, group by group."""
-    batched = x.ndim == weight.ndim
-    x = x if batched else ops.expand_dims(x, 0)
-    for axis, (before, after) in enumerate(edges, 2):
-        if before or after:
-            own = np.arange(x.shape[axis])
-            x = take(x, axis, np.pad(own, (before, after), constant_values=-1), 0.0)
-    flat = weight.ndim == 3
-    if flat:
-        x, weight = ops.expand_dims(x, 2), ops.expand_dims(weight, 2)
-        steps, holes = (1, *steps), (1, *holes)
-    channels, filters = x.shape[1] // groups, weight.shape[0] // groups
-    run = ops.Conv3D if weight.ndim == 5 else ops.Conv2D
-    kernel = run(
-        out_channel=filters,
-        kernel_size=tuple(weight.shape[2:]),
-        mode=1,
-        pad_mode="valid",
-        stride=tuple(steps),
-        dilation=tuple(holes),
-    )
-    parts = [
-        kernel(
-            x if groups == 1 else take(x, 1, np.arange(channels) + i * channels),
-            weight if groups == 1 else take(weight, 0, np.arange(filters) + i * filters),
-        )
-        for i in range(groups)
-    ]
-    found = parts[0] if groups == 1 else ops.cat(tuple(parts), 1)
-    found = found.squeeze(2) if flat else found
-    return found if batched else found.squeeze(0)
-
-
-def _with_bias(x: Any, bias: Any, dimensions: int) -> Any:
-    return x if bias is None else x + bias.reshape(-1, *[1] * dimensions)
-
-
-def _conv_transpose(dimensions: int) -> Callable[..., Any]:
-    def conv_transpose(
-        input: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-    ) -> Any:
-        """As a convolution with the turned kernel of the input with gaps between its elements."""
-        batched = input.ndim == weight.ndim
-        x = input if batched else ops.expand_dims(input, 0)
-        holes = many(dilation, dimensions)
-        settings = zip(
-            many(stride, dimensions),
-            many(padding, dimensions),
-            many(output_padding, dimensions),
-            holes,
-            strict=True,
-        )
-        for axis, (step, edge, more, hole) in enumerate(settings, 2):
-            size = x.shape[axis]
-            spread = np.full((size - 1) * step + 1, -1)
-            spread[::step] = np.arange(size)
-            reach = hole * (weight.shape[axis] - 1)
-            x = take(x, axis, _widened(spread, reach - edge, reach - edge + more), 0.0)
-            weight = take(weight, axis, np.arange(weight.shape[axis])[::-1])
-        own, filters = weight.shape[0] // groups, weight.shape[1]
-        kernel = weight.reshape(groups, own, *weight.shape[1:])
-        kernel = ops.swapaxes(kernel, 1, 2).reshape(groups * filters, own, *weight.shape[2:])
-        edges = [(0, 0)] * dimensions
-        found = _convolved(x, kernel, [1] * dimensions, edges, holes, groups)
-        found = _with_bias(found, bias, dimensions)
-        return found if batched else found.squeeze(0)
-
-    return conv_transpose
-
-
-def _widened(positions: Any, before: int, after: int) -> Any:
-    """Longer by gaps at both ends, or shorter where the numbers are negative."""
-    cut = positions[max(-before, 0) : len(positions) - max(-after, 0)]
-    return np.pad(cut, (max(before, 0), max(after, 0)), constant_values=-1)
-
-
-def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Any:
-    if enable_gqa:
-        times = query.shape[-3] // key.shape[-3]
-        heads = np.repeat(np.arange(key.shape[-3]), times)
-        key, value = (take(x, x.ndim - 3, heads) for x in (key, value))
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) * factor
-    if is_causal:
-        attn_mask = ms.Tensor(np.tril(np.ones(tuple(scores.shape[-2:]), bool)))
-    if attn_mask is not None:
-        if attn_mask.dtype == ms.bool_:
-            scores = ops.where(attn_mask, scores, ops.full_like(scores, -np.inf))
-        else:
-            scores = scores + attn_mask
-    return ops.matmul(softmax(scores, -1), value)
 
 
 def embedding(
@@ -268,12 +65,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "baddbmm": baddbmm,
     "addmm": addmm,
     "einsum": einsum,
-    "conv1d": _conv(1),
-    "conv2d": _conv(2),
-    "conv3d": _conv(3),
-    "conv_transpose1d": _conv_transpose(1),
-    "conv_transpose2d": _conv_transpose(2),
-    "conv_transpose3d": _conv_transpose(3),
+    "conv1d": conv_in(1),
+    "conv2d": conv_in(2),
+    "conv3d": conv_in(3),
+    "conv_transpose1d": conv_transpose_in(1),
+    "conv_transpose2d": conv_transpose_in(2),
+    "conv_transpose3d": conv_transpose_in(3),
     "scaled_dot_product_attention": scaled_dot_product_attention,
     "embedding": embedding,
 }

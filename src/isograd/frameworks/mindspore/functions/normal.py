@@ -2,114 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from mindspore import ops
-
-from isograd.frameworks.mindspore.functions.basics import axes_of, mean_of, sum_of
-
-
-def _normal(x: Any, axes: Sequence[int], eps: float) -> Any:
-    centred = x - mean_of(x, axes)
-    return centred / ops.sqrt(mean_of(centred * centred, axes) + eps)
-
-
-def _scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Any:
-    if weight is not None:
-        x = x * weight.reshape(shape)
-    return x if bias is None else x + bias.reshape(shape)
-
-
-def _channels(x: Any) -> tuple[int, ...]:
-    """The shape in which one number per channel stands beside this tensor."""
-    return (1, -1, *[1] * (x.ndim - 2))
-
-
-def layer_norm(
-    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
-    size = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
-    axes = tuple(range(input.ndim - size, input.ndim))
-    shape = tuple(input.shape[-size:])
-    return _scaled(_normal(input, axes, eps), weight, bias, shape)
-
-
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
-    size = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
-    axes = tuple(range(input.ndim - size, input.ndim))
-    least = float(np.finfo(np.float32).eps) if eps is None else eps
-    found = input / ops.sqrt(mean_of(input * input, axes) + least)
-    return _scaled(found, weight, None, tuple(input.shape[-size:]))
+from isograd.knowledge.composites.norms import (
+    batch_norm,
+    channels,
+    instance_norm,
+    layer_norm,
+    normalize,
+    rms_norm,
+    scaled,
+    standardised,
+)
 
 
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
     grouped = input.reshape(input.shape[0], num_groups, -1)
-    found = _normal(grouped, (2,), eps).reshape(input.shape)
-    return _scaled(found, weight, bias, _channels(input))
-
-
-def batch_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float | None = 0.1,
-    eps: float = 1e-5,
-) -> Any:
-    axes = (0, *range(2, input.ndim))
-    shape = _channels(input)
-    if not training:
-        mean, variance = running_mean.reshape(shape), running_var.reshape(shape)
-        found = (input - mean) / ops.sqrt(variance + eps)
-        return _scaled(found, weight, bias, shape)
-    _update(input, axes, running_mean, running_var, momentum)
-    return _scaled(_normal(input, axes, eps), weight, bias, shape)
-
-
-def instance_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float | None = 0.1,
-    eps: float = 1e-5,
-) -> Any:
-    if not use_input_stats:
-        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    axes = tuple(range(2, input.ndim))
-    return _scaled(_normal(input, axes, eps), weight, bias, _channels(input))
-
-
-def _update(
-    x: Any, axes: Sequence[int], running_mean: Any, running_var: Any, momentum: float | None
-) -> None:
-    """Move running statistics towards the batch's; the variance is the unbiased one."""
-    if running_mean is None or momentum is None:
-        return
-    x = ops.stop_gradient(x)
-    count = int(np.prod([x.shape[axis] for axis in axes]))
-    mean = mean_of(x, axes)
-    variance = sum_of((x - mean) * (x - mean), axes) / max(count - 1, 1)
-    for running, now in ((running_mean, mean.reshape(-1)), (running_var, variance)):
-        ops.assign(running, ops.stop_gradient((1 - momentum) * running + momentum * now))
-
-
-def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
-    axes = axes_of(dim, input)
-    if p == 2:
-        length = ops.sqrt(sum_of(input * input, axes, keepdims=True))
-    else:
-        length = ops.pow(sum_of(ops.pow(ops.abs(input), p), axes, keepdims=True), 1 / p)
-    floor = ops.full_like(length, eps)
-    return input / ops.where(length > eps, length, floor)
+    found = standardised(grouped, (2,), eps).reshape(input.shape)
+    return scaled(found, weight, bias, channels(input))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

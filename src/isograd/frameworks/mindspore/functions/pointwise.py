@@ -13,21 +13,31 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
-from isograd.frameworks.mindspore.functions.basics import axes_of, cast, shape_with, take
-from isograd.frameworks.mindspore.functions.exact import (
+from isograd.knowledge.composites.basics import axes_of, cast, shape_with, take
+from isograd.knowledge.composites.exact import (
     choose,
     exp,
     expm1,
     log1p,
-    sigmoid,
     tanh,
 )
+from isograd.knowledge.composites.pointwise import (
+    elu,
+    log_sigmoid,
+    log_softmax,
+    maximum,
+    minimum,
+    mish,
+    selu,
+    softmax,
+    softplus,
+    threshold,
+)
 
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-def _below(x: Any, most: float) -> Any:
-    return choose(x > most, most, x)
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + exp(choose(x < -80.0, 80.0, -x)))
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
@@ -37,17 +47,8 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return 0.5 * input * (1 + ops.erf(input * math.sqrt(0.5)))
 
 
-def elu(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    falling = alpha * expm1(_below(input, 0.0) * input_scale)
-    return scale * choose(input > 0, input, falling)
-
-
 def celu(input: Any, alpha: float = 1.0) -> Any:
     return elu(input, alpha, 1.0, 1.0 / alpha)
-
-
-def selu(input: Any) -> Any:
-    return elu(input, _SELU_ALPHA, _SELU_SCALE)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
@@ -58,20 +59,6 @@ def prelu(input: Any, weight: Any) -> Any:
     if weight.size > 1:
         weight = weight.reshape(*[-1 if axis == 1 else 1 for axis in range(input.ndim)])
     return choose(input > 0, input, weight * input)
-
-
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    scaled = input * beta
-    return choose(scaled > threshold, input, log1p(exp(_below(scaled, threshold))) / beta)
-
-
-def log_sigmoid(input: Any) -> Any:
-    falling = choose(input > 0, -input, input)
-    return _below(input, 0.0) - log1p(exp(falling))
-
-
-def mish(input: Any) -> Any:
-    return input * tanh(softplus(input))
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
@@ -88,10 +75,6 @@ def hardswish(input: Any) -> Any:
     return choose(input <= -3.0, 0.0, choose(input >= 3.0, input, middle))
 
 
-def threshold(input: Any, threshold: float, value: float) -> Any:
-    return choose(input > threshold, input, value)
-
-
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return choose(ops.abs(input) > lambd, input, 0.0)
 
@@ -100,26 +83,8 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return choose(input > lambd, input - lambd, choose(input < -lambd, input + lambd, 0.0))
 
 
-def softmax(input: Any, dim: int | None = None) -> Any:
-    dim = _usual_axis(input) if dim is None else dim
-    shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
-    powers = exp(shifted)
-    return powers / powers.sum(dim, keepdims=True)
-
-
-def log_softmax(input: Any, dim: int | None = None) -> Any:
-    dim = _usual_axis(input) if dim is None else dim
-    shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
-    return shifted - ops.log(exp(shifted).sum(dim, keepdims=True))
-
-
 def softmin(input: Any, dim: int | None = None) -> Any:
     return softmax(-input, dim)
-
-
-def _usual_axis(x: Any) -> int:
-    """Torch's choice where no axis is given (it warns)."""
-    return 0 if x.ndim in (0, 1, 3) else 1
 
 
 def glu(input: Any, dim: int = -1) -> Any:
@@ -152,16 +117,6 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if min is not None:
         input = choose(input < min, min, input)
     return input if max is None else choose(input > max, max, input)
-
-
-def maximum(input: Any, other: Any) -> Any:
-    """Equal elements share the gradient, as in torch."""
-    equal = choose(input == other, 0.5 * (input + other), other)
-    return choose(input > other, input, equal)
-
-
-def minimum(input: Any, other: Any) -> Any:
-    return -maximum(-input, -other)
 
 
 def power(input: Any, exponent: Any = None, other: Any = None) -> Any:

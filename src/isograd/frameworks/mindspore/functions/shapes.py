@@ -10,7 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
-from isograd.frameworks.mindspore.functions.basics import (
+from isograd.knowledge.composites.basics import (
     axes_of,
     cast,
     mean_of,
@@ -19,7 +19,10 @@ from isograd.frameworks.mindspore.functions.basics import (
     take,
     take_flat,
 )
-from isograd.frameworks.mindspore.functions.pointwise import maximum, minimum
+from isograd.knowledge.composites.indexing import select
+from isograd.knowledge.composites.pointwise import maximum, minimum
+from isograd.knowledge.composites.reductions import amax, amin
+from isograd.knowledge.composites.shapes import pad, roll
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
@@ -80,15 +83,6 @@ def flip(input: Any, dim: Any = None, dims: Any = None) -> Any:
     return input
 
 
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    if dims is None or dims == ():
-        return take_flat(input, np.roll(numbered(input).reshape(-1), shifts)).reshape(input.shape)
-    steps = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
-    for axis, step in zip(axes_of(dims, input), steps, strict=True):
-        input = take(input, axis, np.roll(np.arange(input.shape[axis]), step))
-    return input
-
-
 def split(input: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
     (axis,) = axes_of(dim, input)
     size = input.shape[axis]
@@ -107,11 +101,6 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     (axis,) = axes_of(dim, input)
     return tuple(select(input, axis, i) for i in range(input.shape[axis]))
-
-
-def select(input: Any, dim: int, index: int) -> Any:
-    axis = dim % input.ndim
-    return take(input, axis, np.array([index % input.shape[axis]])).squeeze(axis)
 
 
 def index_select(input: Any, dim: int, index: Any) -> Any:
@@ -138,23 +127,6 @@ def _plain_index(index: Any) -> Any:
             return Ellipsis
         return slice(*ast.literal_eval(index.removeprefix("slice")))
     return index
-
-
-def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
-    """Torch's order: the last axis first, two numbers for each."""
-    modes = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-    for number in range(len(pad) // 2):
-        axis = input.ndim - 1 - number
-        edges = (pad[2 * number], pad[2 * number + 1])
-        own = np.arange(input.shape[axis])
-        cut = own[max(-edges[0], 0) : len(own) - max(-edges[1], 0)]
-        more = (max(edges[0], 0), max(edges[1], 0))
-        if mode == "constant":
-            positions = np.pad(cut, more, constant_values=-1)
-        else:
-            positions = np.pad(cut, more, mode=modes[mode])  # type: ignore[call-overload]
-        input = take(input, axis, positions, float(value or 0.0))
-    return input
 
 
 def _triangle(keep: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,22 +188,6 @@ def minima(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
         return minimum(input, dim)
     found = maxima(-input, dim, keepdim)
     return -found if dim is None else (-found[0], found[1])
-
-
-def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Equal elements share the gradient, as in torch."""
-    axes = axes_of(dim, input)
-    top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
-    equal = ops.stop_gradient((input == top).astype(input.dtype))
-    share = equal / sum_of(equal, axes, keepdims=True)
-    # Not input * share: infinities would become nan.
-    moved = sum_of(ops.where(equal > 0, (input - top) * share, ops.zeros_like(input)), axes, True)
-    found = top + moved
-    return found if keepdim else sum_of(found, axes)
-
-
-def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    return -amax(-input, dim, keepdim)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

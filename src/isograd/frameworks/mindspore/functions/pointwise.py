@@ -35,7 +35,6 @@ from isograd.knowledge.composites.pointwise import (
 )
 
 
-
 def sigmoid(x: Any) -> Any:
     return 1 / (1 + exp(choose(x < -80.0, 80.0, -x)))
 

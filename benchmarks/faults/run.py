@@ -67,7 +67,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--networks", nargs="+", choices=catalog.CASES, default=catalog.USUAL)
     parser.add_argument("--only", nargs="+", metavar="ID", help="run these cases only")
-    parser.add_argument("--seeds", type=int, default=3, help="seeds 0 to SEEDS-1 (default 3)")
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds (default 3)")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="SEED", help="default 0")
     parser.add_argument("--clean", action="store_true", help="run the clean ports")
     parser.add_argument("--faults", action="store_true", help="run the faulty ports")
     parser.add_argument("--nulls", action="store_true", help="run the equivalent rewrites")
@@ -102,7 +103,8 @@ def select(arguments: argparse.Namespace, edits: list[catalog.Edit]) -> list[Job
         cases = [case for case in cases if wanted[Job(case[0], 0, case[1]).kind]]
     if arguments.sample:
         cases = _sample(cases, arguments.sample)
-    return [Job(network, seed, edit) for network, edit in cases for seed in range(arguments.seeds)]
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    return [Job(network, seed, edit) for network, edit in cases for seed in seeds]
 
 
 def _sample(

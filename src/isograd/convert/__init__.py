@@ -1,0 +1,1 @@
+"""From PyTorch source to MindSpore source."""

@@ -1,0 +1,43 @@
+"""The port of a case: its network, a loss that every output reaches, and plain SGD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from _isograd_case_side import Side, floating  # type: ignore[import-not-found]
+from mindspore import nn, ops
+
+SIDE = Side(__file__)
+_FLOATING = (ms.float16, ms.float32, ms.float64, ms.bfloat16)
+
+
+def build() -> Any:
+    """The port."""
+    return SIDE.build()
+
+
+def loss(output: Any) -> Any:
+    """Sum over the floating outputs of the mean of their squares, each element weighted."""
+    total = None
+    for tensor in floating(output, lambda value: isinstance(value, ms.Tensor)):
+        if tensor.dtype not in _FLOATING:
+            continue
+        values = weights(tensor.size).reshape(tensor.shape)
+        weight = ms.Tensor(values).astype(tensor.dtype)
+        part = ops.mean(tensor * tensor * weight)
+        total = part if total is None else total + part
+    if total is None:
+        raise TypeError("the network returned no floating tensor")
+    return total
+
+
+def weights(count: int) -> Any:
+    """Uneven weights: without them the loss after a normalisation would be a constant."""
+    return (1.0 + 0.5 * np.sin(np.arange(count))).astype(np.float32)
+
+
+def optimizer(model: Any) -> Any:
+    """Plain SGD."""
+    return nn.SGD(model.trainable_params(), learning_rate=0.01)

@@ -1,0 +1,42 @@
+"""The original of a case: its network, a loss that every output reaches, and plain SGD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from _isograd_case_side import Side, floating  # type: ignore[import-not-found]
+
+SIDE = Side(__file__)
+
+
+def build() -> Any:
+    """The original network."""
+    return SIDE.build()
+
+
+def loss(output: Any) -> Any:
+    """Sum over the floating outputs of the mean of their squares, each element weighted."""
+    total = None
+    for tensor in floating(output, torch.is_tensor):
+        if not tensor.is_floating_point():
+            continue
+        values = weights(tensor.numel())
+        weight = torch.from_numpy(values).reshape(tensor.shape).to(tensor.dtype)
+        part = (tensor * tensor * weight).mean()
+        total = part if total is None else total + part
+    if total is None:
+        raise TypeError("the network returned no floating tensor")
+    return total
+
+
+def weights(count: int) -> Any:
+    """Uneven weights: without them the loss after a normalisation would be a constant."""
+    return (1.0 + 0.5 * np.sin(np.arange(count))).astype(np.float32)
+
+
+def optimizer(model: Any) -> Any:
+    """Plain SGD."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    return torch.optim.SGD(trained, lr=0.01)

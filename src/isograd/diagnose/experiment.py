@@ -194,7 +194,8 @@ class Experiment:
             found = self._each(others, first.trials)
             pairs += [self._refined(pair) for pair in self._sorted(found)[:3]]
             beside = [t for t in others if t.place != first.trials[0].place]
-            pairs += self._sorted(self._everywhere(beside, first.trials))[:3]
+            found = self._everywhere(beside, first.trials)
+            pairs += [self._refined(several) for several in self._sorted(found)[:3]]
             if time.monotonic() > self._deadline:
                 break
         return self._sorted([*self._confirm(self._sorted(pairs)), *confirmed])
@@ -235,24 +236,34 @@ class Experiment:
         outcome = self._outcome((*first, best), tensors)
         return replace(outcome, low=found.low, high=found.high, floor=found.floor)
 
-    def _refined(self, pair: Outcome) -> Outcome:
-        """Both numbers of a pair in turn, until neither moves."""
-        numbers = [t for t in pair.trials if self.hypotheses[t.hypothesis].numeric is not None]
-        if len(pair.trials) != 2 or not numbers or pair.ratio <= self.threshold:
-            return pair
-        best = pair
+    def _refined(self, found: Outcome) -> Outcome:
+        """The numbers of several trials, each given the others in turn, until none moves."""
+        groups = self._numbers(found.trials)
+        if len(found.trials) < 2 or not groups or found.ratio <= self.threshold:
+            return found
+        best = found
         for _ in range(4):
             before = best.ratio
-            for position in (0, 1):
+            for group in groups:
                 if time.monotonic() > self._deadline:
                     return best
-                mine, other = best.trials[position], best.trials[1 - position]
-                again = self._one(mine, (other,))
+                mine = tuple(t for t in best.trials if any(_same(t, one) for one in group))
+                others = tuple(t for t in best.trials if t not in mine)
+                again = self._one(mine[0], others) if len(mine) == 1 else self._at_all(mine, others)
                 if again is not None and again.ratio < best.ratio:
                     best = again
             if best.ratio <= self.threshold or best.ratio > 0.98 * before:
                 break
         return best
+
+    def _numbers(self, trials: Sequence[Trial]) -> list[tuple[Trial, ...]]:
+        """The trials with a number, those with one number at several places together."""
+        groups: dict[str, tuple[Trial, ...]] = {}
+        for trial in trials:
+            if self.hypotheses[trial.hypothesis].numeric is not None:
+                key = f"{trial.hypothesis} {trial.values}"
+                groups[key] = (*groups.get(key, ()), trial)
+        return list(groups.values())
 
     def _tensors(self, trials: Sequence[Trial]) -> dict[str, Array] | None:
         """The subject in float64 under trials; None where it cannot be computed so."""

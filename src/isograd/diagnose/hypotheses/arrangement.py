@@ -57,6 +57,18 @@ def _axes(own: Any, site: FunctionSite) -> Iterator[int]:
             yield axis
 
 
+def _other_axes(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """Other axes; the port may give the result the shape again that is expected."""
+    for axis in _axes(site.arguments.get("dim", 0), site):
+        yield {"dim": axis}
+        yield {"dim": axis, "shape": site.outputs[0].shape}
+
+
+def _along_other_axis(call: Call, values: Values) -> Any:
+    result = call.run(dim=values["dim"])
+    return result.reshape(values["shape"]) if "shape" in values else result
+
+
 def _split_orders(site: FunctionSite, context: Context) -> Iterator[Values]:
     count = len(site.outputs)
     shapes = {o.shape for o in site.outputs}
@@ -145,18 +157,25 @@ HYPOTHESES = (
         port_value=lambda values: ", ".join(map(str, values["order"])),
         examples=(Example("torch.stack((x, y))", "ops.stack((y, x))", _PAIR, port_value="1, 0"),),
     ),
-    other_argument(
+    Hypothesis(
         "cat_axis",
         "cat.axis",
         ("cat",),
-        "dim",
-        _axes,
+        _other_axes,
+        _along_other_axis,
         "concatenated along axis {port} instead of {reference}",
+        "dim",
         rank=3,
         examples=(
             Example(
                 "torch.cat((x, y), 1).reshape(4, 12)",
                 "ops.cat((x, y), 0).reshape(4, 12)",
+                _PAIR,
+                port_value=0,
+            ),
+            Example(
+                "torch.cat((x, y), 1) * 2",
+                "ops.cat((x, y), 0).reshape(4, -1) * 2",
                 _PAIR,
                 port_value=0,
             ),

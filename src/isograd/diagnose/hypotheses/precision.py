@@ -83,6 +83,8 @@ def _propose(site: FunctionSite, context: Context) -> Iterator[Values]:
         forms = ("result", "operands", "operands and result")
         if function in ("embedding", "relu", "leaky_relu", "add", "mul", "div"):
             forms = ("result",)
+        if function == "softmax":
+            forms += ("every step",)
     for form in forms:
         for name in _TYPES:
             yield {"form": form, "type": name}
@@ -102,6 +104,8 @@ def _computes(site: FunctionSite, context: Context) -> bool:
 
 def _cast(call: Call, values: Values) -> Any:
     name, form = values["type"], values["form"]
+    if form == "every step":
+        return _softmax_in_steps(call["input"], int(call["dim"]), name)
     if form == "result":
         return rounded(call.run(), name)
     if form == "everything inside":
@@ -121,6 +125,13 @@ def _cast(call: Call, values: Values) -> Any:
     if call.function != "linear":
         bias = bias.reshape([-1 if d == 1 else 1 for d in range(result.dim())])
     return rounded(result + bias, name)
+
+
+def _softmax_in_steps(x: Any, dim: int, name: str) -> Any:
+    """Softmax as MindSpore's CPU kernel rounds it in float16 (equal to the bit, measured)."""
+    x = rounded(x, name)
+    powers = rounded(rounded(x - x.detach().amax(dim, keepdim=True), name).exp(), name)
+    return rounded(powers / rounded(powers.sum(dim, keepdim=True), name), name)
 
 
 def _half_mode(name: str) -> Any:
@@ -169,6 +180,12 @@ HYPOTHESES = (
                 "ops.softmax(ops.matmul(x, y).astype(ms.bfloat16).astype(ms.float32), -1)",
                 ((4, 6, 8), (8, 5)),
                 port_value="bfloat16",
+            ),
+            Example(
+                "F.softmax(x, -1)",
+                "ops.softmax(x.astype(ms.float16), axis=-1).astype(ms.float32)",
+                ((4, 6, 33),),
+                port_value="float16",
             ),
             Example(
                 "self.conv(x)",

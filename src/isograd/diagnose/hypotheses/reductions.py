@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ from isograd.frameworks.base import FunctionSite, Operand
 
 _REDUCED = ("mean", "sum", "amax", "amin", "logsumexp", "cumsum", "prod")
 _REPORTED = ("mean", "max", "first", "last")
+#: How a mask leaves values out of a sum.
+_MASKING = ("mul", "masked_fill", "where")
 #: What a mask passes through before it is summed or multiplied.
 _SHAPING = frozenset("unsqueeze getitem expand to float view reshape type_as eq ne".split())
 
@@ -106,14 +109,15 @@ def _pool(call: Call, values: Values) -> Any:
 
 
 def _masked_means(site: FunctionSite, context: Context) -> Iterator[Values]:
-    """A division of a masked sum by the number of what it keeps."""
+    """A division of a masked sum by the number of what it keeps: a sum of the mask, or lengths."""
     above, below = site.arguments.get("input"), site.arguments.get("other")
     if not isinstance(above, Operand) or not isinstance(below, Operand):
         return
     flow = flow_of(context)
     total = flow.maker(above)
     counted = any(s.place.function == "sum" for s in flow.behind(below, _SHAPING | {"clamp"}))
-    if total is None or total.place.function != "sum" or not counted:
+    one_each = math.prod(below.shape) < math.prod(above.shape)
+    if total is None or total.place.function != "sum" or not (counted or one_each):
         return
     before = total.arguments.get("input")
     product = flow.maker(before)
@@ -141,7 +145,7 @@ def _unmasked_means(site: FunctionSite, context: Context) -> Iterator[Values]:
         for values in _masked_means(one, context):
             total = flow.maker(one.arguments["input"])
             product = flow.maker(total.arguments["input"]) if total is not None else None
-            if product is None or product.place.function != "mul":
+            if product is None or product.place.function not in _MASKING:
                 continue
             for kept in ("input", "other"):
                 operand = product.arguments.get(kept)
@@ -213,6 +217,16 @@ HYPOTHESES = (
         _unmasked,
         "the mean is taken of all positions, without the mask",
         rank=4,
-        examples=(Example(_MEAN, "x.mean(1)", _XY, integers={"y": 3}, proved=False),),
+        examples=(
+            Example(_MEAN, "x.mean(1)", _XY, integers={"y": 3}, proved=False),
+            Example(
+                "real = (torch.arange(5) < 1 + y.unsqueeze(1)).unsqueeze(-1)\n"
+                "return x.masked_fill(~real, 0).sum(1) / (1 + y.unsqueeze(1))",
+                "x.mean(1)",
+                ((4, 5, 3), (4,)),
+                integers={"y": 4},
+                proved=False,
+            ),
+        ),
     ),
 )

@@ -168,6 +168,7 @@ class Hypothesis:
     numeric: a number that is estimated.  backward: it changes gradients only.  statistics: it
     changes running statistics only.  quiet: its change may be so small that it hides in the noise
     of coarse arithmetic (every estimated number may), so it is looked for there too.
+    within: where its place is a module, the module's own code holds it, not that of its caller.
     rank: among hypotheses that explain a port alike, the lowest is named.
     reference_value, port_value: what the cause reports, from site and values.
     """
@@ -183,6 +184,7 @@ class Hypothesis:
     backward: bool = False
     statistics: bool = False
     quiet: bool = False
+    within: bool = False
     rank: int = 5
     reference_value: Callable[[FunctionSite, Context], Any] | None = None
     port_value: Callable[[Values], Any] | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.diagnose.decide import Diagnosis, NamedCause
+from isograd.diagnose.library import all_hypotheses
 from isograd.diagnose.matched_filter import INTERVAL_DEVIATIONS
 from isograd.errors import IsogradError
 from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
@@ -114,11 +115,11 @@ class UnitCauses:
 
     def module_of(self, cause: NamedCause, result: UnitResult) -> str:
         """The module whose code holds the cause: what is done to a child is its caller's code."""
-        calls = self.replayer.reference_calls
+        calls, hypothesis = self.replayer.reference_calls, all_hypotheses()[cause.trial.hypothesis]
         place, own = cause.trial.place, calls[result.unit.reference].module
         pinned = {calls[pin].module for pin, _ in result.unit.pins}
         if place.module not in pinned:
-            is_own = place.function != "module" or cause.id.startswith("data.")
+            is_own = place.function != "module" or hypothesis.within
             return place.module if is_own else own
         called = next(pin for pin, _ in result.unit.pins if calls[pin].module == place.module)
         caller = calls[called].parent

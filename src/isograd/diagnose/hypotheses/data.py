@@ -181,6 +181,7 @@ HYPOTHESES = (
         numeric=Numeric("scale", _SCALES),
         reference_value=lambda site, context: 1.0,
         rank=8,
+        within=True,
         examples=(
             Example("self.conv(x)", "self.conv(x / 255)", IMAGE, CONVOLUTION, port_value=1 / 255),
         ),
@@ -195,6 +196,7 @@ HYPOTHESES = (
         numeric=Numeric("number", (255.0, 256.0, 1.0, 127.5, 1 / 255, 1 / 256, 2.0, 0.5)),
         reference_value=lambda site, context: site.arguments.get("other"),
         rank=4,
+        within=True,
         examples=(Example("self.conv(x / 255)", _PORT_255, IMAGE, CONVOLUTION, port_value=256.0),),
     ),
     Hypothesis(
@@ -207,6 +209,7 @@ HYPOTHESES = (
         reference_value=lambda site, context: "as given",
         port_value=lambda values: values["range"],
         rank=7,
+        within=True,
         examples=(
             Example(
                 "self.conv(x)",
@@ -227,6 +230,7 @@ HYPOTHESES = (
         reference_value=lambda site, context: "RGB",
         port_value=lambda values: "BGR",
         rank=7,
+        within=True,
         examples=(
             Example(
                 "self.conv(x)",
@@ -247,6 +251,7 @@ HYPOTHESES = (
         reference_value=lambda site, context: "as given",
         port_value=lambda values: values["order"],
         rank=8,
+        within=True,
         examples=(
             Example(
                 "self.conv(x)",

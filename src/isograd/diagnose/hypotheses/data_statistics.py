@@ -104,6 +104,7 @@ HYPOTHESES = (
         reference_value=lambda site, context: "none",
         port_value=lambda values: values["statistics"],
         rank=7,
+        within=True,
         examples=(
             Example(
                 "self.conv(x)",
@@ -124,6 +125,7 @@ HYPOTHESES = (
         reference_value=lambda site, context: "its own",
         port_value=lambda values: values["statistics"],
         rank=3,
+        within=True,
         examples=(
             Example(
                 "m = torch.tensor([0.485, 0.456, 0.406])[:, None, None]\n"

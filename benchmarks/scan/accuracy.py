@@ -29,7 +29,13 @@ from isograd.scan.model import ScanReport  # noqa: E402
 from isograd.scan.names import torch_names  # noqa: E402
 from isograd.scan.run import scan_path  # noqa: E402
 
-PACKAGES = ("torchvision", "timm", "pytorchcv")
+#: The package whose sources are read, by the set of models that is run.
+PACKAGES = {
+    "torchvision": "torchvision",
+    "timm": "timm",
+    "timm-others": "timm",
+    "pytorchcv": "pytorchcv",
+}
 JUDGED = ("call", "attribute")
 WANTED = {"recall": 0.98, "precision": 0.98, "annotated": 0.03, "unannotated": 0.10}
 
@@ -38,12 +44,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trace", action="store_true", help="run the models again")
     parser.add_argument("--errors", type=int, default=0, help="print so many wrong lines")
-    parser.add_argument("--only", choices=PACKAGES, help="one package")
+    parser.add_argument("--only", choices=tuple(PACKAGES), help="one set of models")
     options = parser.parse_args()
     print(describe_machine())
     is_good = True
     for name in PACKAGES if options.only is None else (options.only,):
-        report = scan_path(source_of(name), use_cache=False)
+        report = scan_path(source_of(PACKAGES[name]), use_cache=False)
         trace = _trace(name, options.trace)
         is_good &= _judge(name, report, trace, options.errors)
         style = "unannotated" if name == "pytorchcv" else "annotated"
@@ -53,7 +59,7 @@ def main() -> int:
 
 def _trace(name: str, is_fresh: bool) -> dict:
     out = FOLDER / f"trace-{name}.json"
-    folder = source_of(name).parent
+    folder = source_of(PACKAGES[name]).parent
     if is_fresh or not out.is_file():
         command = [sys.executable, str(HERE / "trace.py"), name, str(folder), str(out)]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
@@ -71,7 +77,10 @@ def _judge(name: str, report: ScanReport, trace: dict, shown: int) -> bool:
     named = {(f, line, canonical(api)) for f, line, api, is_named in trace["events"] if is_named}
     indirect = {(f, line, canonical(api)) for f, line, api, is_named in trace["events"]} - named
     everything, claimed = set(), set()
-    maybe = {scan.file: _conditional_parts(source_of(name) / scan.file) for scan in report.files}
+    maybe = {
+        scan.file: _conditional_parts(source_of(PACKAGES[name]) / scan.file)
+        for scan in report.files
+    }
     for scan in report.files:
         for use in scan.uses:
             if use.how == "unsure":

@@ -1,6 +1,6 @@
 """Runs a package's models and writes which torch APIs each of its source lines really called.
 
-    python trace.py torchvision|timm|pytorchcv SOURCE_FOLDER OUT.json
+    python trace.py torchvision|timm|timm-others|pytorchcv SOURCE_FOLDER OUT.json
 
 Python's profile hook sees every call of a function of torch, in Python or in C, with its caller; a
 TorchFunctionMode sees the attributes of tensors; a trace hook sees which lines ran.  An event is
@@ -295,6 +295,18 @@ def timm_models() -> list[tuple[str, Any]]:
     return found
 
 
+def other_timm_models() -> list[tuple[str, Any]]:
+    """One model, that of the shortest name, of each file of timm's that the open list leaves."""
+    _import_torchvision()
+    import timm
+
+    found = []
+    for module in sorted(set(timm.list_modules()) - set(TIMM)):
+        names = sorted(timm.list_models(module=module), key=lambda name: (len(name), name))
+        found += [(name, lambda name=name: _timm(name)) for name in names[:1]]
+    return found
+
+
 def pytorchcv_models() -> list[tuple[str, Any]]:
     """One small model of each of its files that works on images of any size."""
     _import_torchvision()
@@ -348,11 +360,12 @@ def main() -> None:
     builders = {
         "torchvision": torchvision_models,
         "timm": timm_models,
+        "timm-others": other_timm_models,
         "pytorchcv": pytorchcv_models,
     }
     models = builders[which]()
     names = Names()
-    tracer = Tracer(Path(folder).resolve() / which, names)
+    tracer = Tracer(Path(folder).resolve() / which.partition("-")[0], names)
     failed = {}
     for name, build in models:
         sys.setprofile(tracer.profile)

@@ -83,6 +83,16 @@ def test_the_first_function_that_the_port_never_yields() -> None:
     assert find_culprit(asked(SCALED, port), REQUEST, REQUEST) == Culprit("block", "add")
 
 
+def test_the_ports_line_is_that_of_the_value_most_like_the_wanted_one() -> None:
+    ours = (FunctionCall("block", "add", (), tensor_value(VALUES), "net.py:3"),)
+    theirs = tuple(
+        FunctionCall("", "any", (), tensor_value(values), f"port.py:{line}")
+        for line, values in enumerate((VALUES[::-1] ** 2, VALUES + 0.1, -VALUES[:1]), 1)
+    )
+    found = find_culprit(asked(ours, theirs), REQUEST, REQUEST)
+    assert found == Culprit("block", "add", "net.py:3", "port.py:2")
+
+
 def test_a_port_may_compute_in_other_steps_and_meet_again() -> None:
     port = events(("fused", 2 * VALUES + 1, ()))
     assert find_culprit(asked(SCALED, port), REQUEST, REQUEST) is None

@@ -7,6 +7,7 @@ may compute in other steps (a fused attention, a softmax by hand) and meet again
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,15 +20,23 @@ from isograd.verify.session import Session
 
 #: Relative error up to which two float32 results count as the same value.
 SAME = 3e-6
+#: Cosine from which on a value may be meant for another: below it, no line is named.
+_RESEMBLES = 0.5
 _MOST_ELEMENTS = 1 << 21
 
 
 @dataclass(frozen=True)
 class Culprit:
-    """The first function that differs, and the reference's module whose code calls it."""
+    """The first function that differs, and the reference's module whose code calls it.
+
+    where: ``file:line`` of that call; port_where: of the port's value that resembles its result
+    most, among those that the reference yields nowhere.
+    """
 
     module: str
     function: str
+    where: str | None = None
+    port_where: str | None = None
 
 
 def find_culprit(session: Session, reference: ReplayRequest, port: ReplayRequest) -> Culprit | None:
@@ -39,20 +48,42 @@ def find_culprit(session: Session, reference: ReplayRequest, port: ReplayRequest
         return None
     if any(event.value.values.size > _MOST_ELEMENTS for event in ours):
         return None
-    candidates = [Fingerprint(event.value.values) for event in theirs]
-    known = [Fingerprint(event.value.values) for event in ours]
-    met = []
-    for event, mine in zip(ours, known, strict=True):
-        moves_only = any(mine.is_reordered(known[source]) for source in event.sources)
-        met.append(any(mine.same_as(other, any_order=not moves_only) for other in candidates))
+    mine = [Fingerprint(event.value.values) for event in ours]
+    others = [Fingerprint(event.value.values) for event in theirs]
+    met = [
+        any(own.same_as(other, any_order=not moves) for other in others)
+        for own, moves in zip(mine, _moves_only(ours, mine), strict=True)
+    ]
     for index in range(len(ours) - 1, -1, -1):
         if met[index]:
             for source in ours[index].sources:
                 met[source] = True
-    for index, event in enumerate(ours):
-        if not met[index]:
-            return Culprit(event.module, event.function)
-    return None
+    if False not in met:
+        return None
+    found = met.index(False)
+    event, near = ours[found], _nearest(mine[found], mine, others)
+    return Culprit(
+        event.module, event.function, event.where, None if near is None else theirs[near].where
+    )
+
+
+def _moves_only(events: Sequence[FunctionCall], own: Sequence[Fingerprint]) -> list[bool]:
+    return [
+        any(mine.is_reordered(own[source]) for source in event.sources)
+        for event, mine in zip(events, own, strict=True)
+    ]
+
+
+def _nearest(
+    wanted: Fingerprint, known: Sequence[Fingerprint], others: Sequence[Fingerprint]
+) -> int | None:
+    """Which value of the port's, unknown to the reference, has most in common with one."""
+    best, found = _RESEMBLES, None
+    for index, other in enumerate(others):
+        likeness = wanted.likeness(other)
+        if likeness > best and not any(other.same_as(one) for one in known):
+            best, found = likeness, index
+    return found
 
 
 class Fingerprint:
@@ -64,6 +95,13 @@ class Fingerprint:
         self._finite = np.where(patterns(wide) == 0, wide, 0.0).reshape(-1)
         self._norm = norm(self._finite)
         self._sorted: Float64 | None = None
+
+    def likeness(self, other: Fingerprint) -> float:
+        """The cosine of two values of one size, element by element; 0 for another size."""
+        scale = self._norm * other._norm
+        if self._finite.size != other._finite.size or not scale > 0:
+            return 0.0
+        return abs(float(np.dot(self._finite, other._finite))) / scale
 
     def same_as(
         self, other: Fingerprint, *, tolerance: float = SAME, any_order: bool = True

@@ -328,9 +328,17 @@ class IsolatedStage:
         first, message = self._described(stage, call, wrong)
         if culprit is not None and not first.problem:  # a wrong shape says enough
             message += f"; the first function to differ is {culprit.function}"
+            message += f" ({culprit.where})" if culprit.where else ""
             if culprit.module != call.module:
                 call = dataclasses.replace(call, module=culprit.module, occurrence=0)
-        self._add(stage, call, first, message)
+        self._add(stage, call, first, message, fix=self._fix_near(first, culprit))
+
+    def _fix_near(self, first: TensorResult, culprit: Culprit | None) -> Fix | None:
+        """Where to look, if nothing is proved: the line of the port that first differs."""
+        if culprit is None or culprit.port_where is None:
+            return None
+        text = f"the port builds this module here; look at {culprit.port_where} first"
+        return fix_at(self._session, self._port[first.unit.port].module, text)
 
     def _find_causes(
         self,
@@ -347,6 +355,8 @@ class IsolatedStage:
         if quiet:
             message = f"{first.what} differs by less than the rounding noise, but not at random"
         causes, fix = self.causes.prove(result, stage, known, fixed, quiet)
+        if fix is None and not quiet:
+            fix = self._fix_near(first, self.culprit(result, stage))
         for named, cause in zip(known.causes, causes, strict=True):
             module = self.causes.module_of(named, result)
             place = (

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isograd.checkpoints.base import RawTensor
-from isograd.weights.writers import FORMATS, Entry
+from isograd.weights.blocks import bytes_of
+from isograd.weights.writers import FORMATS, Entry, WriteOptions
 
 Tensors = dict[str, np.ndarray]
 Maker = Callable[[Path], Path]
@@ -30,9 +30,9 @@ def tensors() -> Tensors:
 def write(path: Path, found: Tensors) -> Path:
     """Write tensors in the format of the suffix."""
     entries = [Entry(n, str(a.dtype), a.shape, a.nbytes) for n, a in found.items()]
-    raws = (RawTensor(array, str(array.dtype)) for array in found.values())
+    blocks = (iter([bytes_of(array)]) for array in found.values())
     with path.open("wb") as file:
-        FORMATS[path.suffix][0](file, entries, zip(entries, raws, strict=True))
+        FORMATS[path.suffix][0](file, entries, zip(entries, blocks, strict=True), WriteOptions())
     return path
 
 

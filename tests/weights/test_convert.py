@@ -13,11 +13,12 @@ from isograd.checkpoints.open import open_source
 from isograd.cli import main
 from isograd.errors import CheckpointError, UsageError
 from isograd.weights import convert as conversion
+from isograd.weights.blocks import bytes_of
 from isograd.weights.casts import cast
 from isograd.weights.convert import convert
 from isograd.weights.map_file import map_text, read_map
 from isograd.weights.plan import make_plan
-from isograd.weights.writers import FORMATS, Entry
+from isograd.weights.writers import FORMATS, Entry, WriteOptions
 
 Tensors = dict[str, np.ndarray]
 
@@ -48,9 +49,9 @@ def write(path: Path, found: Tensors, ties: dict[str, str] | None = None) -> Pat
     entries = [
         Entry(n, str(a.dtype), a.shape, a.nbytes, (ties or {}).get(n)) for n, a in found.items()
     ]
-    raws = [RawTensor(array, str(array.dtype)) for array in found.values()]
+    blocks = (iter([bytes_of(array)]) for array in found.values())
     with path.open("wb") as file:
-        FORMATS[path.suffix][0](file, entries, zip(entries, raws, strict=True))
+        FORMATS[path.suffix][0](file, entries, zip(entries, blocks, strict=True), WriteOptions())
     return path
 
 
@@ -193,7 +194,7 @@ def test_a_rename_that_matches_nothing(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "a.pth", network()))
     with pytest.raises(UsageError, match="neither a tensor nor a module"):
         make_plan(source, None, rename={"convv": "x"})
-    with pytest.raises(UsageError, match="the name"):
+    with pytest.raises(UsageError, match="would be called 'x'"):
         make_plan(source, None, rename={"conv.weight": "x", "conv1.weight": "x"})
 
 
@@ -222,10 +223,20 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     found = json.loads(report.read_text())
     assert found["schema"] == "isograd/weights/1"
     assert found["tensors"] == 10
-    found = {"w": np.array([1e30], np.float32)}
-    big = write(tmp_path / "big.pth", found)
-    assert main(["weights", str(big), "-o", str(tmp_path / "h.pth"), "--dtype", "float16"]) == 1
+
+
+def test_a_cast_that_overflows_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write(tmp_path / "big.pth", {"w": np.array([1e30, 1.0], np.float32)})
+    target = tmp_path / "h.pth"
+    call = ["weights", str(source), "-o", str(target), "--dtype", "float16"]
+    assert main(call) == 2
+    assert "1 of float32 in w would be infinite in float16" in capsys.readouterr().err
+    assert not target.exists()
+    assert main([*call, "--allow-overflow"]) == 1
     assert "1 numbers of float32 are infinite" in capsys.readouterr().out
+    np.testing.assert_array_equal(open_source(target).read("w").values, [np.inf, 1])
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ class TensorInfo:
     trainable: None where the file does not say.
     order: the place in execution order, or None where the file knows none.
     tied_to: the first name of the same storage region, or None.
+    part: what of a checkpoint the tensor belongs to beside the network's own state, such as
+    `optimizer`; empty for the network itself.
     """
 
     name: str
@@ -46,6 +48,7 @@ class TensorInfo:
     trainable: bool | None = None
     order: int | None = None
     tied_to: str | None = None
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,10 @@ class TensorSource(abc.ABC):
     @abc.abstractmethod
     def raw(self, name: str) -> RawTensor:
         """The bits of one tensor; read-only views of the file where that is possible."""
+
+    def stored(self, name: str) -> RawTensor:
+        """The bits as they lie there: like `raw`, but not copied where they are not aligned."""
+        return self.raw(name)
 
     def read(self, name: str) -> TensorValue:
         """The values of one tensor; float32 for the dtypes that numpy lacks."""
@@ -199,12 +206,17 @@ def size_in_bytes(dtype: str, shape: tuple[int, ...]) -> int:
     return size
 
 
-def view(data: memoryview, start: int, dtype: str, shape: tuple[int, ...]) -> Array:
-    """An array over mapped bytes, copied only where they are not aligned; ValueError if short."""
+def view(
+    data: memoryview, start: int, dtype: str, shape: tuple[int, ...], *, aligned: bool = True
+) -> Array:
+    """An array over mapped bytes; copied where they are not aligned and that is asked for.
+
+    Raises ValueError where the bytes end before the array.
+    """
     size = size_in_bytes(dtype, shape)
     if start < 0 or start + size > len(data):
         raise ValueError(f"{size:,} bytes at {start:,} lie beyond its end")
     values: Array = np.frombuffer(data[start : start + size], np.uint8).view(holder(dtype))
-    if not values.flags.aligned:
+    if aligned and not values.flags.aligned:
         values = values.copy()
     return values.reshape(shape)

@@ -10,7 +10,7 @@ mindspore/train/serialization.py and checkpoint.proto of MindSpore 2.10.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,11 @@ _DTYPES = {code: name for name, code in CODES.items()}
 CRC_MARK = b"crc_num"
 CRC_BYTES = 10
 _VARINT_LIMIT = 10
+#: The dtype of a text, which is stored as numpy stores it: four bytes a character.
+_TEXT = "str"
+_MAX_TEXT_BYTES = 1 << 24
+#: Bytes that are copied at a time, before their pages are let go.
+COPIED_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class MindSporeFile(IndexedSource):
         self._data = map_file(path)
         self._end, self._crc = self._checksum()
         self._chunks: dict[str, list[_Chunk]] = {}
+        self._texts: dict[str, str] = {}
         try:
             for start, end in _messages(self._data, 0, self._end, 1):
                 self._register(start, end)
@@ -81,27 +87,49 @@ class MindSporeFile(IndexedSource):
                     f"{info.dtype} need {info.size_bytes:,}"
                 )
 
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The texts that `save_checkpoint(append_dict=…)` put beside the parameters."""
+        return self._texts
+
     def forget(self) -> None:
         drop_pages(self._data)
 
     def raw(self, name: str) -> RawTensor:
+        return self._taken(name, aligned=True)
+
+    def stored(self, name: str) -> RawTensor:
+        return self._taken(name, aligned=False)
+
+    def _taken(self, name: str, *, aligned: bool) -> RawTensor:
         info = self.info(name)
         chunks = self._chunks[name]
         if len(chunks) == 1:
-            return RawTensor(view(self._data, chunks[0].start, info.dtype, info.shape), info.dtype)
+            bits = view(self._data, chunks[0].start, info.dtype, info.shape, aligned=aligned)
+            return RawTensor(bits, info.dtype)
         joined = np.empty(info.size_bytes, np.uint8)
         position = 0
         for chunk in chunks:
-            part = self._data[chunk.start : chunk.start + chunk.size_bytes]
-            joined[position : position + chunk.size_bytes] = np.frombuffer(part, np.uint8)
-            position += chunk.size_bytes
+            for start in range(0, chunk.size_bytes, COPIED_BYTES):
+                size = min(COPIED_BYTES, chunk.size_bytes - start)
+                first = chunk.start + start
+                joined[position : position + size] = np.frombuffer(
+                    self._data[first : first + size], np.uint8
+                )
+                position += size
+                self.forget()
         return RawTensor(joined.view(holder(info.dtype)).reshape(info.shape), info.dtype)
 
     def verify(self) -> bool:
         """Compare the checksum, where the file was written with one."""
         if self._crc is None:
             return False
-        if binascii.crc32(self._data[: self._end]) != self._crc:
+        checksum = 0
+        for start in range(0, self._end, COPIED_BYTES):
+            end = min(self._end, start + COPIED_BYTES)
+            checksum = binascii.crc32(self._data[start:end], checksum)
+            self.forget()
+        if checksum != self._crc:
             raise self.refusal("does not fit its checksum")
         return True
 
@@ -122,7 +150,14 @@ class MindSporeFile(IndexedSource):
                 raise _MalformedError(f"{name!r} is a map parameter, which isograd does not read")
         if name is None or tensor is None:
             raise _MalformedError("a record has no name or no tensor")
-        shape, dtype, chunk = self._tensor(name, *tensor)
+        shape, code, chunk = self._tensor(name, *tensor)
+        if code == _TEXT:
+            self._texts[name] = self._text(name, chunk)
+            return
+        dtype = _DTYPES[code]
+        # save_checkpoint writes a tensor without dimensions as one of the dimension 0.
+        if shape == (0,) and chunk.size_bytes == holder(dtype).itemsize:
+            shape = ()
         if name in self._chunks:
             info = self.info(name)
             if (info.dtype, info.shape) != (dtype, shape):
@@ -148,12 +183,15 @@ class MindSporeFile(IndexedSource):
                 code = bytes(self._data[first : min(last, first + 64)]).decode("utf-8")
             elif number == 3 and kind == 2:
                 chunk = _Chunk(first, last - first)
-        if code not in _DTYPES:
+        if code not in _DTYPES and code != _TEXT:
             raise _MalformedError(f"{name!r} has the dtype {code!r}, which isograd does not know")
-        # save_checkpoint writes a tensor without dimensions as one of the dimension 0.
-        if shape == [0] and chunk.size_bytes == holder(_DTYPES[code]).itemsize:
-            shape = []
-        return tuple(shape), _DTYPES[code], chunk
+        return tuple(shape), code, chunk
+
+    def _text(self, name: str, chunk: _Chunk) -> str:
+        if chunk.size_bytes > _MAX_TEXT_BYTES or name in self._texts or name in self._infos:
+            raise _MalformedError(f"{name!r} is a text that is too long, or is there twice")
+        found = bytes(self._data[chunk.start : chunk.start + chunk.size_bytes])
+        return found.decode("utf-32-le").rstrip("\0")
 
 
 def _messages(data: memoryview, start: int, end: int, wanted: int) -> Iterator[tuple[int, int]]:

@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from isograd.checkpoints import safe_pickle
-from isograd.checkpoints.base import RawTensor, drop_pages, map_file
-from isograd.checkpoints.torch_values import FUNCTIONS, VALUES, Storage, storage_of
+from isograd.checkpoints.base import drop_pages, map_file
+from isograd.checkpoints.torch_values import (
+    FUNCTIONS,
+    VALUES,
+    Storage,
+    StoredTensor,
+    storage_of,
+)
 from isograd.checkpoints.torch_zip import UNSAFE_ADVICE, TorchSource
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
@@ -33,10 +39,9 @@ class LegacyTorchFile(TorchSource):
     def forget(self) -> None:
         drop_pages(self._data)
 
-    def raw(self, name: str) -> RawTensor:
-        self.info(name)
-        start, end = self._spans[self._tensors[name].storage.key]
-        return self.taken(name, self._data[start:end])
+    def storage(self, tensor: StoredTensor) -> memoryview:
+        start, end = self._spans[tensor.storage.key]
+        return self._data[start:end]
 
     def _persistent(self, identifier: Any) -> Storage:
         found = storage_of(identifier)

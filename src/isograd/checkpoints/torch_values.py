@@ -14,7 +14,7 @@ from isograd.checkpoints.dtypes import item_size_bytes
 from isograd.checkpoints.safe_pickle import MAX_DEPTH, Function, Global, RefusedPickle
 
 #: Elements that a tensor may repeat beyond its storage, where an axis has the stride 0.
-_MOST_EXPANDED_BYTES = 64 * 1024 * 1024
+MOST_EXPANDED_BYTES = 64 * 1024 * 1024
 _MOST_LEAVES = 1_000_000
 #: Keys under which training scripts put the state of the network.
 WRAPPERS = (
@@ -99,7 +99,7 @@ def _rebuilt(
         last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True))
         if (last + 1) * item_size_bytes(own) > storage.size_bytes:
             raise RefusedPickle(f"its pickle places a tensor of {size:,} bytes beyond its storage")
-        if size > max(_MOST_EXPANDED_BYTES, storage.size_bytes):
+        if size > max(MOST_EXPANDED_BYTES, storage.size_bytes):
             raise RefusedPickle(f"its pickle expands a storage to {size:,} bytes")
     return StoredTensor(storage, own, offset, sizes, steps, True if trainable is True else None)
 
@@ -197,10 +197,27 @@ def storage_of(identifier: Any) -> Storage:
     return Storage(key, dtype, count * (item_size_bytes(dtype) if dtype else 1))
 
 
-def flattened(root: Any) -> tuple[dict[str, StoredTensor], dict[str, str], str]:
-    """Tensors and other values by dotted names, and the wrapper that was left out of the names."""
+@dataclass(frozen=True)
+class Flattened:
+    """What an unpickled object holds, by dotted names.
+
+    parts: of the tensors that lie beside the network's own state, the part.
+    wrapper: the key of the network's state, which is left out of the names.
+    """
+
+    tensors: Mapping[str, StoredTensor]
+    others: Mapping[str, str]
+    parts: Mapping[str, str]
+    wrapper: str = ""
+
+
+def flattened(root: Any) -> Flattened:
+    """Tensors and other values of an unpickled object; RefusedPickle where it holds itself."""
     tensors: dict[str, StoredTensor] = {}
     others: dict[str, str] = {}
+    states = _states_of_optimizers(root)
+    wrapper = _wrapper(root)
+    parts: dict[str, str] = {}
     for count, (path, leaf) in enumerate(_leaves(root, (), set())):
         if count > _MOST_LEAVES:
             raise RefusedPickle("its pickle holds more values than any checkpoint")
@@ -209,22 +226,37 @@ def flattened(root: Any) -> tuple[dict[str, StoredTensor], dict[str, str], str]:
             raise RefusedPickle(f"two of its values have the name {name!r:.200}")
         if isinstance(leaf, StoredTensor):
             tensors[name] = leaf
+            if path and (path[0] in states or (wrapper and path[0] != wrapper)):
+                parts[name] = path[0]
         else:
             others[name] = _shown(leaf)
+    start = f"{wrapper}."
+    stripped = {name.removeprefix(start): tensor for name, tensor in tensors.items()}
+    if not wrapper or len(stripped) != len(tensors) or stripped.keys() & others.keys():
+        return Flattened(tensors, others, parts)
+    return Flattened(stripped, others, parts, wrapper)
+
+
+def _wrapper(root: Any) -> str:
+    """The key under which a training script put the state of the network, or nothing."""
+    if isinstance(root, dict):
+        for wrapper in WRAPPERS:
+            inner = root.get(wrapper)
+            if isinstance(inner, dict) and any(isinstance(v, StoredTensor) for v in inner.values()):
+                return wrapper
+    return ""
+
+
+def _states_of_optimizers(root: Any) -> set[str]:
+    """The keys whose values are states of torch's optimizers, or lists of them."""
     if not isinstance(root, dict):
-        return tensors, others, ""
-    for wrapper in WRAPPERS:
-        inner = root.get(wrapper)
-        if isinstance(inner, dict) and any(_is_tensor_of(v) for v in inner.values()):
-            start = f"{wrapper}."
-            stripped = {name.removeprefix(start): tensor for name, tensor in tensors.items()}
-            if len(stripped) == len(tensors) and not stripped.keys() & others.keys():
-                return stripped, others, wrapper
-    return tensors, others, ""
-
-
-def _is_tensor_of(value: Any) -> bool:
-    return isinstance(value, StoredTensor)
+        return set()
+    return {
+        str(key)
+        for key, value in root.items()
+        for state in (value if isinstance(value, list) else [value])
+        if isinstance(state, dict) and {"state", "param_groups"} <= state.keys()
+    }
 
 
 def _shown(leaf: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from isograd.checkpoints.base import IndexedSource, RawTensor, TensorInfo, size_
 from isograd.checkpoints.dtypes import holder, item_size_bytes
 from isograd.checkpoints.torch_values import (
     FUNCTIONS,
+    MOST_EXPANDED_BYTES,
     VALUES,
     StoredTensor,
     flattened,
@@ -21,6 +23,8 @@ from isograd.checkpoints.zip_map import ZipMap
 from isograd.tensors import Array
 
 MAX_PICKLE_BYTES = 512 * 1024 * 1024
+#: How often the tensors of a file may read its storages, by overlapping or by strides of 0.
+MOST_REPEATS = 8
 UNSAFE_ADVICE = (
     "isograd runs no code of a file; load it where it was written and save its state_dict() only."
 )
@@ -40,17 +44,20 @@ class TorchSource(IndexedSource):
 
     def register(self, root: object) -> None:
         """Fill the table from the unpickled object; ValueError where it holds nothing of use."""
-        self._tensors, others, wrapper = flattened(root)
-        self._metadata = others
-        if wrapper:
-            self._metadata = {"wrapper": wrapper, **others}
+        found = flattened(root)
+        self._tensors = dict(found.tensors)
+        self._metadata = dict(found.others)
+        if found.wrapper:
+            self._metadata = {"wrapper": found.wrapper, **found.others}
         if not self._tensors:
             raise ValueError("it holds no tensor")
         first: dict[tuple[object, ...], str] = {}
+        repeated = 0
         for name, tensor in self._tensors.items():
             size = size_in_bytes(tensor.dtype, tensor.shape)
-            place = (tensor.storage.key, tensor.offset, tensor.shape, tensor.strides)
+            place = (tensor.storage.key, tensor.dtype, tensor.offset, tensor.shape, tensor.strides)
             tied_to = first.setdefault(place, name) if size else name
+            repeated += size if tied_to == name else 0
             self.add(
                 TensorInfo(
                     name,
@@ -59,35 +66,46 @@ class TorchSource(IndexedSource):
                     size,
                     tensor.trainable,
                     tied_to=None if tied_to == name else tied_to,
+                    part=found.parts.get(name, ""),
                 )
             )
+        storages = {t.storage.key: t.storage.size_bytes for t in self._tensors.values()}
+        if repeated > MOST_EXPANDED_BYTES + MOST_REPEATS * sum(storages.values()):
+            raise ValueError(f"its tensors announce {repeated:,} bytes, far more than it holds")
 
     def taken(self, name: str, storage: memoryview) -> RawTensor:
         """A tensor out of its storage's bytes; a view where it lies there in C order."""
         tensor = self._tensors[name]
         item = item_size_bytes(tensor.dtype)
-        whole: Array = np.frombuffer(storage, np.uint8)[: len(storage) // item * item]
-        whole = whole.view(holder(tensor.dtype))
-        if not whole.flags.aligned:
-            whole = whole.copy()
         count = int(np.prod(tensor.shape, dtype=np.int64))
-        if tensor.is_contiguous:
-            part = whole[tensor.offset : tensor.offset + count]
-            if len(part) != count:
-                raise self.refusal(f"holds less of {name!r} than its pickle announces")
-            return RawTensor(part.reshape(tensor.shape), tensor.dtype)
+        if count == 0:
+            return RawTensor(np.zeros(tensor.shape, holder(tensor.dtype)), tensor.dtype)
         last = tensor.offset + sum(
             (n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True)
         )
-        if last >= len(whole):
+        if (last + 1) * item > len(storage):
             raise self.refusal(f"holds less of {name!r} than its pickle announces")
+        part: Array = np.frombuffer(storage[tensor.offset * item : (last + 1) * item], np.uint8)
+        part = part.view(holder(tensor.dtype))
+        if tensor.is_contiguous:
+            return RawTensor(part.reshape(tensor.shape), tensor.dtype)
         strided = np.lib.stride_tricks.as_strided(
-            whole[tensor.offset :],
-            tensor.shape,
-            tuple(step * item for step in tensor.strides),
-            writeable=False,
+            part, tensor.shape, tuple(step * item for step in tensor.strides), writeable=False
         )
-        return RawTensor(np.ascontiguousarray(strided).reshape(tensor.shape), tensor.dtype)
+        return RawTensor(strided, tensor.dtype)
+
+    @abc.abstractmethod
+    def storage(self, tensor: StoredTensor) -> memoryview:
+        """The bytes of a tensor's storage."""
+
+    def stored(self, name: str) -> RawTensor:
+        self.info(name)
+        return self.taken(name, self.storage(self._tensors[name]))
+
+    def raw(self, name: str) -> RawTensor:
+        found = self.stored(name)
+        bits = np.ascontiguousarray(found.bits).reshape(found.bits.shape)
+        return RawTensor(bits if bits.flags.aligned else bits.copy(), found.dtype)
 
 
 class TorchZipFile(TorchSource):
@@ -114,10 +132,11 @@ class TorchZipFile(TorchSource):
             member = self._member(tensor)
             if self._zip.size_bytes(member) != tensor.storage.size_bytes:
                 raise self.refusal(f"member {member!r} has a size that the pickle contradicts")
+            if not self._zip.is_stored(member):
+                raise self.refusal(f"member {member!r} is compressed, as torch never writes it")
 
-    def raw(self, name: str) -> RawTensor:
-        self.info(name)
-        return self.taken(name, self._zip.member(self._member(self._tensors[name])))
+    def storage(self, tensor: StoredTensor) -> memoryview:
+        return self._zip.member(self._member(tensor))
 
     def forget(self) -> None:
         self._zip.forget()

@@ -25,6 +25,7 @@ def render_json(report: ConversionReport) -> str:
         "size_bytes": report.size_bytes,
         "seconds": report.elapsed_s,
         "verified": report.verified,
+        "written": report.is_written,
         "moves": [
             {
                 "source": move.source,
@@ -36,6 +37,7 @@ def render_json(report: ConversionReport) -> str:
         ],
         "dropped": [asdict(dropped) for dropped in plan.dropped],
         "missing": plan.missing,
+        "conflicts": plan.conflicts,
         "ambiguous": plan.ambiguous,
         "notes": plan.notes,
         "ties": [{"name": name, "tied_to": first} for name, first in report.ties],

@@ -32,10 +32,11 @@ def render_text(report: ConversionReport, *, width: int = 100, colour: bool = Fa
     section("Missing: the network has them, the source does not", list(plan.missing), "bold red")
     left = [f"{d.name}: {d.reason}" for d in plan.dropped if d.needs_action]
     section("Left over", left, "bold red")
+    section("Shapes contradict", list(plan.conflicts), "bold red")
     section("Overflow", _overflows(report), "bold red")
     section("Ambiguous, settle with --rename", list(plan.ambiguous), "bold yellow")
     section("Changed", [_move_text(move) for move in plan.moves if _is_changed(move)])
-    section("Not needed", [f"{d.name}: {d.reason}" for d in plan.dropped if not d.needs_action])
+    section("Left out", _left_out(report))
     section("Tied", [f"{name} is {first}" for name, first in report.ties])
     section("Became 0", [f"{c.name}: {c.flushed:,} numbers" for c in report.casts if c.flushed])
     section("Assumed", list(plan.notes))
@@ -45,12 +46,31 @@ def render_text(report: ConversionReport, *, width: int = 100, colour: bool = Fa
 
 def sentence(report: ConversionReport) -> str:
     """The last line: what was written, and whether it was read back."""
+    if not report.is_written:
+        return (
+            f"{printable(report.target)}: nothing was written, because the network would not get "
+            "all that it needs; see above. --partial writes what fits."
+        )
     checked = "read back and equal" if report.verified else "not read back"
     return (
         f"{printable(report.target)}: {count_text(report.tensors, 'tensor')}, "
         f"{report.size_bytes:,} bytes in {report.elapsed_s:.2f} s, {checked}"
         + ("; see above what needs your attention." if report.needs_action else ".")
     )
+
+
+def _left_out(report: ConversionReport) -> list[str]:
+    """What needs nobody's attention, one line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for dropped in report.plan.dropped:
+        if not dropped.needs_action:
+            reasons.setdefault(dropped.reason, []).append(dropped.name)
+    return [
+        f"{names[0]}: {reason}"
+        if len(names) == 1
+        else f"{count_text(len(names), 'tensor')} such as {names[0]}: {reason}"
+        for reason, names in reasons.items()
+    ]
 
 
 def _overflows(report: ConversionReport) -> list[str]:

@@ -11,9 +11,10 @@ from isograd.checkpoints.base import RawTensor
 from isograd.checkpoints.dtypes import decoded
 from isograd.tensors import Array
 
-#: Dtypes that `--dtype` takes.
-TARGETS = ("float64", "float32", "float16", "bfloat16")
-_FLOATING = frozenset((*TARGETS, "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"))
+#: Dtypes that `--dtype` takes, with the exponent of the power of two that their numbers stay below.
+TARGETS = {"float64": 1024, "float32": 128, "float16": 16, "bfloat16": 128}
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+_FLOATING = frozenset((*TARGETS, *_FLOAT8))
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,13 @@ def target_dtype(source: str, wanted: str | None) -> str:
     return wanted if wanted is not None and source in _FLOATING else source
 
 
+def may_overflow(source: str, target: str) -> bool:
+    """Whether a finite number of the source can become infinite: also by rounding upwards."""
+    if source not in (*TARGETS, "float8_e8m0fnu") or target not in TARGETS or source == target:
+        return False
+    return TARGETS.get(source, 128) > TARGETS[target] or target == "bfloat16" != source
+
+
 def cast(name: str, tensor: RawTensor, target: str) -> tuple[RawTensor, CastLoss | None]:
     """The tensor in another dtype, rounded to nearest, ties to even."""
     if tensor.dtype == target:
@@ -42,7 +50,7 @@ def cast(name: str, tensor: RawTensor, target: str) -> tuple[RawTensor, CastLoss
     values = decoded(tensor.bits, tensor.dtype).values
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         if target == "bfloat16":
-            upper = _bfloat16_bits(values.astype(np.float32, copy=False))
+            upper = _bfloat16_bits(_rounded_to_odd(values))
             infinite, zero = (upper & 0x7FFF) == 0x7F80, (upper & 0x7FFF) == 0
             bits: Array = upper
         else:
@@ -51,6 +59,18 @@ def cast(name: str, tensor: RawTensor, target: str) -> tuple[RawTensor, CastLoss
     overflowed = int(np.count_nonzero(infinite & np.isfinite(values)))
     flushed = int(np.count_nonzero(zero & (values != 0)))
     return RawTensor(bits, target), CastLoss(name, tensor.dtype, target, overflowed, flushed)
+
+
+def _rounded_to_odd(values: Array) -> NDArray[np.float32]:
+    """float32 with the last bit set where anything was lost, so that a second rounding is right."""
+    narrow = values.astype(np.float32)
+    if values.dtype != np.float64:
+        return narrow
+    bits = np.ascontiguousarray(narrow).view(np.uint32).reshape(narrow.shape)
+    is_lossy = np.isfinite(values) & (narrow != values)
+    bits = np.where(is_lossy & (np.abs(narrow) > np.abs(values)), bits - np.uint32(1), bits)
+    bits = np.where(is_lossy, bits | np.uint32(1), bits)
+    return bits.view(np.float32)
 
 
 def _bfloat16_bits(values: NDArray[np.float32]) -> NDArray[np.uint16]:

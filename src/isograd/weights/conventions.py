@@ -1,26 +1,32 @@
 """The names and layouts of one framework turned into those of the other, without its network.
 
-The table is the migration guide's: a norm's weight and bias are gamma and beta in MindSpore, its
-statistics moving_mean and moving_variance, an embedding's weight embedding_table; a
-one-dimensional convolution keeps an axis of 1; num_batches_tracked does not exist.
+The table is the migration guide's, checked against what MindSpore 2.10's `nn` layers are called:
+a norm's weight and bias are gamma and beta in MindSpore, its statistics moving_mean and
+moving_variance (mean and variance where the norm is the whole network), those of BatchNorm3d lie in
+its bn2d; an embedding's weight is embedding_table, a PReLU's is w; a one-dimensional convolution
+keeps an axis of 1; a transformer layer's linear1 is dense1; num_batches_tracked does not exist.
+`mindspore.mint.nn` keeps torch's names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from isograd.checkpoints.base import TensorInfo
 from isograd.compare.pairing.conventions import ALONE_BY_CONVENTION, NORMS
 from isograd.compare.pairing.transforms import Identity, Reshape, Transform
 from isograd.weights.model import Dropped, Move, Plan
-from isograd.weights.structure import framework_of, kinds_of, split_name
+from isograd.weights.structure import kinds_of, split_name
 
 _STATISTICS = {"running_mean": "moving_mean", "running_var": "moving_variance"}
 _NORM = {"weight": "gamma", "bias": "beta", **_STATISTICS}
-_BACK = {
-    **{there: here for here, there in _NORM.items()},
-    "embedding_table": "weight",
-}
+_ALONE = {**_NORM, "running_mean": "mean", "running_var": "variance"}
+_BACK = {there: here for here, there in (*_ALONE.items(), *_NORM.items())}
+_FEED_FORWARD = {"linear1": "dense1", "linear2": "dense2"}
+#: MindSpore's BatchNorm3d keeps its state in a BatchNorm2d of this name.
+_INNER = "bn2d"
+#: torch's parametrisations, which MindSpore does not have.
+_PARAMETRISED = ("weight_g", "weight_v", "weight_orig", "original0", "original1")
 
 
 def plan_by_convention(infos: Iterable[TensorInfo], source: str, target: str) -> Plan:
@@ -28,44 +34,113 @@ def plan_by_convention(infos: Iterable[TensorInfo], source: str, target: str) ->
     found = list(infos)
     if source == target:
         return Plan(tuple(Move((info.name,), (info.name,)) for info in found))
-    kinds = kinds_of(found)
-    moves, dropped, guesses = [], [], []
+    make = _ToMindSpore(found) if target == "mindspore" else _ToTorch(found)
+    moves, dropped = [], []
     for info in found:
-        module, attribute = split_name(info.name)
-        kind = kinds[module]
-        if attribute in ALONE_BY_CONVENTION and target == "mindspore":
+        if split_name(info.name)[1] in ALONE_BY_CONVENTION and target == "mindspore":
             dropped.append(Dropped(info.name, "MindSpore's norms do not count their batches"))
             continue
-        if target == "mindspore":
-            name, transform = _to_mindspore(attribute, kind, info.shape)
-            if attribute == "weight" and kind in ("Embedding", "RMSNorm", "PReLU"):
-                guesses.append(f"{info.name} is taken for the weight of a {kind} (named {name})")
-        else:
-            name, transform = _to_torch(attribute, kind)
-        why = "name" if name == attribute and isinstance(transform, Identity) else "convention"
-        full = f"{module}.{name}" if module else name
-        moves.append(Move((info.name,), (full,), transform, why))
-    return Plan(tuple(moves), tuple(dropped), notes=tuple(guesses))
+        name, transform = make.place(info)
+        is_same = name == info.name and isinstance(transform, Identity)
+        moves.append(Move((info.name,), (name,), transform, "name" if is_same else "convention"))
+    return Plan(tuple(moves), tuple(dropped), notes=tuple(make.notes))
 
 
-def names_of(infos: Iterable[TensorInfo], kind: str) -> str:
-    """The framework whose names a source has."""
-    return framework_of((info.name for info in infos), kind)
+class _ToMindSpore:
+    """torch's names as MindSpore's `nn` has them."""
+
+    def __init__(self, infos: list[TensorInfo]) -> None:
+        self._kinds = kinds_of(infos)
+        self._modules = _feed_forwards(self._kinds, _FEED_FORWARD)
+        self.notes: list[str] = []
+
+    def place(self, info: TensorInfo) -> tuple[str, Transform]:
+        module, attribute = split_name(info.name)
+        kind = self._kinds[module]
+        transform: Transform = Identity()
+        name = attribute
+        if kind in NORMS:
+            name = (_NORM if module else _ALONE).get(attribute, attribute)
+        elif attribute == "weight" and kind == "Embedding":
+            name = "embedding_table"
+        elif attribute == "weight" and kind == "PReLU":
+            name = "w" if module else "a"
+        elif attribute == "weight" and kind == "Conv1d":
+            transform = Reshape(info.shape, (*info.shape[:2], 1, info.shape[2]))
+        if attribute == "weight" and kind in ("Embedding", "RMSNorm", "PReLU", "BatchNorm3d"):
+            self.notes.append(f"{module or 'the network'} is taken for a {kind}")
+        if attribute in _PARAMETRISED:
+            self.notes.append(
+                f"{info.name} is a parametrisation of torch's, which MindSpore has not: fold it "
+                "into the weight before saving"
+            )
+        module = self._modules.get(module, module)
+        if kind == "BatchNorm3d":
+            module = f"{module}.{_INNER}" if module else _INNER
+        return f"{module}.{name}" if module else name, transform
 
 
-def _to_mindspore(attribute: str, kind: str, shape: tuple[int, ...]) -> tuple[str, Transform]:
-    if kind in NORMS:
-        return _NORM.get(attribute, attribute), Identity()
-    if kind == "Embedding" and attribute == "weight":
-        return "embedding_table", Identity()
-    if kind == "PReLU" and attribute == "weight":
-        return "w", Identity()
-    if kind == "Conv1d" and attribute == "weight":
-        return attribute, Reshape(shape, (*shape[:2], 1, shape[2]))
-    return attribute, Identity()
+class _ToTorch:
+    """MindSpore's names as torch has them."""
+
+    def __init__(self, infos: list[TensorInfo]) -> None:
+        self._kinds = kinds_of(infos)
+        back = {there: here for here, there in _FEED_FORWARD.items()}
+        self._modules = _feed_forwards(self._kinds, back)
+        self._inner = _inner_norms(self._kinds)
+        kernels = [i for i in infos if split_name(i.name)[1] == "weight" and len(i.shape) == 4]
+        flat = [info for info in kernels if info.shape[2] == 1]
+        is_one_dimensional = flat == kernels and any(info.shape[3] > 1 for info in flat)
+        self._flat = {
+            info.name
+            for info in flat
+            if is_one_dimensional or "1d" in split_name(info.name)[0].rpartition(".")[2].lower()
+        }
+        self.notes = [
+            f"{split_name(name)[0] or 'the network'} is taken for a Conv1d" for name in self._flat
+        ]
+        doubtful = [i.name for i in flat if i.name not in self._flat and i.shape[3] > 1]
+        if doubtful:
+            self.notes.append(
+                f"{len(doubtful):,} kernels of height 1, such as {doubtful[0]}, are kept for "
+                "Conv2d; --into tells a Conv1d"
+            )
+
+    def place(self, info: TensorInfo) -> tuple[str, Transform]:
+        module, attribute = split_name(info.name)
+        kind = self._kinds[module]
+        transform: Transform = Identity()
+        name = attribute
+        if kind in NORMS:
+            name = _BACK.get(attribute, attribute)
+        elif attribute == "embedding_table" or (kind == "PReLU" and attribute in ("w", "a")):
+            name = "weight"
+        elif info.name in self._flat:
+            transform = Reshape(info.shape, (*info.shape[:2], info.shape[3]))
+        if kind == "RMSNorm" and attribute == "gamma":
+            self.notes.append(f"{module or 'the network'} is taken for an RMSNorm")
+        module = self._modules.get(self._inner.get(module, module), self._inner.get(module, module))
+        return f"{module}.{name}" if module else name, transform
 
 
-def _to_torch(attribute: str, kind: str) -> tuple[str, Transform]:
-    if kind == "PReLU" and attribute == "w":
-        return "weight", Identity()
-    return _BACK.get(attribute, attribute), Identity()
+def _feed_forwards(kinds: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """The two linear layers beside the `self_attn` of a transformer layer, by their other names."""
+    found = {}
+    for module in kinds:
+        parent, _, last = module.rpartition(".")
+        beside = f"{parent}.self_attn" if parent else "self_attn"
+        if last in names and beside in kinds:
+            found[module] = f"{parent}.{names[last]}" if parent else names[last]
+    return found
+
+
+def _inner_norms(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Modules called bn2d that are all that their parent holds, with the parent."""
+    found = {}
+    for module, kind in kinds.items():
+        parent, _, last = module.rpartition(".")
+        start = f"{parent}." if parent else ""
+        others = [name for name in kinds if name != module and name.startswith(start)]
+        if last == _INNER and kind in NORMS and not others and parent not in kinds:
+            found[module] = parent
+    return found

@@ -1,59 +1,80 @@
-"""One checkpoint written as another: planned, streamed, read back, then put in place."""
+"""One checkpoint written as another: checked, streamed, read back, then put in place."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-import numpy as np
-
-from isograd.checkpoints.base import RawTensor, TensorSource, size_in_bytes
+from isograd.checkpoints.base import TensorSource
 from isograd.checkpoints.open import open_source
 from isograd.errors import CheckpointError, UsageError
-from isograd.tensors import Array
-from isograd.weights.casts import CastLoss, cast, target_dtype
-from isograd.weights.model import ConversionReport, Move, Plan
-from isograd.weights.writers import FORMATS, Entry, bytes_of
+from isograd.weights.blocks import are_same_bytes, bytes_of
+from isograd.weights.casts import CastLoss
+from isograd.weights.model import ConversionReport, Plan
+from isograd.weights.shards import INDEX, index_text, shard_name, shards_of
+from isograd.weights.stream import TensorStream
+from isograd.weights.structure import framework_of
+from isograd.weights.targets import appearing, check_space, sync
+from isograd.weights.writers import FORMATS, Blocks, Entry, WriteOptions
 
 _Listener = Callable[[int, int], None]
+#: Bytes of a mapped file that are compared before its pages are let go.
+_KEPT_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class ConvertOptions:
+    """How a target is written.
+
+    verify: whether the source's checksums are checked first and the target is read back.
+    shard_bytes: the most bytes of a shard of a folder; None for a single file.
+    may_overflow: whether numbers may become infinite by a cast.
+    is_partial: whether a target may lack what the loading network needs.
+    """
+
+    dtype: str | None = None
+    verify: bool = True
+    has_checksum: bool = False
+    shard_bytes: int | None = None
+    may_overflow: bool = False
+    is_partial: bool = False
 
 
 def convert(
     source: TensorSource,
     target: Path,
     plan: Plan,
+    options: ConvertOptions | None = None,
     *,
-    dtype: str | None = None,
-    verify: bool = True,
     listener: _Listener = lambda done, total: None,
 ) -> ConversionReport:
     """Write the target as planned; it appears whole or not at all.
 
+    Where the plan does not fit the loading network, nothing is written and the report says so.
     listener: told the bytes that are done and their total.
-    Raises CheckpointError where the source is damaged or what was written reads back differently.
+    Raises CheckpointError where the source is damaged or what was written reads back differently,
+    UsageError where a cast would overflow.
     """
+    options = options or ConvertOptions()
     started = time.monotonic()
-    suffix = format_of(target)
-    stream = _Stream(source, plan, dtype)
+    suffix = ".safetensors" if options.shard_bytes is not None else format_of(target)
+    stream = TensorStream(source, plan, options.dtype)
     entries = stream.entries(may_share=suffix in (".pth", ".pt", ".bin"))
-    total = sum(entry.size_bytes for entry in entries)
-    final = target.resolve()
-    partial = final.with_name(f".isograd-{os.getpid()}-{os.urandom(4).hex()}.partial")
-    try:
-        with partial.open("xb") as file:
-            _write(file, suffix, entries, stream, lambda done: listener(done, total))
-        if verify:
-            _read_back(partial, entries, stream)
-        partial.replace(final)
-    except OSError as error:
-        raise CheckpointError(
-            f"{target}: cannot be written ({error})", "Check the folder and the space in it."
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    size = sum(entry.size_bytes for entry in entries if entry.tied_to is None)
+    losses: tuple[CastLoss, ...] = ()
+    is_written = options.is_partial or not plan.does_not_fit
+    if is_written:
+        if options.verify:
+            source.verify()
+            source.forget()
+        if not options.may_overflow:
+            _refuse_overflows(stream.overflows())
+        check_space(target, size)
+        _write(source, target, suffix, entries, stream, options, listener)
+        losses = stream.losses
     return ConversionReport(
         str(source.path),
         str(target),
@@ -61,10 +82,13 @@ def convert(
         suffix,
         plan,
         len(entries),
-        total,
-        tuple((entry.name, entry.tied_to) for entry in stream.entries(True) if entry.tied_to),
-        tuple(stream.losses.values()),
-        verify,
+        size,
+        tuple(
+            (entry.name, entry.tied_to) for entry in stream.entries(may_share=True) if entry.tied_to
+        ),
+        losses,
+        options.verify and is_written,
+        is_written,
         time.monotonic() - started,
     )
 
@@ -79,139 +103,120 @@ def format_of(target: Path) -> str:
     return target.suffix.lower()
 
 
-class _Stream:
-    """The tensors of the target, made one move at a time."""
-
-    def __init__(self, source: TensorSource, plan: Plan, dtype: str | None) -> None:
-        self.losses: dict[str, CastLoss] = {}
-        self._source, self._plan, self._dtype = source, plan, dtype
-
-    def entries(self, may_share: bool) -> list[Entry]:
-        """The table of the target, without reading a tensor."""
-        found: list[Entry] = []
-        firsts: dict[tuple[str, object], str] = {}
-        for move in self._plan.moves:
-            infos = [self._source.info(name) for name in move.source]
-            dtypes = {target_dtype(info.dtype, self._dtype) for info in infos}
-            if len(dtypes) != 1:
-                raise CheckpointError(
-                    f"{', '.join(move.source)} have different dtypes and become one tensor",
-                    "Cast them with --dtype.",
-                )
-            dtype = dtypes.pop()
-            for name, shape in zip(move.target, self._shapes(move), strict=True):
-                tied_to = None
-                if len(infos) == len(move.target) == 1 and may_share:
-                    origin = infos[0].tied_to or infos[0].name
-                    first = firsts.setdefault((origin, (move.transform, dtype)), name)
-                    tied_to = first if first != name else None
-                found.append(Entry(name, dtype, shape, size_in_bytes(dtype, shape), tied_to))
-        return found
-
-    def tensors(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, RawTensor]]:
-        """The tensors in the order of the table."""
-        table = iter(entries)
-        for move in self._plan.moves:
-            for made in self._made(move):
-                yield next(table), made
-            self._source.forget()
-
-    def _made(self, move: Move) -> list[RawTensor]:
-        casted: list[RawTensor] = []
-        for name in move.source:
-            raw = self._source.raw(name)
-            done, loss = cast(name, raw, target_dtype(raw.dtype, self._dtype))
-            casted.append(done)
-            if loss is not None:
-                self.losses[name] = loss
-        try:
-            arrays = move.transform.apply([tensor.bits for tensor in casted])
-        except (ValueError, IndexError) as error:
-            raise _does_not_fit(move, error) from error
-        return [RawTensor(array, casted[0].dtype) for array in arrays]
-
-    def _shapes(self, move: Move) -> list[tuple[int, ...]]:
-        """Shapes after the transform, by applying it to arrays that take no memory."""
-        hollow: list[Array] = [
-            np.broadcast_to(np.zeros((), np.uint8), self._source.info(name).shape)
-            for name in move.source
-        ]
-        try:
-            shapes = [array.shape for array in _light(move, hollow)]
-        except (ValueError, IndexError) as error:
-            raise _does_not_fit(move, error) from error
-        if len(shapes) != len(move.target):
-            raise _does_not_fit(move, ValueError("it has another number of results"))
-        return shapes
-
-
-def _light(move: Move, arrays: list[Array]) -> list[Array]:
-    from isograd.compare.pairing.transforms import Chain, Concatenate, Reshape
-
-    steps = move.transform.steps if isinstance(move.transform, Chain) else (move.transform,)
-    for step in steps:
-        if isinstance(step, Reshape):
-            (array,) = arrays
-            if np.prod(step.port, dtype=np.int64) != array.size:
-                raise ValueError(f"{array.shape} cannot become {step.port}")
-            arrays = [np.broadcast_to(np.zeros((), np.uint8), step.port)]
-        elif isinstance(step, Concatenate):
-            first = arrays[0].shape
-            length = sum(array.shape[step.axis] for array in arrays)
-            shape = (*first[: step.axis], length, *first[step.axis + 1 :])
-            arrays = [np.broadcast_to(np.zeros((), np.uint8), shape)]
-        else:
-            arrays = step.apply(arrays)
-    return arrays
-
-
-def _does_not_fit(move: Move, error: Exception) -> CheckpointError:
-    return CheckpointError(
-        f"{', '.join(move.source)} cannot become {', '.join(move.target)} ({error})",
-        "Correct the map, or leave it out.",
+def _refuse_overflows(losses: Sequence[CastLoss]) -> None:
+    if not losses:
+        return
+    worst = max(losses, key=lambda loss: loss.overflowed)
+    raise UsageError(
+        f"casts overflow: {worst.overflowed:,} of {worst.source} in {worst.name} would be infinite "
+        f"in {worst.target}, and {len(losses) - 1:,} other tensors have such numbers",
+        "Choose a dtype that holds them, or add --allow-overflow.",
     )
 
 
 def _write(
-    file: BinaryIO,
+    source: TensorSource,
+    target: Path,
     suffix: str,
-    entries: list[Entry],
-    stream: _Stream,
-    listener: Callable[[int], None],
+    entries: Sequence[Entry],
+    stream: TensorStream,
+    options: ConvertOptions,
+    listener: _Listener,
 ) -> None:
-    def counted() -> Iterator[tuple[Entry, RawTensor]]:
-        done = 0
-        for entry, tensor in stream.tensors(entries):
-            yield entry, tensor
-            done += entry.size_bytes
-            listener(done)
+    total = sum(entry.size_bytes for entry in entries) * (2 if options.verify else 1)
+    counter = _Counter(total, listener)
+    write_options = WriteOptions(options.has_checksum, _metadata(source, entries))
+    with (
+        appearing(target, is_folder=options.shard_bytes is not None) as partial,
+        ThreadPoolExecutor(1, thread_name_prefix="isograd-sync") as pool,
+    ):
+        tensors = counter.counted(stream.tensors(entries))
+        syncs = []
+        for path, part in _files(partial, entries, options.shard_bytes):
+            with path.open("xb") as file:
+                FORMATS[suffix][0](file, part, _first(tensors, len(part)), write_options)
+            syncs.append(pool.submit(sync, path))
+        if options.verify:
+            _read_back(partial, entries, counter.counted(stream.tensors(entries)))
+        for done in syncs:
+            done.result()
+        if partial.is_dir():
+            sync(partial)
 
-    writer, _ = FORMATS[suffix]
-    writer(file, entries, counted())
-    file.flush()
+
+def _files(
+    partial: Path, entries: Sequence[Entry], shard_bytes: int | None
+) -> Iterator[tuple[Path, Sequence[Entry]]]:
+    """Each file of the target with its part of the table; an index where there are shards."""
+    if shard_bytes is None:
+        yield partial, entries
+        return
+    shards = shards_of(entries, shard_bytes)
+    for number, shard in enumerate(shards):
+        yield partial / shard_name(number, len(shards)), shard
+    (partial / INDEX).write_text(index_text(shards), encoding="utf-8")
+    sync(partial / INDEX)
 
 
-def _read_back(path: Path, entries: Sequence[Entry], stream: _Stream) -> None:
+def _first(tensors: Iterator[tuple[Entry, Blocks]], count: int) -> Iterator[tuple[Entry, Blocks]]:
+    for _ in range(count):
+        yield next(tensors)
+
+
+def _metadata(source: TensorSource, entries: Iterable[Entry]) -> dict[str, str]:
+    """What a .safetensors says of itself: `format` as the frameworks' libraries expect it."""
+    kept = dict(source.metadata) if source.kind == "safetensors" else {}
+    kept.pop("crc_num", None)
+    framework = framework_of((entry.name for entry in entries), source.kind)
+    return {**kept, "format": "ms" if framework == "mindspore" else "pt"}
+
+
+class _Counter:
+    """Counts the bytes that pass, and tells them to a listener."""
+
+    def __init__(self, total: int, listener: _Listener) -> None:
+        self._done, self._total, self._listener = 0, total, listener
+
+    def counted(self, tensors: Iterator[tuple[Entry, Blocks]]) -> Iterator[tuple[Entry, Blocks]]:
+        """The same tensors."""
+        for entry, blocks in tensors:
+            yield entry, self._passing(blocks)
+
+    def _passing(self, blocks: Blocks) -> Blocks:
+        for block in blocks:
+            yield block
+            self._done += len(block)
+            self._listener(self._done, self._total)
+
+
+def _read_back(
+    path: Path, entries: Sequence[Entry], tensors: Iterator[tuple[Entry, Blocks]]
+) -> None:
     """Open what was written and compare every bit with the source."""
     with open_source(path) as written:
         if set(written.names()) != {entry.name for entry in entries}:
             raise CheckpointError(
                 f"{path}: reads back with other names", "Report this with the source's names."
             )
-        for entry, tensor in stream.tensors(entries):
-            found = written.raw(entry.name)
+        for entry, blocks in tensors:
+            found = written.stored(entry.name)
             same = found.dtype == entry.dtype and found.bits.shape == entry.shape
-            if not same or not _same_bytes(bytes_of(found.bits), bytes_of(tensor.bits)):
+            if not same or not _is_same(bytes_of(found.bits), blocks, written):
                 raise CheckpointError(
                     f"{path}: {entry.name!r} reads back differently",
                     "Check the disk, then convert again.",
                 )
+            del found
             written.forget()
 
 
-def _same_bytes(first: memoryview, second: memoryview) -> bool:
-    return len(first) == len(second) and bool(
-        np.array_equal(np.frombuffer(first, np.uint8), np.frombuffer(second, np.uint8))
-        if first
-        else True
-    )
+def _is_same(found: memoryview, blocks: Blocks, written: TensorSource) -> bool:
+    position = dropped = 0
+    for block in blocks:
+        if not are_same_bytes(found[position : position + len(block)], block):
+            return False
+        position += len(block)
+        if position - dropped > _KEPT_BYTES:
+            written.forget()
+            dropped = position
+    return position == len(found)

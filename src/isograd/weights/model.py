@@ -35,6 +35,7 @@ class Plan:
     """Everything that a conversion will do.
 
     missing: tensors that the loading network has and the source lacks.
+    conflicts: what has another shape there than here.
     notes: guesses and what else a person should know.
     """
 
@@ -43,11 +44,17 @@ class Plan:
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     ambiguous: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+    @property
+    def does_not_fit(self) -> bool:
+        """Whether the loading network would lack something, or might get it in a wrong place."""
+        return bool(self.missing or self.ambiguous or self.conflicts)
 
 
 @dataclass(frozen=True)
 class ConversionReport:
-    """What a conversion did."""
+    """What a conversion did; is_written: false where the plan does not fit the network."""
 
     source: str
     target: str
@@ -59,14 +66,14 @@ class ConversionReport:
     ties: tuple[tuple[str, str], ...]
     casts: tuple[CastLoss, ...]
     verified: bool
+    is_written: bool
     elapsed_s: float
 
     @property
     def needs_action(self) -> bool:
         """Whether a person must look at something."""
         return bool(
-            self.plan.missing
-            or self.plan.ambiguous
+            self.plan.does_not_fit
             or any(dropped.needs_action for dropped in self.plan.dropped)
             or any(cast.overflowed for cast in self.casts)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
 from isograd.compare.pairing import pair_parameters
@@ -12,37 +12,59 @@ from isograd.errors import UsageError
 from isograd.frameworks.base import Structure
 from isograd.weights.conventions import plan_by_convention
 from isograd.weights.model import Dropped, Move, Plan
+from isograd.weights.parts import chosen_part, with_parts
 from isograd.weights.structure import framework_of, structure_of
+from isograd.weights.wrappers import without_wrappers
 
 
 def make_plan(
     source: TensorSource,
     target: str | None,
     *,
-    rename: Mapping[str, str],
+    rename: Mapping[str, str] | None = None,
     given: Plan | None = None,
     network: Structure | None = None,
+    origin: str | None = None,
+    part: str | None = None,
 ) -> Plan:
-    """Plan a conversion; target: the framework whose names are wanted, None keeps the source's.
+    """Plan a conversion of a source's network, or of another part of it.
 
+    target: the framework whose names are wanted, None keeps the source's; origin: the framework
+    whose names the source has, None to tell it from them.
     Raises UsageError where a rename matches nothing or two tensors would get one name.
     """
-    infos = list(source)
-    renamed, targets = _renamed(infos, rename)
     if given is not None:
-        plan = _by_map(source, given)
-    elif network is not None:
-        plan = plan_for_network(renamed, source.kind, network)
+        return _checked(_by_map(source, given))
+    every = with_parts(source)
+    infos = chosen_part(every, part or "")
+    old = {info.name: info.name for info in infos}
+    if part:
+        infos, old = _named(infos, old, lambda name: name.removeprefix(f"{part}."))
+    own = origin or framework_of(old, source.kind)
+    notes: list[str] = []
+    if network is not None or (target is not None and target != own):
+        plain, left = without_wrappers(list(old))
+        infos, old = _named(infos, old, plain.__getitem__)
+        notes += [f"{word} is left out of the names: a wrapper added it" for word in left]
+    infos, old = _renamed(infos, old, rename or {})
+    if network is not None:
+        plan = plan_for_network(infos, source.kind, network)
     else:
-        own = framework_of(source.names(), source.kind)
-        plan = plan_by_convention(renamed, own, target or own)
-    if rename and given is None:
-        plan = _with_old_names(plan, targets)
-    twice = [
-        name
-        for name, count in Counter(n for move in plan.moves for n in move.target).items()
-        if count > 1
+        plan = plan_by_convention(infos, own, target or own)
+    plan = _with_old_names(plan, old)
+    beside = [
+        Dropped(info.name, f"belongs to {info.part or 'the network'}, which was not asked for")
+        for info in every
+        if info.part != (part or "")
     ]
+    return _checked(
+        dataclasses.replace(plan, dropped=(*plan.dropped, *beside), notes=(*notes, *plan.notes))
+    )
+
+
+def _checked(plan: Plan) -> Plan:
+    counts = Counter(name for move in plan.moves for name in move.target)
+    twice = [name for name, count in counts.items() if count > 1]
     if twice:
         raise UsageError(
             f"several tensors would be called {twice[0]!r}", "Give them other names with --rename."
@@ -61,6 +83,7 @@ def plan_for_network(infos: list[TensorInfo], kind: str, network: Structure) -> 
     moves = [Move(pair.reference, pair.port, pair.transform, "network") for pair in found.pairs]
     alone = set(found.alone_by_convention)
     conflicts = dict(found.shape_conflicts)
+    shapes = {info.name: info.shape for info in network.parameters}
     dropped = [
         Dropped(
             name,
@@ -88,38 +111,55 @@ def plan_for_network(infos: list[TensorInfo], kind: str, network: Structure) -> 
         for pair in found.pairs
         if pair.ambiguous_with
     )
-    return Plan(tuple(moves), tuple(dropped), tuple(missing), notes, ambiguous)
+    contradicting = tuple(
+        f"{here} has another shape than {there}, {shapes.get(there)}"
+        for here, there in conflicts.items()
+    )
+    return Plan(tuple(moves), tuple(dropped), tuple(missing), notes, ambiguous, contradicting)
+
+
+def _named(
+    infos: list[TensorInfo], old: Mapping[str, str], change: Callable[[str], str]
+) -> tuple[list[TensorInfo], dict[str, str]]:
+    """The tensors under changed names, and the name in the source of each new one."""
+    names: dict[str, str] = {}
+    for info in infos:
+        name = change(info.name)
+        if name in names or not name:
+            raise UsageError(
+                f"both {names.get(name, '')!r} and {old[info.name]!r} would be called {name!r}",
+                "Give them different names with --rename.",
+            )
+        names[name] = old[info.name]
+    tied = {info.name: name for info, name in zip(infos, names, strict=True)}
+    return [
+        dataclasses.replace(info, name=tied[info.name], tied_to=tied.get(info.tied_to or ""))
+        for info in infos
+    ], names
 
 
 def _renamed(
-    infos: list[TensorInfo], rename: Mapping[str, str]
+    infos: list[TensorInfo], old: Mapping[str, str], rename: Mapping[str, str]
 ) -> tuple[list[TensorInfo], dict[str, str]]:
-    """The tensors under their new names, and the old name of each new one."""
+    """The tensors renamed by rules: the longest that is a name or a module's decides."""
     used: set[str] = set()
-    found: list[TensorInfo] = []
-    old: dict[str, str] = {}
-    for info in infos:
-        name = info.name
-        for before, after in sorted(rename.items(), key=lambda item: -len(item[0])):
+    rules = sorted(rename.items(), key=lambda item: -len(item[0]))
+
+    def change(name: str) -> str:
+        for before, after in rules:
             if name == before or name.startswith(f"{before}."):
                 used.add(before)
-                name = after + name[len(before) :]
-                name = name.removeprefix(".")
-                break
-        if name in old:
-            raise UsageError(
-                f"--rename gives both {old[name]!r} and {info.name!r} the name {name!r}",
-                "Give them different names.",
-            )
-        old[name] = info.name
-        found.append(dataclasses.replace(info, name=name))
+                return (after + name[len(before) :]).removeprefix(".")
+        return name
+
+    found = _named(infos, old, change)
     unused = set(rename) - used
     if unused:
         raise UsageError(
             f"--rename {min(unused)!r} is neither a tensor nor a module of the source",
             "List the names with `isograd params`.",
         )
-    return found, old
+    return found
 
 
 def _with_old_names(plan: Plan, old: Mapping[str, str]) -> Plan:
@@ -127,7 +167,9 @@ def _with_old_names(plan: Plan, old: Mapping[str, str]) -> Plan:
         dataclasses.replace(
             move,
             source=tuple(old[name] for name in move.source),
-            why="rename" if any(old[name] != name for name in move.source) else move.why,
+            why="rename"
+            if move.why != "network" and any(old[name] != name for name in move.source)
+            else move.why,
         )
         for move in plan.moves
     )

@@ -15,7 +15,9 @@ from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 _BUFFERS = frozenset(
     {"running_mean", "running_var", "num_batches_tracked", "moving_mean", "moving_variance"}
 )
-_MINDSPORE = frozenset({"gamma", "beta", "moving_mean", "moving_variance", "embedding_table"})
+#: Names that only one framework's own layers give; gamma and beta are also people's.
+_MINDSPORE = frozenset({"moving_mean", "moving_variance", "embedding_table"})
+_TORCH = frozenset({"running_mean", "running_var", "num_batches_tracked"})
 _NORM_WORD = re.compile(r"(norm|(^|[._])ln|(^|[._])bn)[_\d]*|(^|[._])ln_", re.IGNORECASE)
 _EMBEDDING_WORD = re.compile(r"emb|wte|wpe|relative_attention_bias", re.IGNORECASE)
 _ACTIVATION_WORD = re.compile(r"prelu|act", re.IGNORECASE)
@@ -31,10 +33,22 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def framework_of(names: Iterable[str], kind: str = "") -> str:
-    """The framework whose names these are: `mindspore` or `torch`."""
-    if any(split_name(name)[1] in _MINDSPORE for name in names):
+    """The framework whose names these are: `mindspore` or `torch`.
+
+    The names that only one of them uses decide, then the kind of the file, then norms.
+    """
+    attributes: dict[str, set[str]] = {}
+    for name in names:
+        module, attribute = split_name(name)
+        attributes.setdefault(module, set()).add(attribute)
+    used = set().union(*attributes.values())
+    if used & _MINDSPORE:
         return "mindspore"
-    return "mindspore" if kind.startswith("MindSpore") else "torch"
+    if used & _TORCH or kind.startswith("torch"):
+        return "torch"
+    if kind.startswith("MindSpore"):
+        return "mindspore"
+    return "mindspore" if any({"gamma", "beta"} <= a for a in attributes.values()) else "torch"
 
 
 def kinds_of(infos: Iterable[TensorInfo]) -> dict[str, str]:
@@ -43,7 +57,15 @@ def kinds_of(infos: Iterable[TensorInfo]) -> dict[str, str]:
     for info in infos:
         module, attribute = split_name(info.name)
         modules.setdefault(module, {})[attribute] = info.shape
-    return {module: _kind(module, shapes) for module, shapes in modules.items()}
+    kinds = {module: _kind(module, shapes) for module, shapes in modules.items()}
+    kernels = [
+        (module, shapes["weight"]) for module, shapes in modules.items() if "weight" in shapes
+    ]
+    places = {module: place for place, module in enumerate(modules)}
+    for module, shapes in modules.items():
+        if kinds[module] == "BatchNorm2d":
+            kinds[module] = _batch_norm_kind(shapes, places[module], kernels, places)
+    return kinds
 
 
 def structure_of(infos: Iterable[TensorInfo], kind: str = "") -> Structure:
@@ -78,7 +100,9 @@ def _parameter(info: TensorInfo, framework: str) -> ParameterInfo:
 
 
 def _kind(module: str, shapes: Shapes) -> str:
-    if shapes.keys() & {"running_mean", "moving_mean"}:
+    if shapes.keys() & {"running_mean", "moving_mean"} or {"mean", "variance", "gamma"} <= (
+        shapes.keys()
+    ):
         return "BatchNorm2d"
     if "embedding_table" in shapes:
         return "Embedding"
@@ -89,7 +113,8 @@ def _kind(module: str, shapes: Shapes) -> str:
         return _recurrent_kind(shapes, recurrent)
     weight = shapes.get("weight")
     if weight is None:
-        return "PReLU" if len(shapes.get("w", ())) == 1 else ""
+        only = shapes.get("w", shapes.get("a", ())) if len(shapes) == 1 else ()
+        return "PReLU" if len(only) == 1 else ""
     if len(weight) == 1:
         return _vector_kind(module, shapes)
     if len(weight) == 2 and "bias" not in shapes and _EMBEDDING_WORD.search(module):
@@ -106,6 +131,20 @@ def _vector_kind(module: str, shapes: Shapes) -> str:
     if shapes["weight"] == (1,) or _ACTIVATION_WORD.search(last):
         return "PReLU"
     return ""
+
+
+def _batch_norm_kind(
+    shapes: Shapes,
+    place: int,
+    kernels: list[tuple[str, tuple[int, ...]]],
+    places: Mapping[str, int],
+) -> str:
+    """BatchNorm3d where the nearest kernel whose channels fit has three spatial dimensions."""
+    channels = next(iter(shapes.values()))[:1]
+    before = [w for m, w in kernels if places[m] < place and len(w) > 1 and w[:1] == channels]
+    after = [w for m, w in kernels if places[m] > place and len(w) > 1 and w[1:2] == channels]
+    nearest = before[-1] if before else (after[0] if after else ())
+    return "BatchNorm3d" if len(nearest) == 5 else "BatchNorm2d"
 
 
 def _recurrent_kind(shapes: Shapes, recurrent: str) -> str:

@@ -16,6 +16,7 @@ from isograd.errors import IsogradError, UsageError
 #: Each verb with the question that it answers; its command is `isograd.cli.VERB.command`.
 VERBS = {
     "scan": "What in this PyTorch code is supported, differs, is missing, or is a hazard?",
+    "convert": "What is this PyTorch code in MindSpore?",
     "lsp": "What of this holds in the editor, while the code is being written?",
     "verify": "Is the port equivalent, stage by stage? Where does it first differ, and why?",
     "params": "What does this checkpoint hold, is it sound, and which tensor is which of another?",

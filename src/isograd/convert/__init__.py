@@ -1,1 +1,13 @@
-"""From PyTorch source to MindSpore source."""
+"""From PyTorch source to MindSpore source: `convert_path`.
+
+The way of a project: `walk` finds its files; `located` reads each as `scan` does and keeps which
+names are members of tensors and modules (one tree at a time); `run` decides what holds for all
+files; `engine` takes each file again through the `passes`, writes its imports and comments, and
+parses the result; `generated` writes the module with the compositions that are used; `destination`
+makes it appear whole or not at all.
+"""
+
+from isograd.convert.model import ConvertReport, FileConversion, Finding, Level
+from isograd.convert.run import Options, convert_path
+
+__all__ = ["ConvertReport", "FileConversion", "Finding", "Level", "Options", "convert_path"]

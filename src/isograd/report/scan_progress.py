@@ -17,8 +17,8 @@ _LONGEST = 78
 class ScanLine:
     """A listener to a scan; use it as a context manager, which clears the line."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, verb: str = "scan") -> None:
+        self._stream, self._verb = stream, verb
         self._is_terminal = stream.isatty()
         self._next_s = time.monotonic() + (_PATIENCE_S if self._is_terminal else _PLAIN_S)
         self._is_drawn = False
@@ -40,7 +40,7 @@ class ScanLine:
         now = time.monotonic()
         if now < self._next_s:
             return
-        line = f"scan  {done:,} / {total:,}  {printable(what)}"
+        line = f"{self._verb}  {done:,} / {total:,}  {printable(what)}"
         if self._is_terminal:
             self._next_s = now + 0.1
             self._is_drawn = True

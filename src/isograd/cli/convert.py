@@ -1,0 +1,135 @@
+"""`isograd convert`: parse, one call, render, exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from isograd.cli.outputs import STANDARD_OUTPUT, write_json
+from isograd.errors import UsageError
+from isograd.files import require_writable, write_text
+
+if TYPE_CHECKING:
+    from isograd.convert.model import ConvertReport
+    from isograd.scan.run import ScanProgress
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("path", type=_FILE, metavar="PATH")
+@click.option("-o", "--out", type=_FILE, metavar="OUT", help="Where the port appears.")
+@click.option("--check", is_flag=True, help="Write nothing; say what would be left to do.")
+@click.option("--diff", is_flag=True, help="Show the edits as a unified diff.")
+@click.option(
+    "--target",
+    type=click.Choice(("ops", "mint")),
+    default="ops",
+    show_default=True,
+    help="ops: nn and ops, which run on CPU, GPU and Ascend; mint: mint where there is one.",
+)
+@click.option("--force", is_flag=True, help="Replace OUT if it is there.")
+@click.option(
+    "--json",
+    "json_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Write everything as JSON; `-` is standard output and moves the text to standard error.",
+)
+@click.option(
+    "--html",
+    "html_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Write one HTML page with original and port side by side, which needs no network.",
+)
+@click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
+def command(
+    path: Path,
+    out: Path | None,
+    check: bool,
+    diff: bool,
+    target: str,
+    force: bool,
+    json_file: Path | None,
+    html_file: Path | None,
+    quiet: bool,
+) -> int:
+    """What is this PyTorch code in MindSpore?
+
+    PATH is a Python file or a folder; nothing in it is imported or run, and nothing is written to
+    it. OUT mirrors it: same files, same names, importable without torch. What is not converted
+    keeps a comment `# isograd: …` at its line and is reported.
+
+    Exit status: 0 everything was converted; 1 a person has to finish something; 2 isograd was
+    called wrongly or could not do its work.
+    """
+    if out is None and not (check or diff):
+        raise UsageError("no place for the port is given", "Give -o OUT, or --check or --diff.")
+    if out is not None and check:
+        raise UsageError("--check writes nothing, and -o OUT is given", "Give one of the two.")
+    _check_files(path, json_file, html_file)
+    from isograd.convert import Options, convert_path
+
+    keeps = diff or html_file is not None
+    with _progress(quiet) as progress:
+        options = Options(target, force=force, keep_texts=keeps, progress=progress)
+        report = convert_path(path, out, options)
+    if json_file is not None:
+        from isograd.report.convert_json import render_json
+
+        write_json(json_file, render_json(report))
+    if html_file is not None:
+        from isograd.report.convert_html import render_html
+
+        write_text(html_file, render_html(report))
+    _show(report, quiet, diff, to_error=json_file == STANDARD_OUTPUT)
+    return 1 if report.needs_a_person else 0
+
+
+def _check_files(path: Path, json_file: Path | None, html_file: Path | None) -> None:
+    """Raise UsageError for outputs that cannot be written, before the work begins."""
+    if html_file == STANDARD_OUTPUT:
+        raise UsageError("--html cannot write to standard output", "Give a file's name.")
+    seen = {path.resolve()}
+    for file in (json_file, html_file):
+        if file is None or file == STANDARD_OUTPUT:
+            continue
+        if file.resolve() in seen:
+            raise UsageError(
+                f"{file} would be overwritten: it is named twice", "Give each output its own file."
+            )
+        seen.add(file.resolve())
+        require_writable(file)
+
+
+def _show(report: ConvertReport, quiet: bool, diff: bool, *, to_error: bool) -> None:
+    from isograd.cli.screen import show
+    from isograd.report.convert_text import render_diff, render_line, render_text
+
+    if diff:
+        click.echo(render_diff(report), nl=False, err=to_error)
+    show(
+        lambda width, colour: (
+            render_line(report) if quiet else render_text(report, width=width, colour=colour)
+        ),
+        to_error=to_error or diff,
+    )
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[ScanProgress | None]:
+    """A line on a terminal while it takes long; nothing elsewhere."""
+    if quiet:
+        yield None
+        return
+    import sys
+
+    from isograd.report.scan_progress import ScanLine
+
+    with ScanLine(sys.stderr, "convert") as line:
+        yield line

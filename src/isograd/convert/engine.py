@@ -1,0 +1,197 @@
+"""One file from its source to its port: passes over the nodes, imports, comments, a last look."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isograd.convert.file import Entries, FileEdit, Settings
+from isograd.convert.imports import write_imports
+from isograd.convert.located import Facts
+from isograd.convert.model import FileConversion, Finding
+from isograd.convert.names import Index, star_names
+from isograd.convert.passes import Pass, passes_by_kind
+from isograd.convert.spelling import Spelling, bound_packages
+from isograd.convert.text import Text, narrow
+from isograd.convert.tree import Tree, read_tree
+from isograd.scan.sources import Source
+
+_MARK = "  # isograd: "
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a file stands in its project: its module's name and package, and where the generated
+    module lies (how many packages up, 0 beside it)."""
+
+    module: str = ""
+    package: str = ""
+    level: int = 0
+    generated: str = "_torch_compat"
+
+
+@dataclass(frozen=True)
+class Port:
+    """A file's port: its text, what is said of it, and the compositions that it uses."""
+
+    text: str
+    findings: tuple[Finding, ...] = ()
+    uses: int = 0
+    converted: int = 0
+    composites: frozenset[str] = frozenset()
+
+
+class Engine:
+    """Converts the files of a project one after the other."""
+
+    def __init__(self, entries: Entries, index: Index, settings: Settings) -> None:
+        self._entries = entries
+        self._index = index
+        self._settings = settings
+        self._passes = passes_by_kind()
+        self._kinds = {*self._passes, ast.Name, ast.Import, ast.ImportFrom}
+
+    def convert(self, source: Source, facts: Facts, place: Place) -> Port:
+        """The port of a file; the same text where it does not use torch."""
+        tree = read_tree(source.tree, self._kinds)
+        imported = self._index.read(tree.nodes, place.package, place.module)
+        star_names(tree, imported, self._index.names)
+        if not (imported.torch or imported.third or imported.stars or _may_use(tree, facts)):
+            return Port(source.text)
+        dropped = {*imported.torch, *(name for _, _, name, _ in imported.third)}
+        spelling = Spelling(
+            _taken(tree, dropped),
+            bound_packages(source.tree, dropped),
+            place.generated,
+            place.level,
+        )
+        file = FileEdit(
+            source.file,
+            Text(source.text),
+            tree,
+            facts,
+            imported,
+            self._index.names,
+            self._entries,
+            spelling,
+            self._settings,
+            own_roots=frozenset(self._index.roots),
+        )
+        self._run(file)
+        write_imports(file, place.package)
+        _write_comments(file)
+        return self._checked(file, source)
+
+    def _run(self, file: FileEdit) -> None:
+        for early in (True, False):
+            for node in file.tree.nodes:
+                if node in file.done:
+                    continue
+                for item in self._passes.get(node.__class__, ()):
+                    if _is_early(item) is early and item.convert(node, file):
+                        break
+
+    def _checked(self, file: FileEdit, source: Source) -> Port:
+        """The port if Python can parse it; else the original, with that said."""
+        text = file.text.result()
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", 0) or 0
+            message = f"the port of this file would not parse ({error}), so it was left as it is"
+            advice = "Please report it with the file; convert it by hand."
+            failed = Finding(source.file, 0, 0, "internal-error", message, advice)
+            del line
+            return Port(source.text, (failed,), file.uses, 0)
+        findings = tuple(sorted(file.findings))
+        return Port(text, findings, file.uses, file.converted, frozenset(file.spelling.used))
+
+
+def _is_early(item: Pass) -> bool:
+    return bool(getattr(item, "is_early", False))
+
+
+def _may_use(tree: Tree, facts: Facts) -> bool:
+    """Whether a file that does not import torch defines modules by what it imports of others."""
+    imports_mindspore = any(
+        isinstance(node, (ast.Import, ast.ImportFrom))
+        and any(
+            name.partition(".")[0] == "mindspore"
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+            )
+        )
+        for node in tree.nodes
+    )
+    if imports_mindspore:
+        return False
+    if any(info.is_module for info in facts.classes.values()):
+        return True
+    return any(member.is_sure and member.owner is not None for member in facts.members.values())
+
+
+def _taken(tree: Tree, dropped: set[str]) -> set[str]:
+    """The names that a file binds by anything but the imports that go away."""
+    taken = set(tree.stored)
+    for node in ast.walk(tree.module):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            taken.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            taken |= names - dropped
+        elif isinstance(node, ast.Name) and node.id not in dropped:
+            taken.add(node.id)
+    return taken
+
+
+def _write_comments(file: FileEdit) -> None:
+    """Comments that lost their place, and what a person has to finish, beside their statements."""
+    above: dict[ast.stmt, list[str]] = defaultdict(list)
+    for statement, comments in file.kept.items():
+        above[statement] += dict.fromkeys(comments)
+    for statement, messages in file.comments.items():
+        said = "; ".join(" ".join(message.split()) for message in messages)
+        said = said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
+        if not _at_end(file, statement, said):
+            above[statement].append(f"# isograd: {narrow(said)}")
+    for statement, lines in above.items():
+        _above(file, statement, lines)
+
+
+def _at_end(file: FileEdit, statement: ast.stmt, said: str) -> bool:
+    """Behind a statement of one line."""
+    decorated = getattr(statement, "decorator_list", None)
+    if statement.lineno != statement.end_lineno or decorated or hasattr(statement, "body"):
+        return False
+    if statement in file.removed:
+        return False
+    at = file.text.line_end(statement.lineno)
+    if file.text.covering(at) is not None or file.text.original[at - 1 : at] == "\\":
+        return False
+    edits = file.text.source(*file.text.span(statement))
+    if "\n" in edits:
+        return False
+    file.text.insert(at, _MARK + narrow(said))
+    return True
+
+
+def _above(file: FileEdit, statement: ast.stmt, lines: Sequence[str]) -> None:
+    first = min(
+        [statement.lineno, *(part.lineno for part in getattr(statement, "decorator_list", []))]
+    )
+    at = file.text.line_start(first)
+    covering = file.text.covering(at)
+    if covering is not None:
+        at = file.text.original.rfind("\n", 0, covering.start) + 1
+    rest = file.text.original[at:]
+    indent = rest[: len(rest) - len(rest.lstrip(" \t"))]
+    text = "".join(f"{indent}{line}{file.text.newline}" for line in lines)
+    file.text.insert(at, text)
+
+
+__all__ = ["Engine", "FileConversion", "Place", "Port"]

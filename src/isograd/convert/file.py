@@ -1,0 +1,273 @@
+"""One file while it is converted: what passes ask, and what they write."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from bisect import bisect_left
+from functools import cached_property, lru_cache
+
+from isograd.convert import plain
+from isograd.convert.located import Facts, Member, place
+from isograd.convert.model import Finding, Level
+from isograd.convert.names import ImportedNames, resolve
+from isograd.convert.spelling import Spelling, mark, mark_first, marked
+from isograd.convert.text import Text, comments, narrow
+from isograd.convert.tree import Tree
+from isograd.knowledge.entry import Applicability, Entry
+from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
+from isograd.scan.names import TorchNames
+from isograd.scan.values import ClassInfo, Value
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every file of a conversion.
+
+    target: "ops" (nn and ops, which run on CPU, GPU and Ascend) or "mint".
+    shaped: classes of torch that stand as torch-shaped layers everywhere in the project, because
+    it passes them around, derives from them or asks for torch's attributes.  mixed: classes of the
+    project that are no modules themselves and are bases of some.
+    """
+
+    target: str = "ops"
+    shaped: frozenset[str] = frozenset()
+    all_shaped: bool = False
+    mixed: frozenset[ClassInfo] = frozenset()
+
+    def is_shaped(self, api: str) -> bool:
+        """Whether a class stands as a torch-shaped one."""
+        return self.all_shaped or api in self.shaped
+
+
+@dataclass(frozen=True)
+class Use:
+    """A place that names an API of torch.
+
+    node: the part of the dotted name that names it.  is_member: whether it is the method or the
+    attribute of a value; is_sure: whether what the value is is known.
+    """
+
+    api: str
+    node: ast.expr
+    is_member: bool = False
+    is_sure: bool = True
+    owner: Value = None
+
+
+@dataclass
+class FileEdit:
+    """What a pass sees of a file.  Spans and sources are in the form of `text.narrow`."""
+
+    file: str
+    text: Text
+    tree: Tree
+    facts: Facts
+    imported: ImportedNames
+    names: TorchNames
+    answers: Entries
+    spelling: Spelling
+    settings: Settings
+    named: dict[ast.AST, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    #: Comments to write, by the statement that they are about.
+    comments: dict[ast.stmt, list[str]] = field(default_factory=dict)
+    kept: dict[ast.stmt, list[str]] = field(default_factory=dict)
+    done: set[ast.AST] = field(default_factory=set)
+    #: Statements that are left out.
+    removed: set[ast.stmt] = field(default_factory=set)
+    #: Packages of the project itself.
+    own_roots: frozenset[str] = frozenset()
+    uses: int = 0
+    converted: int = 0
+
+    def __post_init__(self) -> None:
+        known = self.imported.torch
+        for node in self.tree.nodes:
+            if node.__class__ is ast.Name and node.id in known:  # type: ignore[attr-defined]
+                assert isinstance(node, ast.Name)
+                if not self.tree.binds(node.id, node):
+                    part, api = resolve(node, self.tree, known[node.id], self.names)
+                    self.named[part] = api
+
+    # ---- what is there
+
+    def use(self, node: ast.AST) -> Use | None:
+        """The API of torch that a name or an attribute names, or None."""
+        api = self.named.get(node)
+        if api is not None:
+            assert isinstance(node, ast.expr)
+            return Use(api, node)
+        if not isinstance(node, ast.Attribute):
+            return None
+        found: Member | None = self.facts.members.get(place(node))
+        if found is None:
+            return None
+        return Use(found.api, node, True, found.is_sure, found.owner)
+
+    def api_of_call(self, node: ast.AST) -> str:
+        """The API that a call calls by its name; empty where it is none."""
+        if not isinstance(node, ast.Call):
+            return ""
+        return self.named.get(node.func, "")
+
+    def entry(self, api: str) -> Entry | None:
+        """What is known of an API."""
+        return self.answers.entry(api)
+
+    def stands_for(self, api: str) -> bool:
+        """Whether something of MindSpore's stands for an API."""
+        if api in plain.TYPES or api in plain.DECORATORS or api in plain.ANSWERS:
+            return True
+        entry = self.entry(api)
+        return entry is not None and entry.applicability is not Applicability.HAND
+
+    def class_info(self, node: ast.AST) -> ClassInfo | None:
+        """What is known of a class that the file defines."""
+        return self.facts.classes.get(place(node))
+
+    def source(self, node: ast.AST) -> str:
+        """The node's text with the edits inside it."""
+        return self.text.source(*self.text.span(node))
+
+    # ---- what is written
+
+    def replace(self, node: ast.AST, code: str) -> None:
+        """Write a node anew; edits inside it are absorbed.  Brackets are the caller's concern."""
+        start, end = self.text.span(node)
+        if self.text.source(start, end) != code:
+            self.text.replace(start, end, code)
+
+    def leave_out(self, node: ast.stmt) -> None:
+        """Remove a statement with its line, or put `pass` where its block would be empty."""
+        text = self.text
+        start, end = text.span(node)
+        parent = self.tree.parents[node]
+        block = next(
+            value
+            for _, value in ast.iter_fields(parent)
+            if isinstance(value, list) and any(item is node for item in value)
+        )
+        self.forget(node)
+        assert node.end_lineno is not None
+        line, stop = text.line_start(node.lineno), text.line_end(node.end_lineno)
+        is_alone = not text.original[line:start].strip() and not text.original[end:stop].strip()
+        is_last = all(item is node or item in self.removed for item in block)
+        if is_alone and (not is_last or isinstance(parent, ast.Module)):
+            text.replace(line, text.line_start(node.end_lineno + 1), "")
+            self.removed.add(node)
+        else:
+            text.replace(start, end, "pass")
+
+    def name(self, dotted: str) -> str:
+        """A name such as `nn.Cell` or `composites.Conv2d` as this file writes it."""
+        return self.spelling.name(dotted)
+
+    def spelled(self, template: str) -> str:
+        """Code that is written with the packages of templates, as this file writes it."""
+        return self.spelling.spelled(mark(template))
+
+    def unconverted(self, api: str) -> str:
+        """An expression that imports, and says what is missing as soon as it is used."""
+        return f'{self.name("composites.unconverted")}("{api}")'
+
+    def finding(
+        self,
+        node: ast.AST,
+        code: str,
+        message: str,
+        advice: str = "",
+        *,
+        level: Level = Level.FINISH,
+        api: str = "",
+    ) -> None:
+        """Report a place; what a person has to finish also gets a comment in the code."""
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        start = self.text.line_start(line)
+        before = self.text.original[start : start + column]
+        shown = before if before.isascii() else before.encode("latin-1").decode(errors="replace")
+        found = Finding(self.file, line, len(shown) + 1, code, message, advice, level, api)
+        if found in self.findings:
+            return
+        self.findings.append(found)
+        if level is Level.FINISH:
+            said = self.comments.setdefault(self.tree.statement(node), [])
+            if message not in said:
+                said.append(message)
+
+    def comments_between(self, start: int, end: int) -> list[str]:
+        """The comments from one offset to another, in narrow form."""
+        first = bisect_left(self.comment_places, (start, ""))
+        last = bisect_left(self.comment_places, (end, ""))
+        return [text for _, text in self.comment_places[first:last]]
+
+    def keep_comment(self, node: ast.AST, comment: str) -> None:
+        """Move a comment that has lost its place above the statement."""
+        self.kept.setdefault(self.tree.statement(node), []).append(comment)
+
+    def forget(self, node: ast.AST) -> None:
+        """No pass needs to look into this node: it is written."""
+        self.done.update(ast.walk(node))
+
+    @cached_property
+    def comment_places(self) -> list[tuple[int, str]]:
+        """Each comment with its offset."""
+        if "#" not in self.text.original:
+            return []
+        return comments(self.text)
+
+    # ---- what the knowledge says
+
+    def rewritten(self, entry: Entry, call: Call) -> Rewritten | NotRewritten:
+        """A call in MindSpore's words, spelled as this file does."""
+        if entry.applicability is Applicability.HAND:
+            reason = entry.difference or f"{entry.api} has no counterpart that could stand for it"
+            return NotRewritten(reason)
+        result = rewrite(self.answers.marked(entry), call)
+        if isinstance(result, NotRewritten):
+            return result
+        code = result.code if entry.rewrite else mark_first(result.code)
+        return Rewritten(self.spelling.spelled(code), result.dropped)
+
+    def value(self, entry: Entry) -> str:
+        """The name that stands for a class or function that is passed around; empty if none."""
+        if entry.applicability is Applicability.HAND and not entry.value:
+            return ""
+        return self.spelled(reference(entry))
+
+    def call(self, node: ast.Call, receiver: str = "") -> Call | NotRewritten:
+        """A call's arguments as they are written by now."""
+        keywords: dict[str, str] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                text = narrow(ast.unparse(keyword.value))
+                return NotRewritten(f"the arguments in **{text} are not known")
+            keywords[keyword.arg] = self.argument(keyword.value)
+        return Call(tuple(self.argument(part) for part in node.args), keywords, receiver)
+
+    def argument(self, node: ast.expr) -> str:
+        """An expression that stands as an argument; a generator keeps its brackets."""
+        code = self.source(node)
+        if isinstance(node, ast.GeneratorExp) and not code.startswith("("):
+            return f"({code})"
+        return code
+
+
+class Entries:
+    """The knowledge's entries by scan's names."""
+
+    def __init__(self, find: Callable[[str], Entry | None]) -> None:
+        self._find = find
+        self._marked: dict[str, Entry] = {}
+
+    @lru_cache(maxsize=None)  # noqa: B019  # lives as long as one conversion
+    def entry(self, api: str) -> Entry | None:
+        """The entry of an API, or None."""
+        return self._find(api)
+
+    def marked(self, entry: Entry) -> Entry:
+        """The entry with marks for packages."""
+        if entry.api not in self._marked:
+            self._marked[entry.api] = marked(entry)
+        return self._marked[entry.api]

@@ -1,0 +1,293 @@
+"""The module with the compositions that a port uses: their sources, and those that they need."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from isograd.knowledge.store import FOLDER
+
+COMPOSITES = FOLDER / "composites"
+_PACKAGE = "isograd.knowledge.composites"
+_OWN = Path(__file__).with_name("unconverted.py")
+_NOQA = re.compile(r"\s*# (noqa|type:|isort)[^\n#]*")
+_HEAD = '''"""What PyTorch has and MindSpore lacks, composed of MindSpore's operators: {names}.
+
+Written by isograd for this port, with what it uses and nothing else; it needs mindspore and numpy
+alone.  Names, arguments, defaults and dtypes are torch's.
+"""
+
+from __future__ import annotations
+'''
+
+#: A definition by its module and its name.
+Key = tuple[str, str]
+
+
+@dataclass
+class _Unit:
+    """A top-level definition: its lines with the comments above it, and the names that it reads."""
+
+    module: str
+    names: tuple[str, ...]
+    position: int
+    node: ast.stmt
+    text: str
+    reads: list[tuple[int, int, Key]] = field(default_factory=list)
+    imports: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Module:
+    """A file of compositions: what its names stand for."""
+
+    name: str
+    units: list[_Unit] = field(default_factory=list)
+    #: Names that are bound by imports of other compositions: a definition, or a whole module.
+    borrowed: dict[str, Key] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+    outside: dict[str, str] = field(default_factory=dict)
+
+
+class Library:
+    """All compositions."""
+
+    def __init__(self, folder: Path = COMPOSITES) -> None:
+        self._modules: dict[str, _Module] = {}
+        paths = {path.stem: path for path in sorted(folder.glob("*.py"))}
+        paths["unconverted"] = _OWN
+        for stem, path in paths.items():
+            self._modules[stem] = _read(stem, path.read_text(encoding="utf-8"), set(paths))
+        self._by_key: dict[Key, _Unit] = {
+            (module.name, name): unit
+            for module in self._modules.values()
+            for unit in module.units
+            for name in unit.names
+        }
+        for module in self._modules.values():
+            for unit in module.units:
+                self._resolve(unit, module)
+
+    def module_of(self, names: Iterable[str]) -> str:
+        """The text of a module that defines these names and what they need.
+
+        Raises KeyError for a name that no composition has.
+        """
+        wanted = sorted(set(names))
+        roots = {name: self._public(name) for name in wanted}
+        units = self._closure(roots.values())
+        renamed = _renames(units, roots)
+        ordered = self._ordered(units)
+        imports: set[str] = set()
+        for unit in ordered:
+            imports |= unit.imports
+        parts = [_written(unit, renamed) for unit in ordered]
+        shown = ", ".join(wanted)
+        head = _wrapped(_HEAD.format(names=shown))
+        lines = "\n".join(_sorted_imports(imports))
+        return f"{head}\n{lines}\n\n\n" + "\n\n\n".join(parts) + "\n"
+
+    def _public(self, name: str) -> Key:
+        if ("unconverted", name) in self._by_key:
+            return ("unconverted", name)
+        key = self._modules["__init__"].borrowed.get(name)
+        if key is None:
+            found = [key for key in self._by_key if key[1] == name]
+            if len(found) != 1:
+                raise KeyError(name)
+            return found[0]
+        return self._followed(key)
+
+    def _followed(self, key: Key) -> Key:
+        seen = set()
+        while key not in self._by_key and key not in seen:
+            seen.add(key)
+            module = self._modules.get(key[0])
+            if module is None or key[1] not in module.borrowed:
+                raise KeyError(key[1])
+            key = module.borrowed[key[1]]
+        return key
+
+    def _resolve(self, unit: _Unit, module: _Module) -> None:
+        own = {name for other in module.units for name in other.names}
+        for node in ast.walk(unit.node):
+            if isinstance(node, ast.Name):
+                self._resolve_name(node, unit, module, own)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                other = module.modules.get(node.value.id)
+                if other is not None:
+                    start, end = _span(unit, node)
+                    unit.reads.append((start, end, self._followed((other, node.attr))))
+
+    def _resolve_name(
+        self, node: ast.Name, unit: _Unit, module: _Module, own: set[str]
+    ) -> None:
+        name = node.id
+        if name in module.modules:
+            return
+        if name in own:
+            unit.reads.append((*_span(unit, node), (module.name, name)))
+        elif name in module.borrowed:
+            unit.reads.append((*_span(unit, node), self._followed(module.borrowed[name])))
+        elif name in module.outside:
+            unit.imports.add(module.outside[name])
+
+    def _closure(self, roots: Iterable[Key]) -> list[_Unit]:
+        waiting = list(roots)
+        seen: dict[int, _Unit] = {}
+        while waiting:
+            unit = self._by_key[waiting.pop()]
+            if id(unit) not in seen:
+                seen[id(unit)] = unit
+                waiting += [key for _, _, key in unit.reads]
+        return list(seen.values())
+
+    def _ordered(self, units: list[_Unit]) -> list[_Unit]:
+        """Each after what it reads, else by module and place."""
+        ordered: list[_Unit] = []
+        state: dict[int, bool] = {}
+
+        def visit(unit: _Unit) -> None:
+            if id(unit) in state:
+                return
+            state[id(unit)] = False
+            for key in sorted({key for _, _, key in unit.reads}):
+                visit(self._by_key[key])
+            ordered.append(unit)
+
+        for unit in sorted(units, key=lambda unit: (unit.module, unit.position)):
+            visit(unit)
+        return ordered
+
+
+@lru_cache(maxsize=1)
+def library() -> Library:
+    """The compositions that ship with isograd."""
+    return Library()
+
+
+def _read(stem: str, text: str, stems: set[str]) -> _Module:
+    module = _Module(stem)
+    lines = text.split("\n")
+    for position, node in enumerate(ast.parse(text).body):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            _import(node, module, stems)
+            continue
+        names = _defined(node)
+        if names:
+            assert node.end_lineno is not None
+            first = min(
+                [node.lineno, *(part.lineno for part in getattr(node, "decorator_list", []))]
+            )
+            while first > 1 and lines[first - 2].startswith("#:"):
+                first -= 1
+            body = "\n".join(lines[first - 1 : node.end_lineno])
+            ast.increment_lineno(node, 1 - first)
+            module.units.append(_Unit(stem, names, position, node, body))
+    return module
+
+
+def _import(node: ast.Import | ast.ImportFrom, module: _Module, stems: set[str]) -> None:
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE):
+        home = (node.module or "")[len(_PACKAGE) :].lstrip(".")
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if not home and alias.name in stems:
+                module.modules[name] = alias.name
+            else:
+                module.borrowed[name] = (home or "__init__", alias.name)
+        return
+    for alias in node.names:
+        renamed = f" as {alias.asname}" if alias.asname else ""
+        name = alias.asname or alias.name.partition(".")[0]
+        if isinstance(node, ast.Import):
+            module.outside[name] = f"import {alias.name}{renamed}"
+        elif node.module != "__future__":
+            module.outside[name] = f"from {node.module} import {alias.name}{renamed}"
+
+
+def _defined(node: ast.stmt) -> tuple[str, ...]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return (node.name,)
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    names = (n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name))
+    return tuple(name for name in names if name != "__all__")
+
+
+def _span(unit: _Unit, node: ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    lines = unit.text.split("\n")
+    before = sum(len(line) + 1 for line in lines[: node.lineno - 1])
+    start = len(lines[node.lineno - 1].encode()[: node.col_offset].decode())
+    last = sum(len(line) + 1 for line in lines[: node.end_lineno - 1])
+    end = len(lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode())
+    return before + start, last + end
+
+
+def _renames(units: list[_Unit], roots: dict[str, Key]) -> dict[Key, str]:
+    """The names of all definitions; where two modules share one, the other's module is added."""
+    names: dict[Key, str] = {key: name for name, key in roots.items()}
+    taken = set(names.values())
+    for unit in sorted(units, key=lambda unit: (unit.module, unit.position)):
+        for name in unit.names:
+            key = (unit.module, name)
+            if key in names:
+                continue
+            chosen = name
+            while chosen in taken:
+                chosen = f"_{unit.module.lstrip('_')}_{chosen.lstrip('_')}"
+            names[key] = chosen
+            taken.add(chosen)
+    return names
+
+
+def _written(unit: _Unit, names: dict[Key, str]) -> str:
+    text = unit.text
+    for start, end, key in sorted(unit.reads, reverse=True):
+        text = text[:start] + names[key] + text[end:]
+    if isinstance(unit.node, (ast.FunctionDef, ast.ClassDef)):
+        new = names[(unit.module, unit.names[0])]
+        if new != unit.names[0]:
+            word = "class" if isinstance(unit.node, ast.ClassDef) else "def"
+            text = re.sub(rf"^{word} {unit.names[0]}\b", f"{word} {new}", text, flags=re.MULTILINE)
+    return "\n".join(_NOQA.sub("", line) for line in text.split("\n"))
+
+
+def _sorted_imports(imports: set[str]) -> list[str]:
+    """One line for each module, the standard library first."""
+    plain = sorted(text for text in imports if text.startswith("import "))
+    several: dict[str, list[str]] = {}
+    for text in imports:
+        if text.startswith("from "):
+            home, _, name = text[5:].partition(" import ")
+            several.setdefault(home, []).append(name)
+    lines = plain + [f"from {home} import {', '.join(sorted(several[home]))}" for home in several]
+
+    def rank(line: str) -> tuple[bool, bool, str]:
+        home = line.split()[1].partition(".")[0]
+        return home in ("mindspore", "numpy"), line.startswith("from"), line
+
+    lines.sort(key=rank)
+    first = [line for line in lines if not rank(line)[0]]
+    second = [line for line in lines if rank(line)[0]]
+    return [*first, *([""] if first and second else []), *second]
+
+
+def _wrapped(head: str) -> str:
+    """The docstring's first paragraph in lines of at most a hundred letters."""
+    first, _, rest = head.partition("\n")
+    if len(first) <= 100:
+        return head
+    words, lines = first.split(" "), [""]
+    for word in words:
+        if len(lines[-1]) + len(word) + 1 > 100:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines) + "\n" + rest

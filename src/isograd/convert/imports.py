@@ -1,0 +1,172 @@
+"""Import statements: torch's go away, MindSpore's stand in the place of the first of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from isograd.convert.file import FileEdit
+from isograd.convert.names import is_torch
+from isograd.scan.imports import absolute_name
+
+_FAILS = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
+_NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
+_ADVICE = "Port what is used of it, or replace it; until then using it raises an error."
+Import = ast.Import | ast.ImportFrom
+
+
+def write_imports(file: FileEdit, package: str) -> None:
+    """Leave out what imports torch, and add what the new code needs."""
+    third = {(id(node), id(alias)): (name, full) for node, alias, name, full in file.imported.third}
+    removed: list[Import] = []
+    for node in file.tree.nodes:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        gone = [alias for alias in node.names if _is_torch(node, alias, file, package)]
+        foreign = [alias for alias in node.names if (id(node), id(alias)) in third]
+        if not gone and not foreign:
+            continue
+        guard = _guard(node, file)
+        if guard and (foreign or _is_unknown(node, gone, file)):
+            name = _module_name(node, package)
+            file.replace(node, f'raise ImportError("{name} needs torch")')
+            removed.append(node)
+            continue
+        lines = [_placeholder(file, node, *third[(id(node), id(alias))]) for alias in foreign]
+        kept = [alias for alias in node.names if alias not in gone and alias not in foreign]
+        _rewrite(file, node, kept, lines)
+        removed.append(node)
+    _add(file, removed)
+
+
+def _is_torch(node: Import, alias: ast.alias, file: FileEdit, package: str) -> bool:
+    if isinstance(node, ast.Import):
+        return is_torch(alias.name) and alias.name.partition(".")[0] not in file.own_roots
+    base = absolute_name(package, node)
+    if base is None:
+        return False
+    if not node.level and base.partition(".")[0] not in file.own_roots:
+        return is_torch(base)
+    return alias.name != "*" and (alias.asname or alias.name) in file.imported.torch
+
+
+def _module_name(node: Import, package: str) -> str:
+    if isinstance(node, ast.Import):
+        return node.names[0].name
+    return absolute_name(package, node) or ""
+
+
+def _guard(node: Import, file: FileEdit) -> bool:
+    """Whether the file goes on without the import where it fails."""
+    inner: ast.AST = node
+    for part in file.tree.above(node):
+        if isinstance(part, ast.Try) and inner in part.body:
+            for handler in part.handlers:
+                if handler.type is None or any(
+                    isinstance(n, ast.Name) and n.id in _FAILS for n in ast.walk(handler.type)
+                ):
+                    return True
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        inner = part
+    return False
+
+
+def _is_unknown(node: Import, gone: list[ast.alias], file: FileEdit) -> bool:
+    """Whether something that is imported has no counterpart."""
+    for alias in gone:
+        if isinstance(node, ast.Import):
+            if alias.name in ("torch",):
+                continue
+            api = file.names.canonical(alias.name)
+            if file.names.kind(api) != "m" or ".cuda" in api or "._" in api:
+                return True
+            continue
+        api = file.names.canonical(f"{node.module}.{alias.name}")
+        if file.names.kind(api) == "m" or file.stands_for(api):
+            continue
+        return True
+    return False
+
+
+def _placeholder(file: FileEdit, node: Import, name: str, full: str) -> str:
+    file.finding(node, "third-party", _NO_LIBRARY.format(full), _ADVICE, api=full)
+    return f"{name} = {file.unconverted(full)}"
+
+
+def _rewrite(file: FileEdit, node: Import, kept: list[ast.alias], lines: list[str]) -> None:
+    """The statement with what is left of it, or nothing."""
+    text = file.text
+    start, end = text.span(node)
+    if kept:
+        names = ", ".join(
+            alias.name + (f" as {alias.asname}" if alias.asname else "") for alias in kept
+        )
+        if isinstance(node, ast.Import):
+            lines = [f"import {names}", *lines]
+        else:
+            head = re.match(r"from\s+\S+\s+import\s*", text.original[start:end])
+            assert head is not None
+            first = f"{head.group().rstrip()} {names}"
+            column = start - text.line_start(node.lineno)
+            if column + len(first) > 100:
+                inner = "".join(
+                    f"{' ' * (column + 4)}{part.strip()},{text.newline}"
+                    for part in names.split(", ")
+                )
+                first = f"{head.group().rstrip()} ({text.newline}{inner}{' ' * column})"
+            lines = [first, *lines]
+    for comment in file.comments_between(start, end):
+        file.keep_comment(node, comment)
+    if lines:
+        indent = " " * (start - text.line_start(node.lineno))
+        if text.original[text.line_start(node.lineno) : start].strip():
+            text.replace(start, end, "; ".join(lines))
+        else:
+            text.replace(start, end, f"{text.newline}{indent}".join(lines))
+        return
+    file.leave_out(node)
+
+
+def _add(file: FileEdit, removed: list[Import]) -> None:
+    """The new imports, where the first import of torch's stood at the file's top level."""
+    statements = file.spelling.imports()
+    if not statements:
+        return
+    text = file.text
+    lines = "".join(f"{statement}{text.newline}" for statement in statements)
+    body = file.tree.module.body
+    top = [node for node in removed if file.tree.parents[node] is file.tree.module]
+    head = _head(body)
+    if top and all(part in head for part in top[:1]):
+        text.insert(text.line_start(top[0].lineno), lines)
+        return
+    if head:
+        last = head[-1]
+        assert last.end_lineno is not None
+        at = text.line_start(last.end_lineno + 1)
+        if at == len(text.original) and not text.original.endswith(("\n", "\r")):
+            lines = text.newline + lines
+        text.insert(at, lines)
+        return
+    first = body[0] if body else None
+    if first is None:
+        text.insert(0, lines)
+        return
+    decorators = getattr(first, "decorator_list", [])
+    line = min(part.lineno for part in (first, *decorators))
+    text.insert(text.line_start(line), lines)
+
+
+def _head(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The docstring and the imports at the top, with what stands between them."""
+    last = 0
+    for position, statement in enumerate(body):
+        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if isinstance(statement, (ast.Import, ast.ImportFrom)) or (is_text and position == 0):
+            last = position + 1
+        elif not isinstance(statement, (ast.If, ast.Try, ast.Assign)):
+            break
+    return body[:last]
+
+

@@ -1,0 +1,142 @@
+"""Scan's reading of a file, with each member of a tensor or module at its node of the tree."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from isograd.scan.names import torch_names
+from isograd.scan.sources import Source
+from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
+from isograd.scan.statements import Statements
+from isograd.scan.values import Api, ClassInfo, Plain, Scope, Tensor, Value
+from isograd.scan.walker import BUILTINS
+
+_ANNOTATION = "annotation"
+_MODULE = "torch.nn.Module"
+#: Members of modules that MindSpore's cells have too.
+_EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
+#: A node by its place: line, column, last line, last column.
+Place = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Member:
+    """`receiver.name`: an API of torch's Tensor, Module or optimizers.
+
+    is_sure: whether what the receiver is is known, rather than guessed from the name.
+    """
+
+    api: str
+    is_sure: bool
+    owner: Value = None
+
+
+@dataclass
+class Facts:
+    """What the reading of one file leaves for its conversion; no part of its tree.
+
+    values: of targets of `+=`.  owners: of `x.forward`.
+    shaped: classes of torch that are passed around, derived from or asked for. 
+    """
+
+    members: dict[Place, Member] = field(default_factory=dict)
+    classes: dict[Place, ClassInfo] = field(default_factory=dict)
+    values: dict[Place, Value] = field(default_factory=dict)
+    owners: dict[Place, Value] = field(default_factory=dict)
+    shaped: set[str] = field(default_factory=set)
+
+    def is_tensor(self, target: ast.AST) -> bool:
+        """Whether the target of a `+=` is known to hold a tensor."""
+        return isinstance(self.values.get(place(target)), Tensor)
+
+
+class _Silent:
+    """Hears of the code and looks for no hazards."""
+
+    dropped: ast.expr | None = None
+
+    def call(self, *_: object) -> None:
+        """Nothing."""
+
+    condition = subscript = attribute_set = call
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:
+        """Keep which class it is."""
+        self._facts.classes[place(node)] = info
+
+    def in_place(self, node: ast.AugAssign, value: Value) -> None:
+        """Keep which value changes."""
+        self._facts.values[place(node.target)] = value
+
+
+class _Located(Statements):
+    """Remembers the members of what is known, by their nodes."""
+
+    def __init__(self, state: State, facts: Facts) -> None:
+        super().__init__(state)
+        self.facts = facts
+        self._in_annotation = 0
+
+    def _record_attribute(self, node: ast.Attribute, owner: Value, api: str) -> None:
+        super()._record_attribute(node, owner, api)
+        if owner.__class__ is not Api and self.state.origin is None:
+            self.facts.members[place(node)] = Member(api, is_sure=True, owner=owner)
+
+    def annotation_value(self, node: ast.expr | None) -> Value:
+        self._in_annotation += 1
+        found = super().annotation_value(node)
+        self._in_annotation -= 1
+        return found
+
+    def _method(self, node: ast.Attribute) -> tuple[Value, Value]:
+        found, owner = super()._method(node)
+        if node.attr == "forward":
+            self.facts.owners[place(node)] = owner
+        return found, owner
+
+    def record(self, line: int, column: int, api: str, how: str, node: ast.AST) -> None:
+        if self._in_annotation and how is REFERENCE:
+            how = _ANNOTATION
+        super().record(line, column, api, how, node)
+        if how is UNSURE and self.state.origin is None:
+            function = node.func if isinstance(node, ast.Call) else node
+            self.facts.members.setdefault(place(function), Member(api, is_sure=False))
+        elif isinstance(node, ast.Call) and api.startswith("torch.Tensor."):
+            self.facts.members[place(node.func)] = Member(api, is_sure=True)
+
+
+def place(node: ast.AST) -> Place:
+    """Where a node stands."""
+    return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+def locate(
+    source: Source, project: Project, *, name: str = "", package: str = ""
+) -> tuple[Facts, ModuleSummary]:
+    """Read one file; returns what its conversion needs, and what other files may import."""
+    facts = Facts()
+    summary = ModuleSummary(name)
+    state = State(torch_names(), project, summary, package, _Silent(facts))  # type: ignore[arg-type]
+    state.env = Scope(BUILTINS)
+    state.env["__name__"] = state.env["__file__"] = Plain()
+    walker = _Located(state, facts)
+    walker.pending = []
+    walker.body(source.tree.body)
+    walker.finish(state.env)
+    facts.shaped = {
+        api
+        for _, _, api, how in state.uses
+        if how is REFERENCE and api != _MODULE and state.names.kind(api) == "M"
+    }
+    if any(api.startswith(f"{_MODULE}.") and api not in _EVERY_MODULE for _, _, api, _ in state.uses):
+        facts.shaped.add(_MODULE)
+    summary.exports = {
+        key: value
+        for key, value in state.env.items()
+        if value is not None and value.__class__ is not Plain
+    }
+    return facts, summary

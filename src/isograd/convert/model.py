@@ -1,0 +1,94 @@
+"""What a conversion answers: frozen values, no input or output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Level(str, Enum):
+    """What a person has to do about a finding: finish it, or look whether it is meant so."""
+
+    FINISH = "finish"
+    LOOK = "look"
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A place that was not converted, or not beyond doubt; line and column count from 1.
+
+    line 0 is the whole file.  The line is that of the original.
+    """
+
+    file: str
+    line: int
+    column: int
+    code: str
+    message: str
+    advice: str = ""
+    level: Level = Level.FINISH
+    api: str = ""
+
+
+@dataclass(frozen=True)
+class FileConversion:
+    """One file of the output.
+
+    lines: of code; 0 where the file is none.  uses: places that use torch; converted: those that
+    were written anew.  original, port: the two texts, kept only where a report draws them.
+    """
+
+    file: str
+    lines: int = 0
+    uses: int = 0
+    converted: int = 0
+    is_changed: bool = False
+    findings: tuple[Finding, ...] = ()
+    original: str | None = field(default=None, repr=False)
+    port: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ConvertReport:
+    """The whole answer of `isograd convert`.
+
+    path: what was converted; out: where it lies, or empty where nothing was written.  compositions:
+    the generated modules, with the names that each holds.  copied: files that were carried over as
+    they are.
+    """
+
+    path: str
+    out: str
+    target: str
+    files: tuple[FileConversion, ...]
+    compositions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    copied: int = 0
+    torch: str = ""
+    mindspore: str = ""
+    device: str = ""
+    elapsed_s: float = 0.0
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of all files."""
+        return tuple(finding for file in self.files for finding in file.findings)
+
+    @property
+    def lines(self) -> int:
+        """The lines of code that were read."""
+        return sum(file.lines for file in self.files)
+
+    @property
+    def uses(self) -> int:
+        """The places that use torch."""
+        return sum(file.uses for file in self.files)
+
+    @property
+    def converted(self) -> int:
+        """The places that were written anew."""
+        return sum(file.converted for file in self.files)
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether something is left to finish."""
+        return any(finding.level is Level.FINISH for finding in self.findings)

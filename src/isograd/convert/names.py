@@ -1,0 +1,134 @@
+"""Which names of a file stand for torch: by its imports, and by those of the project's files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from isograd.convert.tree import Tree
+from isograd.scan.imports import absolute_name
+from isograd.scan.names import TorchNames
+
+#: Libraries whose public API is convertible name by name.
+_OWN = ("torch", "torchvision", "torchaudio", "functorch")
+#: Libraries that import torch: a port cannot use them as they are.
+THIRD_PARTY = frozenset(
+    """timm torchtext pytorch_lightning lightning lightning_fabric transformers accelerate apex
+    xformers flash_attn torchmetrics kornia fvcore iopath detectron2 mmcv mmengine mmdet mmseg
+    mmcls einops_exts torch_geometric torch_scatter torch_sparse torch_cluster torchdiffeq
+    torchsde gpytorch botorch pyro diffusers peft bitsandbytes deepspeed fairscale fairseq
+    segmentation_models_pytorch efficientnet_pytorch pretrainedmodels torchsummary torchinfo
+    thop ptflops torch_xla torch_tensorrt torchao triton ignite catalyst fastai open_clip clip
+    sentence_transformers torchvision torchaudio lpips pytorch_msssim pytorch_metric_learning
+    torchdata torcheval monai albumentations.pytorch einops.layers.torch safetensors.torch
+    ray.train.torch tensorboardX.torch effdet torchseg vit_pytorch""".split()
+)
+
+
+@dataclass
+class ImportedNames:
+    """Names that imports of torch bind in one file, with their full names.
+
+    third: imports of other libraries that need torch, by statement.
+    """
+
+    torch: dict[str, str] = field(default_factory=dict)
+    third: list[tuple[ast.Import | ast.ImportFrom, ast.alias, str, str]] = field(
+        default_factory=list
+    )
+    stars: list[str] = field(default_factory=list)
+
+
+def is_torch(name: str) -> bool:
+    """Whether a dotted name begins with torch or one of its own libraries."""
+    return name.partition(".")[0] in _OWN
+
+
+def is_third_party(name: str) -> bool:
+    """Whether a dotted name belongs to a library that needs torch."""
+    root = name.partition(".")[0]
+    if root in THIRD_PARTY:
+        return True
+    parts = name.split(".")
+    return any(".".join(parts[: i + 1]) in THIRD_PARTY for i in range(1, len(parts)))
+
+
+class Index:
+    """What each module of the project binds to torch by imports; filled in the order of reading."""
+
+    def __init__(self, names: TorchNames, own: Mapping[str, object] | None = None) -> None:
+        self.names = names
+        self.modules: dict[str, dict[str, str]] = {}
+        self.roots: set[str] = set(own or ())
+
+    def read(self, nodes: list[ast.AST], package: str, module: str) -> ImportedNames:
+        """The names that a file's imports bind."""
+        found = ImportedNames()
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                self._plain(node, found)
+            elif isinstance(node, ast.ImportFrom):
+                self._from(node, package, found)
+        self.modules[module] = dict(found.torch)
+        return found
+
+    def _plain(self, node: ast.Import, found: ImportedNames) -> None:
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            if root in self.roots:
+                continue
+            if is_torch(alias.name):
+                name, full = (alias.asname, alias.name) if alias.asname else (root, root)
+                found.torch[name] = self.names.canonical(full)
+            elif is_third_party(alias.name):
+                name, full = (alias.asname, alias.name) if alias.asname else (root, root)
+                found.third.append((node, alias, name, full))
+
+    def _from(self, node: ast.ImportFrom, package: str, found: ImportedNames) -> None:
+        base = absolute_name(package, node)
+        if base is None:
+            return
+        root = base.partition(".")[0]
+        is_own = bool(node.level) or root in self.roots
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if is_own:
+                held = self.modules.get(base, {})
+                if alias.name == "*":
+                    found.torch.update(
+                        {key: full for key, full in held.items() if not key.startswith("_")}
+                    )
+                elif alias.name in held:
+                    found.torch[name] = held[alias.name]
+            elif is_torch(base):
+                if alias.name == "*":
+                    found.stars.append(base)
+                else:
+                    found.torch[name] = self.names.canonical(f"{base}.{alias.name}")
+            elif is_third_party(base) or is_third_party(f"{base}.{alias.name}"):
+                found.third.append((node, alias, name, f"{base}.{alias.name}"))
+
+
+def star_names(tree: Tree, imported: ImportedNames, names: TorchNames) -> None:
+    """Give the names that `from torch import *` binds to those that the file reads."""
+    for base in imported.stars:
+        for node in tree.nodes:
+            if isinstance(node, ast.Name) and node.id not in imported.torch:
+                full = names.canonical(f"{names.canonical(base)}.{node.id}")
+                if names.kind(full) not in ("", "m"):
+                    imported.torch[node.id] = full
+
+
+def resolve(node: ast.expr, tree: Tree, base: str, names: TorchNames) -> tuple[ast.expr, str]:
+    """The part of a dotted chain that begins with `node` which names one thing of torch."""
+    current = base
+    while True:
+        parent = tree.parents.get(node)
+        if not (isinstance(parent, ast.Attribute) and parent.value is node):
+            return node, current
+        longer = names.canonical(f"{current}.{parent.attr}")
+        kind = names.kind(current)
+        if kind not in ("m", "") and not names.kind(longer):
+            return node, current
+        node, current = parent, longer

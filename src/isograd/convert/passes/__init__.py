@@ -1,0 +1,67 @@
+"""The passes of a conversion: small units that each write one kind of construct.
+
+A pass says which kinds of nodes it looks at, and is shown every such node of a file, inner nodes
+before those around them.  It looks at the node through `FileEdit` and writes:
+
+    class Example:
+        kinds = (ast.Call,)                      # node classes
+
+        def convert(self, node, file):           # True: no later pass needs to see this node
+            if file.api_of_call(node) != "torch.example":
+                return False
+            file.replace(node, file.spelled(f"ops.example({file.source(node.args[0])})"))
+            return True
+
+`file.source(node)` is the node's text with what inner passes wrote, so nested edits compose.
+`file.use(node)` says which API of torch a name or attribute names, by import or as a member of a
+value; `file.name("nn.Cell")` spells a name of MindSpore's and notes the import that it needs, and
+`file.name("composites.conv2d")` one of the generated module.  What cannot be converted is told with
+`file.finding(node, code, message, advice)`, which also writes the comment; nothing is dropped
+silently.  For a node the passes run in the order of `PASSES`; the first that returns True ends it.
+Names of torch that no pass has written become `unconverted("torch.…")` with a finding.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.calls import Calls
+from isograd.convert.passes.decorators import Decorators
+from isograd.convert.passes.inplace import AugmentedAssignments, InPlace
+from isograd.convert.passes.language import Questions, Settings
+from isograd.convert.passes.members import Members
+from isograd.convert.passes.modules import Forward
+from isograd.convert.passes.references import References
+
+
+class Pass(Protocol):
+    """One kind of construct."""
+
+    kinds: tuple[type[ast.AST], ...]
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the node if it is of this kind; True where no later pass needs to see it."""
+
+
+PASSES: tuple[Pass, ...] = (
+    Settings(),
+    Decorators(),
+    Forward(),
+    Questions(),
+    InPlace(),
+    AugmentedAssignments(),
+    Calls(),
+    Members(),
+    References(),
+)
+
+
+def passes_by_kind() -> dict[type, list[Pass]]:
+    """The passes for each kind of node, in their order."""
+    found: dict[type, list[Pass]] = {}
+    for item in PASSES:
+        for kind in item.kinds:
+            found.setdefault(kind, []).append(item)
+    return found

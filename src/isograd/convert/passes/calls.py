@@ -1,0 +1,136 @@
+"""Calls of torch's functions, classes and methods, by the knowledge's templates."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout, plain
+from isograd.convert.file import FileEdit, Use
+from isograd.convert.model import Level
+from isograd.knowledge.entry import Applicability, Entry
+from isograd.knowledge.rewrite import NotRewritten
+
+_UNSURE = "what {0} is called on is not known to be a tensor"
+_UNSURE_ADVICE = "If it is a tensor, write {0}."
+
+
+class Calls:
+    """`torch.f(…)`, `nn.Layer(…)` and `x.method(…)`."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the call by its entry; what has none becomes a finding."""
+        assert isinstance(node, ast.Call)
+        use = file.use(node.func)
+        if use is None:
+            return False
+        if use.is_member:
+            return _method(node, use, file)
+        file.uses += 1
+        _function(node, use, file)
+        return True
+
+
+def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
+    entry = file.entry(use.api)
+    if entry is None:
+        missing(node.func, use, file, f"{use.api} is not known to isograd")
+        return
+    if file.settings.target == "mint" and _as_mint(node, entry, file):
+        return
+    value = file.value(entry) if entry.signature or entry.value else ""
+    is_class = file.names.kind(use.api) == "M"
+    if value and is_class and file.settings.is_shaped(entry.api):
+        _renamed(node, value, file)
+        return
+    call = file.call(node)
+    result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
+    if not isinstance(result, NotRewritten):
+        code = result.code
+        if "inplace" in result.dropped and file.tree.is_statement(node) and node.args:
+            code = f"{file.source(node.args[0])} = {code}"
+            file.replace(node, code)
+        else:
+            layout.write_call(file, node, code)
+        file.converted += 1
+        return
+    if value:
+        _renamed(node, value, file)
+        return
+    missing(node.func, use, file, result.reason, entry)
+
+
+def _renamed(node: ast.Call, value: str, file: FileEdit) -> None:
+    """Another name that takes the same arguments."""
+    file.replace(node.func, value)
+    file.converted += 1
+
+
+def _as_mint(node: ast.Call, entry: Entry, file: FileEdit) -> bool:
+    """mint's functions take torch's arguments."""
+    if not entry.mint.startswith("mindspore.mint."):
+        return False
+    _renamed(node, file.name(entry.mint.removeprefix("mindspore.")), file)
+    if entry.verified is None or not entry.verified.forward:
+        file.finding(
+            node,
+            "mint-unverified",
+            f"{entry.mint} was not executed here",
+            level=Level.LOOK,
+            api=entry.api,
+        )
+    return True
+
+
+def missing(
+    node: ast.expr, use: Use, file: FileEdit, reason: str, entry: Entry | None = None
+) -> None:
+    """Leave a name of torch as something that imports, with the reason as a finding."""
+    advice = entry.advice if entry is not None else ""
+    file.finding(node, "not-converted", reason, advice, api=use.api)
+    file.replace(node, file.unconverted(use.api))
+
+
+def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
+    assert isinstance(node.func, ast.Attribute)
+    if use.api in plain.LEFT_ALONE:
+        return True
+    entry = file.entry(use.api)
+    file.uses += 1
+    receiver = file.source(node.func.value)
+    if entry is None:
+        if use.is_sure:
+            reason = f"{use.api} is not known to isograd"
+            file.finding(node.func, "not-converted", reason, api=use.api)
+        return True
+    call = file.call(node, receiver)
+    result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
+    if isinstance(result, NotRewritten):
+        if use.is_sure:
+            file.finding(node.func, "not-converted", result.reason, entry.advice, api=use.api)
+        return True
+    code = result.code
+    if "".join(code.split()) == "".join(file.source(node).split()):
+        file.converted += 1
+        return True
+    if not use.is_sure:
+        _unsure(node, use, code, file)
+        return True
+    layout.write_call(file, node, code)
+    file.converted += 1
+    if entry.applicability is Applicability.LOOK and entry.difference:
+        file.finding(node.func, "look", entry.difference, level=Level.LOOK, api=use.api)
+    return True
+
+
+def _unsure(node: ast.Call, use: Use, code: str, file: FileEdit) -> None:
+    name = use.api.rpartition(".")[2]
+    file.finding(
+        node.func,
+        "receiver-unknown",
+        _UNSURE.format(name),
+        _UNSURE_ADVICE.format(code),
+        level=Level.LOOK,
+        api=use.api,
+    )

@@ -1,0 +1,38 @@
+"""Decorators of torch's compilers go away: the function computes the same without them."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import plain
+from isograd.convert.file import FileEdit
+
+
+class Decorators:
+    """`@torch.jit.ignore`, `@torch.fx.wrap` and their like."""
+
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    is_early = True
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Leave out each decorator that is none of the arithmetic's."""
+        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        for decorator in node.decorator_list:
+            function = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if file.named.get(function) in plain.DECORATORS:
+                _leave_out(decorator, file)
+        return False
+
+
+def _leave_out(decorator: ast.expr, file: FileEdit) -> None:
+    """Remove the decorator with its lines; a comment on them stays."""
+    text = file.text
+    start = text.line_start(decorator.lineno)
+    assert decorator.end_lineno is not None
+    end = text.line_start(decorator.end_lineno + 1)
+    comments = file.comments_between(start, end)
+    indent = text.original[start : text.original.index("@", start)]
+    text.replace(start, end, "".join(f"{indent}{comment}{text.newline}" for comment in comments))
+    file.forget(decorator)
+    file.uses += 1
+    file.converted += 1

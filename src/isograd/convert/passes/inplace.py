@@ -1,0 +1,217 @@
+"""Methods that change their tensor: the new value is bound, or copied where others see it."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit, Use
+from isograd.convert.model import Level
+from isograd.knowledge.entry import Applicability, Entry
+from isograd.knowledge.rewrite import NotRewritten
+from isograd.scan.values import PARAMETER, Tensor
+
+_IN_PLACE = "in_place"
+_ALIAS = "{0} changes a tensor in place that {1} also names; the port binds a new one"
+_ALIAS_ADVICE = "Use the new value there too, or {0}.copy_(…)."
+
+
+class InPlace:
+    """`x.add_(y)`: `x = x + y`, or `x.copy_(x + y)` where the tensor has other names."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the new value, and where it goes."""
+        assert isinstance(node, ast.Call)
+        use = file.use(node.func)
+        if use is None or not use.is_member or not isinstance(node.func, ast.Attribute):
+            return False
+        entry = file.entry(use.api)
+        if entry is None or entry.hazard != _IN_PLACE:
+            return False
+        if not entry.rewrite or entry.applicability is Applicability.HAND:
+            return False
+        file.uses += 1
+        receiver = node.func.value
+        call = file.call(node, _plain(file, receiver))
+        result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
+        if isinstance(result, NotRewritten):
+            file.finding(node.func, "not-converted", result.reason, entry.advice, api=use.api)
+            return True
+        _write(node, receiver, result.code, use, entry, file)
+        file.converted += 1
+        return True
+
+
+def _plain(file: FileEdit, node: ast.expr) -> str:
+    return file.source(node)
+
+
+def _write(
+    node: ast.Call, receiver: ast.expr, code: str, use: Use, entry: Entry, file: FileEdit
+) -> None:
+    target = _target(receiver, file)
+    is_statement = file.tree.is_statement(node)
+    if target is None:
+        # A chain `x.mul_(2).add_(y)`: only its end is written to the name.
+        layout.write(file, node, code)
+        return
+    place = file.text.raw(target)
+    if not is_statement and _is_in_chain(node, file):
+        layout.write(file, node, code)
+        return
+    if _must_copy(target, node, use, file):
+        written = place if not place.endswith(".data") else place.removesuffix(".data")
+        file.replace(node, f"{written}.copy_({code})")
+    elif is_statement:
+        layout.write_statement(file, node, f"{place} = {code}")
+    elif isinstance(target, ast.Name) and _is_read_after(target, node, file):
+        file.replace(node, f"({place} := {code})")
+    else:
+        layout.write(file, node, code)
+
+
+def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
+    """The name, attribute or element at the root of a chain of methods that change it."""
+    node = receiver
+    while isinstance(node, ast.Call):
+        use = file.use(node.func)
+        entry = file.entry(use.api) if use is not None and use.is_member else None
+        if entry is None or entry.hazard != _IN_PLACE or not isinstance(node.func, ast.Attribute):
+            return None
+        node = node.func.value
+    return node if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
+
+
+def _is_in_chain(node: ast.Call, file: FileEdit) -> bool:
+    """Whether another in-place method is called on the result."""
+    parent = file.tree.parents.get(node)
+    if not isinstance(parent, ast.Attribute):
+        return False
+    use = file.use(parent)
+    entry = file.entry(use.api) if use is not None and use.is_member else None
+    return entry is not None and entry.hazard == _IN_PLACE
+
+
+def _must_copy(target: ast.expr, node: ast.Call, use: Use, file: FileEdit) -> bool:
+    """Whether the tensor has names that a new binding would not reach."""
+    if use.owner is PARAMETER or isinstance(target, (ast.Attribute, ast.Subscript)):
+        return True
+    assert isinstance(target, ast.Name)
+    if isinstance(use.owner, Tensor) and use.owner.is_view:
+        return True
+    function = file.tree.function(node)
+    if function is None:
+        return False
+    if _is_bound_by_loop(target.id, function):
+        return True
+    is_parameter = target.id in _parameters(function)
+    if is_parameter:
+        return not _is_forward(function, file)
+    return _is_alias(target.id, function)
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    arguments = function.args
+    return {part.arg for part in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+
+
+def _is_forward(function: ast.FunctionDef | ast.AsyncFunctionDef, file: FileEdit) -> bool:
+    is_method = isinstance(file.tree.parents.get(function), ast.ClassDef)
+    return is_method and "forward" in function.name
+
+
+def _is_bound_by_loop(name: str, function: ast.AST) -> bool:
+    for node in ast.walk(function):
+        if isinstance(node, (ast.For, ast.comprehension)):
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.target)):
+                return True
+    return False
+
+
+def _is_alias(name: str, function: ast.AST) -> bool:
+    """Whether the name was bound to something that another name holds."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            if any(isinstance(part, ast.Name) and part.id == name for part in node.targets):
+                if isinstance(node.value, (ast.Name, ast.Attribute, ast.Subscript)):
+                    return True
+    return False
+
+
+def _is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
+    """Whether the name is read behind the call, before the function ends."""
+    function = file.tree.function(node)
+    statement = file.tree.statement(node)
+    if function is None:
+        return False
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        bound = statement.targets[0]
+        if isinstance(bound, ast.Name) and bound.id == target.id:
+            return False
+    end = file.text.span(node)[1]
+    for part in ast.walk(function):
+        if isinstance(part, ast.Name) and part.id == target.id and isinstance(part.ctx, ast.Load):
+            if file.text.span(part)[0] >= end:
+                return True
+    return False
+
+
+class AugmentedAssignments:
+    """`x += y` binds a new tensor in a port; where another name holds the old one, that is told."""
+
+    kinds = (ast.AugAssign,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Find the other name."""
+        assert isinstance(node, ast.AugAssign)
+        target = node.target
+        if not isinstance(target, ast.Name) or not file.facts.is_tensor(target):
+            return False
+        function = file.tree.function(node)
+        if function is None:
+            return False
+        for other in _other_names(target.id, node, function):
+            file.finding(
+                node,
+                "in-place-alias",
+                _ALIAS.format(f"`{target.id} {_sign(node)}= …`", other),
+                _ALIAS_ADVICE.format(target.id),
+                level=Level.LOOK,
+            )
+        return False
+
+
+def _sign(node: ast.AugAssign) -> str:
+    signs = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+    return signs.get(node.op.__class__, "")
+
+
+def _other_names(name: str, node: ast.AugAssign, function: ast.AST) -> list[str]:
+    """Names that were bound to this one before, and are read after."""
+    held: dict[str, int] = {}
+    for part in ast.walk(function):
+        if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name):
+            if part.value.id == name and part.lineno < node.lineno:
+                for bound in part.targets:
+                    if isinstance(bound, ast.Name):
+                        held[bound.id] = max(part.lineno, held.get(bound.id, 0))
+    found = []
+    for other, line in held.items():
+        rebound = any(
+            isinstance(part, ast.Assign)
+            and line < part.lineno <= node.lineno
+            and any(isinstance(b, ast.Name) and b.id in (name, other) for b in part.targets)
+            for part in ast.walk(function)
+        )
+        is_read = any(
+            isinstance(part, ast.Name)
+            and part.id == other
+            and isinstance(part.ctx, ast.Load)
+            and part.lineno > node.lineno
+            for part in ast.walk(function)
+        )
+        if is_read and not rebound:
+            found.append(other)
+    return found

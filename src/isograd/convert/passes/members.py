@@ -1,0 +1,60 @@
+"""Attributes of tensors and modules that are read: `x.shape`, `x.T`, `p.data`."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout, plain
+from isograd.convert.file import FileEdit
+from isograd.knowledge.entry import Applicability
+
+_SELF = "{self}"
+
+
+class Members:
+    """Attributes by the knowledge's templates."""
+
+    kinds = (ast.Attribute,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the attribute; one that is called belongs to its call."""
+        assert isinstance(node, ast.Attribute)
+        parent = file.tree.parents.get(node)
+        if isinstance(parent, ast.Call) and parent.func is node:
+            return False
+        use = file.use(node)
+        if use is None or not use.is_member:
+            return False
+        if use.api in plain.LEFT_ALONE or not isinstance(node.ctx, ast.Load):
+            return True
+        entry = file.entry(use.api)
+        file.uses += 1
+        if entry is None or entry.applicability is Applicability.HAND:
+            if use.is_sure and use.api not in plain.SAME_ATTRIBUTES:
+                reason = entry.difference if entry is not None else ""
+                reason = reason or f"{use.api} has no counterpart that could stand for it"
+                advice = entry.advice if entry is not None else ""
+                file.finding(node, "not-converted", reason, advice, api=use.api)
+            return True
+        if entry.signature or not entry.rewrite:
+            if entry.rewrite != f"{_SELF}.{node.attr}" and use.is_sure and entry.signature:
+                _bound_method(node, use.api, file)
+            return True
+        code = file.spelled(entry.rewrite)
+        receiver = file.source(node.value)
+        if code == f"{_SELF}.{node.attr}":
+            file.converted += 1
+            return True
+        if not use.is_sure:
+            return True
+        if not isinstance(node.value, layout.ATOMS) and not receiver.startswith("("):
+            receiver = f"({receiver})"
+        layout.write(file, node, code.replace(_SELF, receiver))
+        file.converted += 1
+        return True
+
+
+def _bound_method(node: ast.Attribute, api: str, file: FileEdit) -> None:
+    """A method that is passed around instead of being called."""
+    reason = f"{api} is passed around without being called"
+    file.finding(node, "not-converted", reason, "Write a lambda that calls it.", api=api)

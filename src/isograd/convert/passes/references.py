@@ -1,0 +1,132 @@
+"""Names of torch that are not called: dtypes, bases, annotations, classes passed around."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout, plain
+from isograd.convert.file import FileEdit, Use
+from isograd.convert.passes.calls import missing
+from isograd.knowledge.entry import Applicability, Entry
+from isograd.knowledge.rewrite import class_of
+
+_ASKS_CLASS = frozenset(("isinstance", "issubclass"))
+
+
+class References:
+    """`torch.float32`, `class Net(nn.Module)`, `x: torch.Tensor`, `norm_layer=nn.BatchNorm2d`."""
+
+    kinds = (ast.Name, ast.Attribute)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the name by what it stands for."""
+        api = file.named.get(node)
+        if api is None:
+            return False
+        assert isinstance(node, (ast.Name, ast.Attribute))
+        parent = file.tree.parents.get(node)
+        if isinstance(parent, ast.Call) and parent.func is node:
+            return True
+        if not isinstance(node.ctx, ast.Load):
+            return _stored(node, api, file)
+        file.uses += 1
+        use = Use(api, node)
+        entry = file.entry(api)
+        code = _meant(node, api, entry, file)
+        if code:
+            layout.write(file, node, code)
+            file.converted += 1
+        else:
+            reason = entry.difference if entry is not None and entry.difference else ""
+            reason = reason or f"{api} has no counterpart that could stand for it"
+            missing(node, use, file, reason, entry)
+        return True
+
+
+def _stored(node: ast.Name | ast.Attribute, api: str, file: FileEdit) -> bool:
+    """A name that an import bound is bound again: the new value is what counts."""
+    if isinstance(node, ast.Attribute):
+        missing(node, Use(api, node), file, f"{api} is set, and MindSpore has no such setting")
+    return True
+
+
+def _meant(
+    node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit
+) -> str:
+    """MindSpore's name, by where the name stands; empty where there is none."""
+    if api == "torch.nn.Module" and _is_base(node, file) and file.settings.is_shaped(api):
+        if entry is not None and entry.value:
+            return file.value(entry)
+    if api in plain.TYPES:
+        if _is_annotation(node, file) and api in plain.ANNOTATIONS:
+            return file.spelled(plain.ANNOTATIONS[api])
+        return file.spelled(plain.TYPES[api])
+    if _is_annotation(node, file):
+        return _annotation(api, entry, file)
+    if _is_asked(node, file):
+        target = _class_of(entry)
+        if target:
+            return file.name(target)
+    if entry is None:
+        return ""
+    if file.settings.target == "mint" and entry.mint.startswith("mindspore.mint."):
+        return file.name(entry.mint.removeprefix("mindspore."))
+    return file.value(entry)
+
+
+def _class_of(entry: Entry | None) -> str:
+    """MindSpore's own class of the same kind, for isinstance and annotations."""
+    if entry is None:
+        return ""
+    if entry.instance or entry.value:
+        return class_of(entry)
+    if entry.applicability is Applicability.HAND:
+        return ""
+    if entry.target.startswith("mindspore.nn.") and entry.target.count(".") == 2:
+        return entry.target.removeprefix("mindspore.")
+    return ""
+
+
+def _annotation(api: str, entry: Entry | None, file: FileEdit) -> str:
+    """What stands in an annotation; a type that MindSpore lacks is named in a text."""
+    if api in plain.ANNOTATIONS:
+        return file.spelled(plain.ANNOTATIONS[api])
+    own = _class_of(entry)
+    if own:
+        return file.name(own)
+    if entry is not None and (code := file.value(entry)):
+        return code
+    return f'"{api}"'
+
+
+def _is_base(node: ast.AST, file: FileEdit) -> bool:
+    parent = file.tree.parents.get(node)
+    return isinstance(parent, ast.ClassDef) and node in parent.bases
+
+
+def _is_annotation(node: ast.AST, file: FileEdit) -> bool:
+    """Whether a name stands in the annotation of a parameter, a result or a variable."""
+    inner = node
+    for part in file.tree.above(node):
+        if isinstance(part, (ast.arg, ast.AnnAssign)):
+            return inner is part.annotation
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return inner is part.returns
+        if isinstance(part, (ast.Call, ast.stmt)):
+            return False
+        inner = part
+    return False
+
+
+def _is_asked(node: ast.AST, file: FileEdit) -> bool:
+    """Whether a class is the second argument of isinstance or issubclass."""
+    inner = node
+    for part in file.tree.above(node):
+        if isinstance(part, ast.Call):
+            function = part.func
+            asks = isinstance(function, ast.Name) and function.id in _ASKS_CLASS
+            return asks and len(part.args) == 2 and part.args[1] is inner
+        if not isinstance(part, (ast.Tuple, ast.BinOp)):
+            return False
+        inner = part
+    return False

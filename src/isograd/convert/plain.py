@@ -1,0 +1,77 @@
+"""What of torch is no arithmetic: types, compilers, settings.  Data only.
+
+Operators and layers stand in the knowledge, where they are executed; here stands what has nothing
+to execute.
+"""
+
+from __future__ import annotations
+
+#: Types and bases with a plain counterpart.
+TYPES = {
+    "torch.Tensor": "ms.Tensor",
+    "torch.FloatTensor": "ms.Tensor",
+    "torch.LongTensor": "ms.Tensor",
+    "torch.nn.Module": "nn.Cell",
+    "torch.nn.Parameter": "ms.Parameter",
+}
+#: What stands in annotations only.
+ANNOTATIONS = {
+    "torch.device": "str",
+    "torch.dtype": "ms.Type",
+    "torch.Size": "tuple",
+    "torch.memory_format": "str",
+    "torch.Generator": "object",
+    "torch.layout": "str",
+    "torch.nn.Module": "nn.Cell",
+    "torch.nn.Parameter": "ms.Parameter",
+    "torch.nn.Sequential": "nn.SequentialCell",
+    "torch.nn.ModuleList": "nn.CellList",
+    "torch.nn.ModuleDict": "nn.CellDict",
+    "torch.optim.Optimizer": "object",
+}
+#: Decorators of torch's compilers: without them the function computes the same.
+DECORATORS = frozenset(
+    """torch.jit.ignore torch.jit.unused torch.jit.export torch.jit.script
+    torch.jit.script_if_tracing torch.jit.interface torch.jit._overload_method torch.jit._overload
+    torch.jit.script_method torch.fx.wrap torch.compile torch._dynamo.disable
+    torch.compiler.disable torch._dynamo.allow_in_graph torch.compiler.allow_in_graph
+    torch._disable_dynamo torch.onnx.symbolic_helper.parse_args
+    torch.compiler.assume_constant_result""".split()
+)
+#: Statements that only set or tell something of torch's own machinery.
+STATEMENTS = frozenset(
+    """torch._C._log_api_usage_once torch.fx.wrap torch.jit.script torch.set_float32_matmul_precision
+    torch.set_printoptions torch.cuda.empty_cache torch.set_num_threads
+    torch.jit.annotate torch._dynamo.reset""".split()
+)
+#: Settings of torch's backends: `torch.backends.cudnn.benchmark = True`.
+SETTINGS = ("torch.backends.", "torch._dynamo.config.", "torch._inductor.config.")
+#: Questions about torch's compilers, which never run a port.
+ANSWERS = {
+    "torch.jit.is_scripting": "False",
+    "torch.jit.is_tracing": "False",
+    "torch.onnx.is_in_onnx_export": "False",
+    "torch.compiler.is_compiling": "False",
+    "torch.compiler.is_exporting": "False",
+    "torch._dynamo.is_compiling": "False",
+    "torch.compiler.is_dynamo_compiling": "False",
+    "torch.are_deterministic_algorithms_enabled": "False",
+    "torch.is_autocast_enabled": "False",
+    "torch._C._get_tracing_state": "None",
+}
+#: Calls that return their argument, by its position, where a network is not compiled.
+THROUGH = {
+    "torch.jit.script": 0,
+    "torch.jit.annotate": 1,
+    "torch.compile": 0,
+    "torch.jit.unused": 0,
+    "torch.jit.ignore": 0,
+    "torch.jit.export": 0,
+    "torch.fx.wrap": 0,
+}
+#: Members that are the same, or of no matter, whatever is known of them.
+LEFT_ALONE = frozenset(
+    """torch.nn.Module.forward torch.nn.Module.training torch.Tensor.requires_grad
+    torch.nn.Module.extra_repr torch.nn.Module.dump_patches torch.nn.Module.__class__""".split()
+)
+SAME_ATTRIBUTES = frozenset(("torch.Tensor.requires_grad", "torch.nn.Module.training"))

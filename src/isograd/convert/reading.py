@@ -1,0 +1,80 @@
+"""Files as bytes, text and tree, so that what is written again is what was read."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import io
+import tokenize
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from isograd.convert.model import Finding, Level
+from isograd.convert.text import Encoding
+from isograd.scan.sources import LARGEST_BYTES, Source
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """A Python file; source is None where it is carried over as it is, for the reason given."""
+
+    raw: bytes
+    source: Source | None
+    encoding: Encoding
+    finding: Finding | None = None
+
+
+def read_file(path: Path, file: str) -> ReadFile:
+    """Read and parse a file; raises OSError where it cannot be read."""
+    raw = path.read_bytes()
+    plain = Encoding("utf-8")
+    if len(raw) > LARGEST_BYTES:
+        said = _finding(file, "too-large", "the file is too large for code and was copied")
+        return ReadFile(raw, None, plain, said)
+    try:
+        text, encoding = _decoded(raw)
+    except (SyntaxError, LookupError, UnicodeDecodeError) as error:
+        said = _finding(file, "encoding", f"the file cannot be decoded ({error}) and was copied")
+        return ReadFile(raw, None, plain, said)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", 0) or 0
+        reason = getattr(error, "msg", "") or str(error) or type(error).__name__
+        said = _finding(
+            file, "syntax-error", f"Python cannot parse it ({reason}), so it was copied", line
+        )
+        uses_torch = b"torch" in raw
+        return ReadFile(raw, None, encoding, said if uses_torch else _looked(said))
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    return ReadFile(raw, Source(file, text, lines, tree), encoding)
+
+
+def _decoded(raw: bytes) -> tuple[str, Encoding]:
+    has_mark = raw.startswith(codecs.BOM_UTF8)
+    name = "utf-8"
+    if b"coding" in raw[:400]:
+        name, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+        name = "utf-8" if name == "utf-8-sig" else name
+    body = raw[len(codecs.BOM_UTF8) :] if has_mark else raw
+    return body.decode(name), Encoding(name, has_mark)
+
+
+def _finding(file: str, code: str, message: str, line: int = 0) -> Finding:
+    advice = "Correct it and convert it again."
+    return Finding(file, line, 1 if line else 0, code, message, advice)
+
+
+def _looked(finding: Finding) -> Finding:
+    return Finding(
+        finding.file,
+        finding.line,
+        finding.column,
+        finding.code,
+        finding.message,
+        finding.advice,
+        Level.LOOK,
+    )

@@ -1,0 +1,353 @@
+"""A whole conversion: read every file for what it tells of the others, then write each port."""
+
+from __future__ import annotations
+
+import gc
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from isograd.convert.destination import Destination
+from isograd.convert.engine import Engine, Place, Port
+from isograd.convert.file import Entries, Settings
+from isograd.convert.generated import library
+from isograd.convert.located import Facts, locate
+from isograd.convert.model import ConvertReport, FileConversion, Finding
+from isograd.convert.names import Index
+from isograd.convert.reading import ReadFile, read_file
+from isograd.convert.walk import Files, find_files
+from isograd.errors import UsageError
+from isograd.knowledge.entry import Entry
+from isograd.knowledge.store import Knowledge, load_knowledge
+from isograd.scan.answers import Answers
+from isograd.scan.names import torch_names
+from isograd.scan.project import ModuleIndex, reading_order
+from isograd.scan.run import ScanProgress
+from isograd.scan.values import ClassInfo
+
+GENERATED = "_torch_compat"
+_EVERY = 20
+_ADVICE = "Please report it with the file; convert it by hand."
+#: Attributes that only torch's layers have; whoever reads them needs torch-shaped layers.
+_TORCH_ATTRIBUTES = re.compile(
+    rb"(?<!\bself)\.(in_features|out_features|in_channels|out_channels|num_features|kernel_size|"
+    rb"normalized_shape|running_mean|running_var|num_embeddings|embedding_dim|hidden_size|"
+    rb"weight|bias|stride|padding|dilation|groups|eps|momentum|inplace|normalized_shape|"
+    rb"in_proj_weight|num_heads|embed_dim|track_running_stats|affine|elementwise_affine)\b"
+)
+#: What behaves otherwise in training: a network with these starts in training, as torch's do.
+_MODES = re.compile(rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)")
+
+
+@dataclass
+class _Read:
+    """What the first reading of a file leaves."""
+
+    path: Path
+    facts: Facts
+    index: int = 0
+
+
+@dataclass
+class Options:
+    """How to convert.  keep_texts: whether the report holds the originals and the ports."""
+
+    target: str = "ops"
+    force: bool = False
+    keep_texts: bool = False
+    progress: ScanProgress | None = None
+    knowledge: Knowledge | None = None
+
+
+@dataclass
+class _Run:
+    """A conversion at work."""
+
+    root: Path
+    base: Path
+    files: Files
+    options: Options
+    knowledge: Knowledge
+    index: ModuleIndex
+    names: Index
+    facts: dict[Path, Facts] = field(default_factory=dict)
+    failed: dict[Path, Finding] = field(default_factory=dict)
+    shaped: set[str] = field(default_factory=set)
+    all_shaped: bool = False
+    uses_modes: bool = False
+    #: The compositions that each generated module holds, by its folder below the root.
+    composites: dict[Path, set[str]] = field(default_factory=dict)
+
+
+def convert_path(path: Path, out: Path | None, options: Options | None = None) -> ConvertReport:
+    """Convert a file or a folder; nothing of it is imported or run.
+
+    out: where the port appears, whole or not at all; None converts to nowhere.
+    Raises UsageError where there is nothing to convert, or `out` cannot be used.
+    """
+    options = options or Options()
+    started = time.perf_counter()
+    if not path.exists():
+        raise UsageError(f"{path} does not exist", "Give a Python file or a folder.")
+    if path.is_file() and path.suffix != ".py":
+        raise UsageError(f"{path} is no Python file", "Give a .py file, or a folder.")
+    destination = Destination(path, out, force=options.force) if out is not None else None
+    files = Files([Path(path.name)]) if path.is_file() else find_files(path)
+    if not files.python:
+        raise UsageError(f"there is no Python file in {path}", "Give a folder with PyTorch code.")
+    base = path.parent if path.is_file() else path
+    run = _Run(
+        path,
+        base,
+        files,
+        options,
+        options.knowledge or load_knowledge(),
+        ModuleIndex(path, [base / file for file in files.python]),
+        Index(torch_names()),
+    )
+    with _without_collector():
+        _read_all(run)
+        if destination is None:
+            done = list(_convert_all(run, None))
+            generated = _generated(run, None)
+        else:
+            with destination as folder:
+                done = list(_convert_all(run, folder))
+                generated = _generated(run, folder)
+                copied = _copy_others(run, folder)
+                destination.finish()
+    torch, mindspore, device = _executed_on(run.knowledge)
+    return ConvertReport(
+        str(path),
+        "" if out is None else str(out),
+        options.target,
+        (*_of_folders(files), *sorted(done, key=lambda item: item.file)),
+        generated,
+        copied if destination is not None else len(files.others),
+        torch,
+        mindspore,
+        device,
+        time.perf_counter() - started,
+    )
+
+
+def _read_all(run: _Run) -> None:
+    """The first reading, imported files first: one tree at a time."""
+    paths = [run.base / file for file in run.files.python]
+    imports = {path: _imports(run, path) for path in paths}
+    order = list(reading_order(paths, imports))
+    run.names.roots = {name.partition(".")[0] for name in run.index.names.values() if name}
+    run.files.python = [path.relative_to(run.base) for path in order]
+    for done, path in enumerate(order):
+        file = path.relative_to(run.base).as_posix()
+        if done % _EVERY == 0:
+            gc.collect(0)
+            if run.options.progress is not None:
+                run.options.progress.advance(done, 2 * len(order), file)
+        _read_one(run, path, file)
+    _settle(run)
+
+
+def _imports(run: _Run, path: Path) -> list[Path]:
+    try:
+        return run.index.imports(path, path.read_bytes().decode("utf-8", errors="replace"))
+    except OSError:
+        return []
+
+
+def _read_one(run: _Run, path: Path, file: str) -> None:
+    try:
+        read = read_file(path, file)
+        if read.source is None:
+            return
+        name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
+        facts, summary = locate(read.source, run.index, name=name, package=package)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        run.failed[path] = Finding(file, 0, 0, "unreadable", f"it cannot be read: {reason}")
+        return
+    except Exception as error:
+        run.failed[path] = _own_fault(file, error)
+        return
+    run.index.keep(summary)
+    run.facts[path] = facts
+    run.shaped |= facts.shaped
+    if b"torch" in read.raw:
+        run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
+        run.uses_modes = run.uses_modes or _MODES.search(read.raw) is not None
+
+
+def _own_fault(file: str, error: Exception) -> Finding:
+    message = f"isograd failed on it with {type(error).__name__}: {error}"
+    return Finding(file, 0, 0, "internal-error", message, _ADVICE)
+
+
+def _settle(run: _Run) -> None:
+    """What holds for all files, now that all are read."""
+    if run.uses_modes:
+        run.shaped.add("torch.nn.Module")
+
+
+def _mixed(run: _Run) -> frozenset[ClassInfo]:
+    """Classes that are no modules, and bases of some."""
+    found: set[ClassInfo] = set()
+    waiting = [
+        info for facts in run.facts.values() for info in facts.classes.values() if info.is_module
+    ]
+    while waiting:
+        for base in waiting.pop().bases:
+            if isinstance(base, ClassInfo) and base not in found:
+                waiting.append(base)
+                if not base.is_module and not base.root:
+                    found.add(base)
+    return frozenset(found)
+
+
+def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
+    """The second reading: each file is converted and written at once."""
+    answers = Answers(run.knowledge, torch_names())
+
+    def find(api: str) -> Entry | None:
+        return run.knowledge.find(answers.of(api).api)
+
+    settings = Settings(
+        run.options.target, frozenset(run.shaped), run.all_shaped, _mixed(run)
+    )
+    engine = Engine(Entries(find), run.names, settings)
+    total = len(run.files.python)
+    for done, file in enumerate(run.files.python):
+        if done % _EVERY == 0:
+            gc.collect(0)
+            if run.options.progress is not None:
+                run.options.progress.advance(total + done, 2 * total, file.as_posix())
+        yield _convert_one(run, engine, file, folder)
+
+
+def _convert_one(run: _Run, engine: Engine, file: Path, folder: Path | None) -> FileConversion:
+    path, name = run.base / file, file.as_posix()
+    failed = run.failed.get(path)
+    try:
+        read = read_file(path, name)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        said = Finding(name, 0, 0, "unreadable", f"it cannot be read: {reason}", "Copy it by hand.")
+        return FileConversion(name, findings=(said,))
+    if read.source is None or failed is not None or path not in run.facts:
+        said_here = failed or read.finding
+        _write(folder, file, read.raw, path)
+        return FileConversion(name, findings=(said_here,) if said_here is not None else ())
+    try:
+        port = engine.convert(read.source, run.facts.pop(path), _place(run, file))
+    except Exception as error:
+        port = Port(read.source.text, (_own_fault(name, error),))
+    return _finished(run, file, read, port, folder)
+
+
+def _finished(
+    run: _Run, file: Path, read: ReadFile, port: Port, folder: Path | None
+) -> FileConversion:
+    assert read.source is not None
+    is_changed = port.text != read.source.text
+    raw = read.encoding.encode(port.text) if is_changed else read.raw
+    if port.composites:
+        home = _home(run, file)
+        run.composites.setdefault(home, set()).update(port.composites)
+    _write(folder, file, raw, run.base / file)
+    keeps = run.options.keep_texts and is_changed
+    return FileConversion(
+        file.as_posix(),
+        read.source.lines,
+        port.uses,
+        port.converted,
+        is_changed,
+        port.findings,
+        read.source.text if keeps else None,
+        port.text if keeps else None,
+    )
+
+
+def _write(folder: Path | None, file: Path, raw: bytes, original: Path) -> None:
+    if folder is None:
+        return
+    target = folder / file
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(raw)
+    target.chmod(original.stat().st_mode & 0o777 | 0o200)
+
+
+def _home(run: _Run, file: Path) -> Path:
+    """The folder, below the root, of the generated module that a file uses."""
+    folder = file.parent
+    if not (run.base / folder / "__init__.py").is_file():
+        return folder
+    while folder != Path() and (run.base / folder.parent / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _place(run: _Run, file: Path) -> Place:
+    path = run.base / file
+    home = _home(run, file)
+    is_package = (run.base / file.parent / "__init__.py").is_file()
+    level = len(file.parent.relative_to(home).parts) + 1 if is_package else 0
+    return Place(
+        run.index.names.get(path, ""), run.index.packages.get(path, ""), level, GENERATED
+    )
+
+
+def _generated(run: _Run, folder: Path | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Write the generated modules; returns their paths with the names in them."""
+    loose = {home for home in run.composites if not (run.base / home / "__init__.py").is_file()}
+    together = set().union(*(run.composites[home] for home in loose)) if loose else set()
+    found = []
+    for home in sorted(run.composites):
+        names = together if home in loose else run.composites[home]
+        file = home / f"{GENERATED}.py"
+        if folder is not None:
+            target = folder / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(library().module_of(names), encoding="utf-8")
+        found.append((file.as_posix(), tuple(sorted(names))))
+    return tuple(found)
+
+
+def _copy_others(run: _Run, folder: Path) -> int:
+    if run.root.is_file():
+        return 0
+    for empty in run.files.folders:
+        (folder / empty).mkdir(parents=True, exist_ok=True)
+    for file in run.files.others:
+        target = folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(run.base / file, target)
+        target.chmod((run.base / file).stat().st_mode & 0o777 | 0o200)
+    return len(run.files.others)
+
+
+def _of_folders(files: Files) -> list[FileConversion]:
+    return [FileConversion(finding.file, findings=(finding,)) for finding in files.findings]
+
+
+def _executed_on(knowledge: Knowledge) -> tuple[str, str, str]:
+    for entry in knowledge.entries:
+        if entry.verified is not None:
+            return entry.verified.torch, entry.verified.mindspore, entry.verified.device
+    return "", "", ""
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Python's cycle collector, which finds little in syntax trees, costs a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+

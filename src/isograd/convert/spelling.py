@@ -1,0 +1,144 @@
+"""How a converted file writes MindSpore's packages: by what it imports, or by an import to add."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from isograd.knowledge.entry import Entry
+from isograd.knowledge.rewrite import PACKAGES
+
+#: The first name of a template's expression, which stands for a package.
+_PACKAGE = re.compile(rf"(?<![\w.{{'\"])({'|'.join(PACKAGES)})(?=\.\w)")
+#: Stands for a package while a template is filled, so that no argument is taken for one.
+_MARK = "isograd_package_"
+_MARKED = re.compile(rf"\b{_MARK}(\w+?)_\.(\w+)")
+#: The package of the generated module with compositions.
+COMPOSITES = "composites"
+#: What `import mindspore` alone makes reachable.
+_WITH_MINDSPORE = frozenset(("nn", "ops", "mint", "amp"))
+
+
+@lru_cache(maxsize=4096)
+def mark(template: str) -> str:
+    """A template with its packages marked."""
+    return _PACKAGE.sub(rf"{_MARK}\1_", template)
+
+
+def mark_first(code: str) -> str:
+    """Code whose first name alone stands for a package."""
+    found = _PACKAGE.match(code)
+    return code if found is None else f"{_MARK}{found[1]}_{code[found.end() :]}"
+
+
+def marked(entry: Entry) -> Entry:
+    """The entry with marks for packages in its templates."""
+    return replace(
+        entry, rewrite=mark(entry.rewrite), others=tuple(mark(text) for text in entry.others)
+    )
+
+
+@dataclass
+class Spelling:
+    """The names of one file, and what it needs beyond its own imports.
+
+    taken: names that the file binds otherwise than by imports that go away.  bound: packages that
+    its remaining imports bind.  module: name of the generated module beside it, and how many
+    packages up it lies (0: a plain import).
+    """
+
+    taken: Collection[str]
+    bound: dict[str, str] = field(default_factory=dict)
+    module: str = "_torch_compat"
+    level: int = 0
+    statements: dict[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def spelled(self, code: str) -> str:
+        """Code with marked packages as this file writes them; notes the imports that it needs."""
+
+        def write(found: re.Match[str]) -> str:
+            if found[1] == COMPOSITES:
+                self.used.add(found[2])
+            return f"{self.package(found[1])}.{found[2]}"
+
+        return _MARKED.sub(write, code)
+
+    def name(self, dotted: str) -> str:
+        """A name such as `nn.Cell` as this file writes it."""
+        return self.spelled(mark(dotted))
+
+    def package(self, short: str) -> str:
+        """The package that templates write as `short`."""
+        if short not in self._names:
+            self._names[short] = self._choose(short)
+        return self._names[short]
+
+    def _choose(self, short: str) -> str:
+        if short == COMPOSITES:
+            return self._generated()
+        package = PACKAGES[short]
+        if package in self.bound:
+            return self.bound[package]
+        parent, _, leaf = package.rpartition(".")
+        if parent == "mindspore" and leaf in _WITH_MINDSPORE and short in self.taken:
+            return f"{self.package('ms')}.{leaf}"
+        name = self._free(short, package.replace(".", "_"))
+        if parent and leaf == name:
+            self.statements[short] = f"from {parent} import {leaf}"
+        elif parent:
+            self.statements[short] = f"from {parent} import {leaf} as {name}"
+        else:
+            self.statements[short] = f"import {package} as {name}"
+        return name
+
+    def _generated(self) -> str:
+        name = self._free("compat", "torch_compat")
+        if self.level:
+            self.statements[COMPOSITES] = f"from {'.' * self.level} import {self.module} as {name}"
+        else:
+            self.statements[COMPOSITES] = f"import {self.module} as {name}"
+        return name
+
+    def _free(self, first: str, second: str) -> str:
+        for name in (first, second):
+            if name not in self.taken:
+                return name
+        while second in self.taken:
+            second += "_"
+        return second
+
+    def imports(self) -> list[str]:
+        """The import statements to add: MindSpore's first, the generated module last."""
+        own = self.statements.get(COMPOSITES)
+        plain = [text for text in self.statements.values() if text != own]
+        several: dict[str, list[str]] = {}
+        lines = [text for text in plain if text.startswith("import")]
+        for text in plain:
+            if text.startswith("from"):
+                home, _, name = text.partition(" import ")
+                several.setdefault(home, []).append(name)
+        lines = sorted(lines)
+        lines += [f"{home} import {', '.join(sorted(names))}" for home, names in several.items()]
+        return [*lines, own] if own else lines
+
+
+def bound_packages(module: ast.Module, dropped: Collection[str]) -> dict[str, str]:
+    """The packages of templates that a file's top level imports, by the name that it gives them."""
+    found: dict[str, str] = {}
+    packages = set(PACKAGES.values())
+    for statement in module.body:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                if alias.name in packages and (alias.asname or "." not in alias.name):
+                    found.setdefault(alias.name, alias.asname or alias.name)
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            for alias in statement.names:
+                full = f"{statement.module}.{alias.name}"
+                if full in packages:
+                    found.setdefault(full, alias.asname or alias.name)
+    return {package: name for package, name in found.items() if name not in dropped}

@@ -1,0 +1,133 @@
+"""One walk over a file's tree: the nodes that passes ask for, innermost first, and their parents."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass
+class Tree:
+    """A parsed file; parents: the node around each node; nodes: of the kinds that were asked for."""
+
+    module: ast.Module
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    nodes: list[ast.AST] = field(default_factory=list)
+    #: Names that anything but an import binds, anywhere in the file.
+    stored: set[str] = field(default_factory=set)
+    _bound: dict[ast.AST, set[str]] = field(default_factory=dict)
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, innermost first."""
+        parent = self.parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self.parents.get(parent)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The statement in which a node stands, or itself."""
+        found = node
+        while not isinstance(found, ast.stmt):
+            found = self.parents[found]
+        return found
+
+    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function in whose body a node stands; None at the level of a module or class."""
+        for part in self.above(node):
+            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return part
+            if isinstance(part, ast.ClassDef):
+                return None
+        return None
+
+    def is_statement(self, node: ast.AST) -> bool:
+        """Whether an expression is a statement of its own, whose value nobody takes."""
+        return isinstance(self.parents.get(node), ast.Expr)
+
+    def binds(self, name: str, node: ast.AST) -> bool:
+        """Whether a function around the node has a parameter or a variable of this name."""
+        if name not in self.stored:
+            return False
+        inner: ast.AST = node
+        for part in self.above(node):
+            if isinstance(part, _FUNCTIONS):
+                is_inside = isinstance(part, ast.Lambda) or inner in part.body
+                if part not in self._bound:
+                    self._bound[part] = _bound(part)
+                if is_inside and name in self._bound[part]:
+                    return True
+            inner = part
+        return False
+
+
+def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
+    """Walk a module once."""
+    tree = Tree(module)
+    parents, nodes = tree.parents, tree.nodes
+    stack: list[ast.AST] = [module]
+    while stack:
+        node = stack.pop()
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value.__class__ is list:
+                for child in value:
+                    if isinstance(child, ast.AST):
+                        parents[child] = node
+                        stack.append(child)
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                parents[value] = node
+                stack.append(value)
+        kind = node.__class__
+        if kind in kinds:
+            nodes.append(node)
+        if kind is ast.Name:
+            if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
+                tree.stored.add(node.id)  # type: ignore[attr-defined]
+        elif kind is ast.arg:
+            tree.stored.add(node.arg)  # type: ignore[attr-defined]
+    nodes.sort(key=_inner_first)
+    return tree
+
+
+def _inner_first(node: ast.AST) -> tuple[int, int, int, int]:
+    """By the end, then by the start from behind: what is inside comes before what is around it."""
+    return (
+        node.end_lineno,  # type: ignore[attr-defined]
+        node.end_col_offset,  # type: ignore[attr-defined]
+        -node.lineno,  # type: ignore[attr-defined]
+        -node.col_offset,  # type: ignore[attr-defined]
+    )
+
+
+def _bound(function: _Function) -> set[str]:
+    """The parameters and variables of a function, imports left out."""
+    arguments = function.args
+    several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    found = {part.arg for part in several}
+    found |= {part.arg for part in (arguments.vararg, arguments.kwarg) if part is not None}
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+            continue
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        stack.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def dotted(node: ast.AST) -> str:
+    """The dotted name of a chain of attributes, or an empty text."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])

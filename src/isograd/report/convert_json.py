@@ -1,0 +1,63 @@
+"""A conversion as JSON, schema isograd/convert/1."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from isograd.convert.model import ConvertReport, FileConversion, Finding
+
+SCHEMA = "isograd/convert/1"
+
+
+def render_json(report: ConvertReport) -> str:
+    """The report as the text of a JSON file."""
+    return json.dumps(_value(report), indent=2, ensure_ascii=True) + "\n"
+
+
+def _value(report: ConvertReport) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "path": report.path,
+        "out": report.out or None,
+        "target": report.target,
+        "executed": {
+            "torch": report.torch,
+            "mindspore": report.mindspore,
+            "device": report.device,
+        },
+        "lines": report.lines,
+        "uses": report.uses,
+        "converted": report.converted,
+        "copied": report.copied,
+        "elapsed_s": round(report.elapsed_s, 3),
+        "compositions": [
+            {"file": file, "names": list(names)} for file, names in report.compositions
+        ],
+        "files": [_file(file) for file in report.files],
+        "findings": [_finding(finding) for finding in report.findings],
+    }
+
+
+def _file(file: FileConversion) -> dict[str, Any]:
+    return {
+        "file": file.file,
+        "lines": file.lines,
+        "uses": file.uses,
+        "converted": file.converted,
+        "changed": file.is_changed,
+        "findings": len(file.findings),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "level": finding.level.value,
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+        "api": finding.api or None,
+        "message": finding.message,
+        "advice": finding.advice,
+    }

@@ -36,7 +36,7 @@ def clean(tmp_path: Path) -> str:
         ({"l1__weight": np.zeros((4, 5))}, (), 1),
         ({"l1__weight": np.zeros((4, 5))}, ("--atol", "100"), 0),
         ({"l1__weight": np.zeros((4, 5))}, ("--ignore", "l1.*"), 0),
-        ({"l1__weight": np.zeros((4, 5))}, ("--steps",), 0),
+        ({"l1__weight": np.zeros((4, 5))}, ("--consecutive",), 0),
         ({"l1__weight": np.zeros(5)}, (), 1),
         ({"l1__weight": None}, (), 1),
         ({"more": [1.0]}, (), 1),

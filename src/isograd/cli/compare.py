@@ -16,7 +16,7 @@ from isograd.files import require_writable, write_text
 if TYPE_CHECKING:
     from isograd.compare.files.curve_model import CurvesReport
     from isograd.compare.files.model import FilesReport
-    from isograd.compare.files.run import CompareOptions, CompareProgress
+    from isograd.compare.files.options import CompareOptions, CompareProgress
 
 _FILE = click.Path(path_type=Path)
 
@@ -53,7 +53,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--atol", type=click.FloatRange(min=0), help="Allowed absolute difference.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Compare only these names.")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these names out.")
-@click.option("--steps", "is_steps", is_flag=True, help="A and B are states of one training.")
+@click.option(
+    "--consecutive", "is_consecutive", is_flag=True, help="A and B are states of one training."
+)
 @click.option("--resume", "journal", type=_FILE, metavar="FILE", help="Keep finished pairs here.")
 @click.option("--threads", type=click.IntRange(min=0), default=0, help="Default: as many as cores.")
 @click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
@@ -69,7 +71,7 @@ def command(
     atol: float | None,
     only: tuple[str, ...],
     ignore: tuple[str, ...],
-    is_steps: bool,
+    is_consecutive: bool,
     journal: Path | None,
     threads: int,
     quiet: bool,
@@ -93,7 +95,13 @@ def command(
     options = _options(rtol, atol, map_file, envelope_file, only, ignore)
     from dataclasses import replace
 
-    options = replace(options, threads=threads, journal=journal, is_steps=is_steps)
+    options = replace(
+        options,
+        threads=threads,
+        journal=journal,
+        is_consecutive=is_consecutive,
+        addresses=(first, second),
+    )
     report = _compare(first, second, options, quiet)
     if json_file is not None:
         from isograd.report.compare_json import render_json
@@ -132,7 +140,7 @@ def _options(
     ignore: tuple[str, ...],
 ) -> CompareOptions:
     from isograd.compare.files.maps import read_envelope, read_map
-    from isograd.compare.files.run import CompareOptions
+    from isograd.compare.files.options import CompareOptions
     from isograd.compare.files.tolerance import Tolerance
 
     is_fixed = rtol is not None or atol is not None

@@ -39,7 +39,7 @@ def report_value(report: FilesReport) -> dict[str, Any]:
             "seconds": report.elapsed_s,
             "size_bytes": report.size_bytes,
             "resumed": report.resumed,
-            "is_steps": report.is_steps,
+            "is_consecutive": report.is_consecutive,
             "knows_order": report.knows_order,
             "counts": {verdict.value: report.count(verdict) for verdict in TensorVerdict},
             "first_differing": first and first.name,

@@ -36,7 +36,7 @@ def render_text(report: FilesReport, *, width: int = 100, colour: bool = False) 
     write_line(console, f"first   {printable(report.reference)}", "bold")
     write_line(console, f"second  {printable(report.other)}", "bold")
     write_line(console, effort(report), "dim")
-    if report.is_steps:
+    if report.is_consecutive:
         _steps(console, report)
     else:
         _worst(console, report)
@@ -44,7 +44,7 @@ def render_text(report: FilesReport, *, width: int = 100, colour: bool = False) 
     _open(console, report)
     for note in _notes(report):
         write_line(console, f"Note: {printable(note)}", "dim")
-    style = VERDICT_STYLES[report.verdict] if not report.is_steps else "bold"
+    style = VERDICT_STYLES[report.verdict] if not report.is_consecutive else "bold"
     write_line(console, sentence(report), style)
     return written(stream)
 
@@ -58,7 +58,7 @@ def sentence(report: FilesReport) -> str:
     """The verdict in one sentence with its counts."""
     total = len(report.comparisons)
     identical = report.count(TensorVerdict.IDENTICAL)
-    if report.is_steps:
+    if report.is_consecutive:
         changed = report.count(TensorVerdict.CLOSE) + report.count(TensorVerdict.DIFFERS)
         said = f"{changed:,} of {total:,} tensors changed, {identical:,} did not"
     else:
@@ -73,9 +73,9 @@ def sentence(report: FilesReport) -> str:
     }
     for verdict, word in words.items():
         number = report.count(verdict)
-        if number and not (report.is_steps and verdict is TensorVerdict.DIFFERS):
+        if number and not (report.is_consecutive and verdict is TensorVerdict.DIFFERS):
             parts.append(f"{number:,} {word}")
-    if report.is_steps:
+    if report.is_consecutive:
         return f"{'Look at this' if report.needs_action else 'Healthy'}: {', '.join(parts)}."
     heads = {
         Verdict.EQUIVALENT: "The two sets agree",

@@ -8,8 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from isograd.checkpoints.open import open_source
+from isograd.compare.files.differences import compare_operands
 from isograd.compare.files.model import TensorVerdict
-from isograd.compare.files.run import CompareOptions, compare_sources
+from isograd.compare.files.operands import operand
+from isograd.compare.files.options import CompareOptions
+from isograd.compare.files.run import compare_sources
+from isograd.compare.files.segments import SEGMENT
+from isograd.compare.files.tolerance import tolerance_for
 from isograd.errors import UsageError
 from isograd.model import Verdict
 from isograd.tensors import Array
@@ -103,6 +109,55 @@ def test_threads_change_no_bit(make_source) -> None:
     assert reports[0] == reports[1]
 
 
+@pytest.fixture
+def large_pair(tmp_path: Path) -> list[Path]:
+    """Two files with one tensor of 20 segments, and one with all that may stand in a tensor."""
+    draw = np.random.default_rng(5)
+    first = draw.standard_normal(20 * SEGMENT - 77, dtype="f4")
+    second = first * (1 + np.float32(1e-5) * draw.standard_normal(first.size, dtype="f4"))
+    first[[5, 12 * SEGMENT + 9]] = np.nan, np.inf
+    second[[5, 15 * SEGMENT]] = np.nan, -7.0
+    for name, values in (("a", first), ("b", second)):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "large.npy", values)
+        np.save(tmp_path / name / "small.npy", values[:100_000].astype("f2"))
+    return [tmp_path / "a", tmp_path / "b"]
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_a_large_tensor_is_cut_without_changing_a_bit(
+    large_pair: list[Path], is_compiled: bool
+) -> None:
+    reports = []
+    for threads in (1, 3):
+        options = CompareOptions(threads=threads, is_compiled=is_compiled)
+        with open_source(large_pair[0]) as first, open_source(large_pair[1]) as second:
+            reports.append(compare_sources(first, second, options).comparisons)
+            raws = first.raw("large"), second.raw("large")
+    assert reports[0] == reports[1]
+    tolerance = tolerance_for("float32", "float32")
+    whole = compare_operands(*map(operand, raws), tolerance, is_compiled=is_compiled)
+    assert reports[0][0].difference == whole
+    assert whole.pattern_mismatches == 1
+    assert whole.greatest_absolute_index == (15 * SEGMENT,)
+    assert 0 < whole.outside < whole.total
+
+
+def test_what_cannot_be_read_is_open_and_not_dropped(tmp_path: Path) -> None:
+    for side in ("a", "b"):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / "good.npy", np.ones(3))
+        np.save(tmp_path / side / "half.npy", np.ones(3))
+        (tmp_path / side / "bad.npy").write_bytes(b"\x93NUMPY but no more")
+    (tmp_path / "b" / "half.npy").write_bytes(b"")
+    with open_source(tmp_path / "a") as first, open_source(tmp_path / "b") as second:
+        report = compare_sources(first, second)
+    assert report.verdict is Verdict.INCOMPLETE
+    failed = {one.name for one in report.comparisons if one.verdict is TensorVerdict.FAILED}
+    assert failed == {"bad", "half"}
+    assert report.count(TensorVerdict.MISSING) == 0
+
+
 def test_only_and_ignore(make_source) -> None:
     options = CompareOptions(only=("layer[0-3]*",), ignore=("layer2*",))
     report = compare_sources(make_source(_tensors()), make_source(_tensors()), options)
@@ -113,7 +168,7 @@ def test_only_and_ignore(make_source) -> None:
 
 def test_steps_expect_changes(make_source) -> None:
     after = {name: values + np.float32(1e-2) for name, values in _tensors().items()}
-    options = CompareOptions(is_steps=True)
+    options = CompareOptions(is_consecutive=True)
     assert not compare_sources(make_source(_tensors()), make_source(after), options).needs_action
     after["layer1.weight"] = after["layer1.weight"] * np.float32(np.nan)
     assert compare_sources(make_source(_tensors()), make_source(after), options).needs_action

@@ -1,29 +1,42 @@
 """How far two tensors are apart: every number that a person may ask for, in one pass.
 
 The reference's values go first everywhere: a relative difference is |other - reference| over
-|reference|.  All sums run in float64 over blocks that fit the cache, in an order that does not
-depend on the number of threads.  Integers are subtracted as integers, complex numbers are measured
-by their magnitudes, NaN agrees with NaN and an infinity with the same infinity; shapes are never
-broadcast.
+|reference|.  All sums run in float64.  Integers are subtracted as integers, complex numbers are
+measured by their magnitudes, NaN agrees with NaN and an infinity with the same infinity; shapes
+are never broadcast.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isograd.compare.files.kernels import BLOCK, kernels
-from isograd.compare.files.tally import Tally, careful_block, exact_block
+from isograd.compare.files.operands import Operand, operand_of_value
+from isograd.compare.files.segments import (
+    SEGMENT,
+    Method,
+    Part,
+    is_sound,
+    measure_extremes,
+    measure_segment,
+    merged,
+    method_for,
+    recount_segment,
+    segments,
+)
+from isograd.compare.files.tally import BLOCK, ULP_BASE, Counts, Tally
 from isograd.compare.files.tolerance import Tolerance, tolerance_for
-from isograd.tensors import Array, TensorValue
+from isograd.tensors import TensorValue
 
 Index = tuple[int, ...]
 
-#: Below this a sum of squares may have lost its smallest terms to underflow.
-_SMALLEST_SQUARES = 1e-280
+#: The shares of elements whose distance in ulps is reported.
+ULP_SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
+#: Counts the marked blocks of each segment: called with the exact method and all parts.
+Recount = Callable[[Method, Sequence[Part]], int]
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,10 @@ class TensorDifference:
     absolute, NaN and infinities that disagree included.
     nan_reference, nan_other, infinite_reference, infinite_other: how many there are.
     pattern_mismatches: elements that are NaN or an infinity on one side only, or of another sign.
+    ulps: by share of `ULP_SHARES`, how many numbers of the coarser dtype lie between two elements
+    at most, exact below 16 and to an eighth beyond; None where the dtype has no ulps.
+    histogram: (e, n) for n finite elements whose absolute difference lies in [2**e, 2**(e+1));
+    equal elements stand in none. None where nobody counted.
     """
 
     total: int
@@ -64,6 +81,8 @@ class TensorDifference:
     infinite_reference: int
     infinite_other: int
     pattern_mismatches: int
+    ulps: tuple[int, ...] | None = None
+    histogram: tuple[tuple[int, int], ...] | None = None
 
     @property
     def is_identical(self) -> bool:
@@ -81,123 +100,95 @@ def compare_tensors(
     if reference.shape != other.shape:
         raise ValueError(f"shapes {reference.shape} and {other.shape} differ")
     allowed = tolerance or tolerance_for(reference.dtype, other.dtype)
-    first, second = _flat(reference.values), _flat(other.values)
-    absolute = allowed.absolute
-    tally = _measure(first, second, allowed.relative, absolute)
-    if allowed.scaled and tally.finite:
-        size = math.sqrt(max(tally.reference_squares, 0.0) / tally.finite)
-        scaled = allowed.scaled * _scaled_up(size, tally.exponent)
-        absolute = max(absolute, scaled if math.isfinite(scaled) else 0.0)
-        if tally.greatest <= absolute:
-            tally = replace(tally, outside=tally.pattern_mismatches)
-        else:
-            tally = _measure(first, second, allowed.relative, absolute)
-    return _difference(tally, reference, other, allowed.relative, absolute)
+    return compare_operands(operand_of_value(reference), operand_of_value(other), allowed)
 
 
-def _measure(first: Array, second: Array, relative: float, absolute: float) -> Tally:
-    if first.dtype.kind in "biu" and second.dtype.kind in "biu":
-        return _by_blocks(first, second, relative, absolute, exact=True)
-    is_wide = any(array.dtype.kind == "c" or array.dtype.itemsize > 8 for array in (first, second))
-    if is_wide or _mixes_wide_integers(first, second):
-        tally = _by_blocks(first, second, relative, absolute)
-    else:
-        tally = _fast(first, second, relative, absolute)
-    if _is_sound(tally, first, second):
-        return tally
-    exponent = _exponent(first, second)
-    return _by_blocks(first, second, relative, absolute, exponent=exponent)
-
-
-def _mixes_wide_integers(first: Array, second: Array) -> bool:
-    return any(array.dtype.kind in "iu" and array.dtype.itemsize == 8 for array in (first, second))
-
-
-def _is_sound(tally: Tally, first: Array, second: Array) -> bool:
-    """Whether no sum of squares has over- or underflowed."""
-    sums = (tally.error_squares, tally.reference_squares, tally.other_squares)
-    if not all(math.isfinite(value) for value in sums):
-        return False
-    if tally.unequal and tally.error_squares < _SMALLEST_SQUARES:
-        return False
-    sides = zip(sums[1:], (first, second), strict=True)
-    return not any(squares < _SMALLEST_SQUARES and array.any() for squares, array in sides)
-
-
-def _fast(first: Array, second: Array, relative: float, absolute: float) -> Tally:
-    """Floats of up to 64 bits, and small integers, by the compiled kernel."""
-    char = "f" if first.dtype.char == second.dtype.char == "f" else "d"
-    kernel = kernels()[char]
-    is_direct = first.dtype.char == second.dtype.char == char
-    tally, start, segment = Tally(), 0, first.size if is_direct else 16 * BLOCK
-    wide = np.float32 if char == "f" else np.float64
-    while start < first.size:
-        stop = min(start + segment, first.size)
-        mine = np.ascontiguousarray(first[start:stop], dtype=wide)
-        its = np.ascontiguousarray(second[start:stop], dtype=wide)
-        row = kernel(mine, its, relative, absolute)
-        bad = row[10]
-        tally = tally.with_row(row, start, (stop - start) if bad < 0 else bad)
-        start = stop
-        if bad >= 0:
-            at = stop - mine.size + bad
-            end = min(at + BLOCK, stop)
-            tally = tally.merged(
-                careful_block(first[at:end], second[at:end], relative, absolute), at
-            )
-            start = end
-    return tally
-
-
-def _by_blocks(
-    first: Array,
-    second: Array,
-    relative: float,
-    absolute: float,
+def compare_operands(
+    first: Operand,
+    second: Operand,
+    tolerance: Tolerance,
     *,
-    exact: bool = False,
-    exponent: int = 0,
+    is_counting: bool = True,
+    is_compiled: bool = False,
+) -> TensorDifference:
+    """Compare two tensors of equally many elements, one segment after the other."""
+    method = method_for(first, tolerance, is_counting=is_counting, is_compiled=is_compiled)
+    spans = segments(first.size)
+    parts = [measure_segment(first, second, *span, method) for span in spans]
+
+    def recount(exact: Method, counted: Sequence[Part]) -> int:
+        return sum(
+            recount_segment(first, second, *span, exact, part.marks)
+            for span, part in zip(spans, counted, strict=True)
+            if any(part.marks)
+        )
+
+    return settle(first, second, tolerance, method, parts, recount)
+
+
+def settle(
+    first: Operand,
+    second: Operand,
+    tolerance: Tolerance,
+    method: Method,
+    parts: Sequence[Part],
+    recount: Recount,
+) -> TensorDifference:
+    """The difference from the parts of all segments; recount: counts what they left open."""
+    tally = merged(parts)
+    if not is_sound(tally):
+        part = measure_extremes(first, second, method)
+        tally = replace(part.tally, ulps=tally.ulps)
+        marks = part.marks
+        step = SEGMENT // BLOCK
+        parts = [
+            replace(one, marks=marks[number * step : (number + 1) * step])
+            for number, one in enumerate(parts)
+        ]
+    absolute = tolerance.absolute
+    if tolerance.scaled and tally.finite:
+        size = math.sqrt(max(tally.reference_squares, 0.0) / tally.finite)
+        scaled = tolerance.scaled * _scaled_up(size, tally.exponent)
+        absolute = max(absolute, scaled if math.isfinite(scaled) else 0.0)
+    return _difference(
+        _with_outside(tally, method, absolute, parts, recount), first, second, method, absolute
+    )
+
+
+def _with_outside(
+    tally: Tally, method: Method, absolute: float, parts: Sequence[Part], recount: Recount
 ) -> Tally:
-    tally = Tally(exponent=exponent)
-    for start in range(0, first.size, BLOCK):
-        mine, its = first[start : start + BLOCK], second[start : start + BLOCK]
-        if exact:
-            block = exact_block(mine, its, relative, absolute)
-        else:
-            block = careful_block(mine, its, relative, absolute, exponent)
-        tally = tally.merged(block, start)
-    return tally
-
-
-def _exponent(first: Array, second: Array) -> int:
-    """The power of two by which all values are divided so that squares stay in range."""
-    greatest = 0.0
-    for array in (first, second):
-        for start in range(0, array.size, BLOCK):
-            block = np.abs(array[start : start + BLOCK]).astype(np.float64)
-            finite = block[np.isfinite(block)]
-            greatest = max(greatest, float(finite.max()) if finite.size else 0.0)
-    return math.frexp(greatest)[1] if greatest else 0
+    if method.low == method.high == absolute:
+        return tally
+    if tally.greatest <= absolute:
+        return replace(tally, outside=tally.pattern_mismatches)
+    exact = replace(method, low=absolute, high=absolute)
+    if method.low <= absolute <= method.high:
+        if not any(any(part.marks) for part in parts):
+            return tally
+        return replace(tally, outside=tally.outside + recount(exact, parts))
+    everything = [replace(part, marks=b"\1" * len(part.marks)) for part in parts]
+    return replace(tally, outside=recount(exact, everything))
 
 
 def _difference(
-    tally: Tally, reference: TensorValue, other: TensorValue, relative: float, absolute: float
+    tally: Tally, first: Operand, second: Operand, method: Method, absolute: float
 ) -> TensorDifference:
     error, mine, its = (
         math.sqrt(squares)
         for squares in (tally.error_squares, tally.reference_squares, tally.other_squares)
     )
-    index = _index(tally.greatest_at, reference.shape)
+    there = tally.greatest_at
     cosine = None if mine == 0.0 or its == 0.0 else tally.dot / mine / its
     return TensorDifference(
-        total=int(reference.values.size),
+        total=first.size,
         finite=tally.finite,
         greatest_absolute=tally.greatest,
-        greatest_absolute_index=index,
-        reference_there="" if index is None else str(reference.values[index]),
-        other_there="" if index is None else str(other.values[index]),
+        greatest_absolute_index=_index(there, first.shape),
+        reference_there=_text(first, there),
+        other_there=_text(second, there),
         greatest_relative=tally.ratio,
-        greatest_relative_index=_index(tally.ratio_at, reference.shape),
+        greatest_relative_index=_index(tally.ratio_at, first.shape),
         error_norm=_scaled_up(error, tally.exponent),
         reference_norm=_scaled_up(mine, tally.exponent),
         other_norm=_scaled_up(its, tally.exponent),
@@ -206,29 +197,59 @@ def _difference(
         snr_db=20.0 * (math.log10(mine) - math.log10(error)) if error and mine else None,
         unequal=tally.unequal,
         outside=tally.outside,
-        relative=relative,
+        relative=method.relative,
         absolute=absolute,
         nan_reference=tally.nan_reference,
         nan_other=tally.nan_other,
         infinite_reference=tally.infinite_reference,
         infinite_other=tally.infinite_other,
         pattern_mismatches=tally.pattern_mismatches,
+        ulps=_quantiles(tally.ulps),
+        histogram=_powers(tally),
     )
 
 
-def _flat(values: Array) -> Array:
-    flat: NDArray[np.generic] = np.ascontiguousarray(values).reshape(-1)
-    if not flat.dtype.isnative:
-        flat = flat.astype(flat.dtype.newbyteorder("="))
-    if flat.dtype.kind not in "biufc":
-        raise ValueError(f"values of dtype {flat.dtype} are not numbers")
-    return flat if flat.flags.aligned else flat.copy()
+def _text(side: Operand, at: int) -> str:
+    return "" if at < 0 else str(side.values(at, at + 1)[0])
 
 
 def _index(position: int, shape: tuple[int, ...]) -> Index | None:
     if position < 0:
         return None
     return tuple(int(part) for part in np.unravel_index(position, shape)) if shape else ()
+
+
+def _quantiles(ulps: Counts | None) -> tuple[int, ...] | None:
+    """The greatest distance within each share of the elements."""
+    if not ulps:
+        return None
+    places = sorted(ulps)
+    total, seen, at = sum(ulps.values()), 0, -1
+    found = []
+    for share in ULP_SHARES:
+        wanted = math.ceil(share * total)
+        while seen < wanted:
+            at += 1
+            seen += ulps[places[at]]
+        found.append(_greatest_of_place(places[at]))
+    return tuple(found)
+
+
+def _greatest_of_place(place: int) -> int:
+    """The greatest whole number that is counted at a place of the table of ulps."""
+    if place == 0:
+        return 0
+    power, eighth = divmod(place + ULP_BASE + 1, 8)
+    return math.ceil((1 << (power - 1023)) * (1 + eighth / 8)) - 1
+
+
+def _powers(tally: Tally) -> tuple[tuple[int, int], ...] | None:
+    if tally.gaps is None:
+        return None
+    equal = tally.finite - (tally.unequal - tally.pattern_mismatches)
+    counts = dict(tally.gaps)
+    counts[0] = counts.get(0, 0) - equal
+    return tuple((place - 1023, counts[place]) for place in sorted(counts) if counts[place])
 
 
 def _scaled_up(value: float, exponent: int) -> float:

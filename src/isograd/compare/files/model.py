@@ -71,7 +71,7 @@ class FilesReport:
 
     comparisons stand in execution order where a side knows it, else in the reference's order.
     alone_by_convention: tensors that only one framework keeps, for example num_batches_tracked.
-    is_steps: whether the two are states of one training, so that a change is expected.
+    is_consecutive: whether the two are states of one training, so that a change is expected.
     """
 
     reference: str
@@ -82,7 +82,7 @@ class FilesReport:
     elapsed_s: float = 0.0
     size_bytes: int = 0
     resumed: int = 0
-    is_steps: bool = False
+    is_consecutive: bool = False
     knows_order: bool = False
 
     @property
@@ -124,7 +124,7 @@ class FilesReport:
     @property
     def needs_action(self) -> bool:
         """Whether a person must act on it: the exit status 1."""
-        if not self.is_steps:
+        if not self.is_consecutive:
             return self.verdict is not Verdict.EQUIVALENT
         return any(_needs_action_between_steps(found) for found in self.comparisons)
 

@@ -3,64 +3,24 @@
 from __future__ import annotations
 
 import fnmatch
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
-from isograd.compare.files.differences import TensorDifference, compare_tensors
+from isograd.checkpoints.remote import is_url
+from isograd.compare.files.engine import executor
 from isograd.compare.files.journal import Journal
-from isograd.compare.files.kernels import kernels
+from isograd.compare.files.kernels import COMPILED_FROM_BYTES, is_compiled_there
 from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
-from isograd.compare.files.pairing import (
-    NamePair,
-    NamePairing,
-    is_one_dimensional_kernel,
-    pair_names,
-)
-from isograd.compare.files.tolerance import Tolerance
-from isograd.errors import IsogradError, UsageError
-
-#: Pairs that wait for a free thread, per thread; more would only hold memory.
-_QUEUE_PER_THREAD = 4
-
-
-class CompareProgress(Protocol):
-    """A listener to a comparison; its methods return at once and never raise."""
-
-    def advance(self, done: int, total: int, done_bytes: int, total_bytes: int) -> None:
-        """`done` of `total` pairs are compared."""
-
-
-@dataclass(frozen=True)
-class CompareOptions:
-    """How two sets are compared.
-
-    tolerance: None for that of the dtypes; envelope: relative Frobenius error by name, `*` for the
-    rest, which then decides instead of the tolerance.
-    only, ignore: patterns of names, as in a shell.
-    """
-
-    tolerance: Tolerance | None = None
-    envelope: Mapping[str, float] = field(default_factory=dict)
-    renames: Mapping[str, str] = field(default_factory=dict)
-    only: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    threads: int = 0
-    journal: Path | None = None
-    is_steps: bool = False
-
-
-@dataclass(frozen=True)
-class _Job:
-    pair: NamePair
-    order: int
-    reference: TensorInfo
-    other: TensorInfo
+from isograd.compare.files.options import CompareOptions, CompareProgress
+from isograd.compare.files.pairing import NamePairing, pair_names
+from isograd.compare.files.schedule import compare_jobs
+from isograd.compare.files.work import Job, Rules, Worker
+from isograd.errors import UsageError
 
 
 def compare_sources(
@@ -87,16 +47,18 @@ def compare_sources(
         )
     places, knows_order = _places(infos, other_infos, pairing)
     jobs = _jobs(pairing, infos, other_infos, places)
-    total = sum(job.reference.size_bytes + job.other.size_bytes for job in jobs)
+    total = sum(job.size_bytes for job in jobs)
     journal = _journal(options, reference, other)
     try:
         done = dict(journal.done) if journal else {}
-        compare = _comparer(reference, other, options)
-        found = list(_run(jobs, compare, options, journal, done, progress, total))
+        address = _address(reference, other, options)
+        worker = Worker(reference, other, _rules(options, total), address)
+        found = list(_run(jobs, worker, options, journal, done, progress))
     finally:
         if journal:
             journal.close()
     found += _alone(pairing, infos, other_infos, places)
+    found += _unread(reference, other, options, found)
     found.sort(key=lambda item: item.order)
     found = [replace(item, order=place) for place, item in enumerate(found)]
     return FilesReport(
@@ -108,7 +70,7 @@ def compare_sources(
         elapsed_s=time.monotonic() - started,
         size_bytes=total,
         resumed=len(done),
-        is_steps=options.is_steps,
+        is_consecutive=options.is_consecutive,
         knows_order=knows_order,
     )
 
@@ -157,10 +119,10 @@ def _jobs(
     infos: Sequence[TensorInfo],
     other: Sequence[TensorInfo],
     places: Mapping[tuple[str, str], int],
-) -> list[_Job]:
+) -> list[Job]:
     mine, its = {info.name: info for info in infos}, {info.name: info for info in other}
     jobs = [
-        _Job(pair, places["reference", pair.reference], mine[pair.reference], its[pair.other])
+        Job(pair, places["reference", pair.reference], mine[pair.reference], its[pair.other])
         for pair in pairing.pairs
     ]
     return sorted(jobs, key=lambda job: job.order)
@@ -225,99 +187,85 @@ def _fingerprint(path: Path) -> list[Any]:
     return [str(path.resolve()), len(stats), sum(stat.st_size for stat in stats), newest]
 
 
-Compare = Callable[[_Job], TensorComparison]
+def _rules(options: CompareOptions, total_bytes: int) -> Rules:
+    is_compiled = options.is_compiled
+    if is_compiled is None:
+        is_compiled = total_bytes >= COMPILED_FROM_BYTES and is_compiled_there()
+    return Rules(options.tolerance, options.envelope, options.is_counting, is_compiled)
+
+
+def _address(
+    reference: TensorSource, other: TensorSource, options: CompareOptions
+) -> tuple[str, str, str]:
+    """What opens both sources in another process, and a word of this run."""
+    given = options.addresses or (str(reference.path), str(other.path))
+    first, second = (name if is_url(name) else str(Path(name).resolve()) for name in given)
+    return first, second, uuid.uuid4().hex
 
 
 def _run(
-    jobs: Sequence[_Job],
-    compare: Compare,
+    jobs: Sequence[Job],
+    worker: Worker,
     options: CompareOptions,
     journal: Journal | None,
     done: Mapping[tuple[str, str], TensorComparison],
     progress: CompareProgress | None,
-    total_bytes: int,
 ) -> Iterator[TensorComparison]:
-    threads = options.threads or os.cpu_count() or 1
-    kernels()  # compiled once, before the threads ask for them
-    finished, finished_bytes = 0, 0
-    with ThreadPoolExecutor(threads, thread_name_prefix="isograd-compare") as pool:
-        for found in _in_turn(pool, jobs, compare, done, threads):
-            is_new = (found.reference, found.other) not in done
-            if journal and is_new and found.verdict is not TensorVerdict.FAILED:
+    left = []
+    for job in jobs:
+        before = done.get((job.pair.reference, job.pair.other))
+        if before is None:
+            left.append(job)
+        else:
+            yield replace(before, order=job.order)
+    total_bytes = sum(job.size_bytes for job in left)
+    finished = [0, 0]
+
+    def read(size_bytes: int) -> None:
+        finished[1] += size_bytes
+        if progress:
+            progress.advance(finished[0], len(left), finished[1], total_bytes)
+
+    if not left:
+        return
+    with executor(options.engine, options.threads, options.scheduler) as (pool, width):
+        for found in compare_jobs(pool, width, worker, left, read):
+            finished[0] += 1
+            if journal and found.verdict is not TensorVerdict.FAILED:
                 journal.add(found)
-            finished += 1
-            finished_bytes += found.size_bytes
-            if progress:
-                progress.advance(finished, len(jobs), finished_bytes, total_bytes)
             yield found
 
 
-def _in_turn(
-    pool: ThreadPoolExecutor,
-    jobs: Sequence[_Job],
-    compare: Compare,
-    done: Mapping[tuple[str, str], TensorComparison],
-    threads: int,
-) -> Iterator[TensorComparison]:
-    """Results as they come; never more pairs in flight than the threads can take up."""
-    waiting: set[Future[TensorComparison]] = set()
-    for job in jobs:
-        before = done.get((job.pair.reference, job.pair.other))
-        if before is not None:
-            yield replace(before, order=job.order)
+def _unread(
+    reference: TensorSource,
+    other: TensorSource,
+    options: CompareOptions,
+    found: list[TensorComparison],
+) -> list[TensorComparison]:
+    """What lies in a set and could not be read: left open, never dropped."""
+    failed = []
+    for is_reference, source in ((True, reference), (False, other)):
+        if source.kind == "recording":
             continue
-        waiting.add(pool.submit(compare, job))
-        if len(waiting) >= _QUEUE_PER_THREAD * threads:
-            ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in ready)
-    for future in wait(waiting).done:
-        yield future.result()
-
-
-def _comparer(reference: TensorSource, other: TensorSource, options: CompareOptions) -> Compare:
-    def compare(job: _Job) -> TensorComparison:
-        mine, its = job.reference, job.other
-        found = TensorComparison(
-            reference=mine.name,
-            other=its.name,
-            verdict=TensorVerdict.FAILED,
-            order=job.order,
-            how=job.pair.how,
-            dtypes=(mine.dtype, its.dtype),
-            shapes=(mine.shape, its.shape),
-            size_bytes=mine.size_bytes + its.size_bytes,
-            trainable=mine.trainable if mine.trainable is not None else its.trainable,
-        )
-        is_kernel = is_one_dimensional_kernel(mine, its)
-        if mine.shape != its.shape and not is_kernel:
-            detail = f"shapes {list(mine.shape)} and {list(its.shape)}"
-            return replace(found, verdict=TensorVerdict.SHAPE, detail=detail)
-        try:
-            first, second = reference.read(mine.name), other.read(its.name)
-            if is_kernel:
-                second = replace(second, values=second.values.reshape(first.shape))
-            difference = compare_tensors(first, second, options.tolerance)
-        except (IsogradError, ValueError, OSError) as error:
-            return replace(found, detail=str(error))
-        return _judged(found, difference, options.envelope)
-
-    return compare
-
-
-def _judged(
-    found: TensorComparison, difference: TensorDifference, envelope: Mapping[str, float]
-) -> TensorComparison:
-    allowed = envelope.get(found.reference, envelope.get("*"))
-    if difference.is_identical:
-        verdict = TensorVerdict.IDENTICAL
-    elif allowed is not None:
-        is_within = difference.relative_error <= allowed and not difference.pattern_mismatches
-        verdict = TensorVerdict.CLOSE if is_within else TensorVerdict.DIFFERS
-    else:
-        verdict = TensorVerdict.DIFFERS if difference.outside else TensorVerdict.CLOSE
-    detail = ""
-    if difference.pattern_mismatches:
-        detail = f"NaN or infinities disagree in {difference.pattern_mismatches:,} elements"
-    if found.dtypes[0] != found.dtypes[1]:
-        detail += f"{'; ' if detail else ''}dtypes {found.dtypes[0]} and {found.dtypes[1]}"
-    return replace(found, verdict=verdict, difference=difference, allowed=allowed, detail=detail)
+        for name, reason in source.skipped.items():
+            plain = name.removesuffix(".npy")
+            if _matches(plain, options.ignore) or (
+                options.only and not _matches(plain, options.only)
+            ):
+                continue
+            partners = [
+                one for one in found if one.verdict is TensorVerdict.MISSING and one.name == plain
+            ]
+            for partner in partners:
+                found.remove(partner)
+            side = "first" if is_reference else "second"
+            failed.append(
+                TensorComparison(
+                    reference=plain if is_reference or partners else "",
+                    other="" if is_reference and not partners else plain,
+                    verdict=TensorVerdict.FAILED,
+                    order=partners[0].order if partners else 2 * len(found),
+                    detail=f"cannot be read in the {side} set: {reason}",
+                )
+            )
+    return failed

@@ -1,22 +1,44 @@
-"""What has been added up of two arrays so far, and the blocks that need care.
+"""What has been added up of two arrays so far, and the blocks that numpy's floats do not hold.
 
-A careful block holds NaN, infinities, complex numbers or extremes; an exact block holds integers.
+A careful block holds complex numbers, extremes, or 64-bit integers beside floats; an exact block
+holds integers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isograd.compare.files.kernels import Row
 from isograd.tensors import Array
+
+#: Elements of a block; both blocks in float64 fit the second-level cache.
+BLOCK = 8192
+#: Below this a sum of squares may have lost its smallest terms to underflow.
+SMALLEST_SQUARES = 1e-280
+#: A table of ulps has eight places for each power of two: the upper 15 bits of the distance as a
+#: float64. Place 0 is a distance of 0, place 1 of 1; up to 16 each distance has its own.
+ULP_BASE = (1023 << 3) - 1
+ULP_PLACES = (64 << 3) + 2
+#: A histogram has a place for each power of two: the upper 12 bits of the difference.
+POWERS = 2048
+
+Counts = Mapping[int, int]
+#: The fields of a `Tally` as far as its tables.
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums, extremes and counts; sums of squares are of values divided by 2**exponent."""
+    """Sums, extremes and counts; sums of squares are of values divided by 2**exponent.
+
+    is_any, is_any_other: whether a block whose squares are next to nothing holds more than zeros.
+    ulps, gaps: how often a distance or difference fell into each place of its table; None where
+    nobody counted.
+    """
 
     finite: int = 0
     error_squares: float = 0.0
@@ -34,6 +56,10 @@ class Tally:
     infinite_reference: int = 0
     infinite_other: int = 0
     pattern_mismatches: int = 0
+    is_any: bool = False
+    is_any_other: bool = False
+    ulps: Counts | None = field(default=None)
+    gaps: Counts | None = field(default=None)
     exponent: int = 0
 
     def merged(self, later: Tally, offset: int) -> Tally:
@@ -57,16 +83,57 @@ class Tally:
             infinite_reference=self.infinite_reference + later.infinite_reference,
             infinite_other=self.infinite_other + later.infinite_other,
             pattern_mismatches=self.pattern_mismatches + later.pattern_mismatches,
+            is_any=self.is_any or later.is_any,
+            is_any_other=self.is_any_other or later.is_any_other,
+            ulps=_added(self.ulps, later.ulps),
+            gaps=_added(self.gaps, later.gaps),
         )
 
-    def with_row(self, row: Row, offset: int, finite: int) -> Tally:
-        """Both together, where `row` comes from a kernel that met `finite` elements."""
-        return self.merged(Tally(finite, *row[:10]), offset)
+
+def _added(first: Counts | None, second: Counts | None) -> Counts | None:
+    if first is None or second is None:
+        return second if first is None else first
+    found = dict(first)
+    for place, count in second.items():
+        found[place] = found.get(place, 0) + count
+    return found
+
+
+def sparse(table: NDArray[np.int64]) -> Counts | None:
+    """The places of a table that are not zero; None for no table."""
+    if not table.size:
+        return None
+    places = np.flatnonzero(table)
+    return dict(zip(places.tolist(), table[places].tolist(), strict=True))
+
+
+def _histogram(gap: Array, is_counting: bool) -> Counts | None:
+    if not is_counting:
+        return None
+    with np.errstate(all="ignore"):
+        powers = gap.astype(np.float64).view(np.int64) >> 52
+    return sparse(np.bincount(powers, minlength=1))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block and how many of its elements are outside at the least and the greatest allowance."""
+
+    tally: Tally
+    outside_low: int
+    outside_high: int
 
 
 def careful_block(
-    reference: Array, other: Array, relative: float, absolute: float, exponent: int = 0
-) -> Tally:
+    reference: Array,
+    other: Array,
+    relative: float,
+    low: float,
+    high: float,
+    *,
+    exponent: int = 0,
+    is_counting: bool = False,
+) -> Block:
     """Measure a block in which anything may stand."""
     first, second = _wide(reference), _wide(other)
     finite = np.isfinite(first) & np.isfinite(second)
@@ -78,11 +145,15 @@ def careful_block(
         gap = np.abs(its - mine).astype(np.longdouble)
         size = np.abs(mine).astype(np.longdouble)
         ratio = np.where(gap > 0, gap / size, np.longdouble(0))
-        allowed = np.longdouble(absolute) + np.longdouble(relative) * size
+        limit = np.longdouble(relative) * size
         tally = _sums(mine, its, exponent)
     greatest, greatest_at = _greatest(gap, positions)
     quotient, quotient_at = _greatest(ratio, positions)
-    return replace(
+    outside = [
+        int(np.count_nonzero(gap > np.longdouble(absolute) + limit)) + mismatches
+        for absolute in (low, high)
+    ]
+    tally = replace(
         tally,
         finite=int(mine.size),
         greatest=greatest,
@@ -90,13 +161,16 @@ def careful_block(
         ratio=quotient,
         ratio_at=quotient_at,
         unequal=int(np.count_nonzero(gap)) + mismatches,
-        outside=int(np.count_nonzero(gap > allowed)) + mismatches,
         nan_reference=int(np.count_nonzero(np.isnan(first))),
         nan_other=int(np.count_nonzero(np.isnan(second))),
         infinite_reference=int(np.count_nonzero(np.isinf(first))),
         infinite_other=int(np.count_nonzero(np.isinf(second))),
         pattern_mismatches=mismatches,
+        is_any=bool(mine.any()),
+        is_any_other=bool(its.any()),
+        gaps=_histogram(gap, is_counting),
     )
+    return Block(tally, *outside)
 
 
 def _wide(values: Array) -> Array:
@@ -139,16 +213,25 @@ def _greatest(values: Array, positions: NDArray[np.intp]) -> tuple[float, int]:
     return (greatest, int(positions[at])) if greatest > 0 or bool(values[at]) else (0.0, -1)
 
 
-def exact_block(reference: Array, other: Array, relative: float, absolute: float) -> Tally:
+def exact_block(
+    reference: Array,
+    other: Array,
+    relative: float,
+    low: float,
+    high: float,
+    *,
+    exponent: int = 0,
+    is_counting: bool = False,
+) -> Block:
     """Measure a block of integers or booleans, subtracted without overflow."""
     first, second = _same_integers(reference, other)
     above = np.greater(first, second)
     gap = np.where(above, first, second)
-    low = np.where(above, second, first)
+    lesser = np.where(above, second, first)
     if gap.dtype == object:
-        distance = (gap - low).astype(np.float64)
+        distance = (gap - lesser).astype(np.float64)
     else:
-        distance = (gap.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
+        distance = (gap.view(np.uint64) - lesser.view(np.uint64)).astype(np.float64)
     mine, its = first.astype(np.float64), second.astype(np.float64)
     size = np.abs(mine)
     with np.errstate(all="ignore"):
@@ -156,7 +239,7 @@ def exact_block(reference: Array, other: Array, relative: float, absolute: float
     positions = np.arange(first.size)
     greatest, greatest_at = _greatest(distance, positions)
     quotient, quotient_at = _greatest(ratio, positions)
-    return Tally(
+    tally = Tally(
         finite=int(first.size),
         error_squares=float(distance @ distance),
         reference_squares=float(mine @ mine),
@@ -167,8 +250,11 @@ def exact_block(reference: Array, other: Array, relative: float, absolute: float
         ratio=quotient,
         ratio_at=quotient_at,
         unequal=int(np.count_nonzero(distance)),
-        outside=int(np.count_nonzero(distance > absolute + relative * size)),
+        gaps=_histogram(distance, is_counting),
+        exponent=exponent,
     )
+    outside = (int(np.count_nonzero(distance > limit + relative * size)) for limit in (low, high))
+    return Block(tally, *outside)
 
 
 def _same_integers(first: Array, second: Array) -> tuple[Array, Array]:

@@ -1,0 +1,45 @@
+"""How two sets are compared, and who listens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from isograd.compare.files.tolerance import Tolerance
+
+
+class CompareProgress(Protocol):
+    """A listener to a comparison; its methods return at once and never raise."""
+
+    def advance(self, done: int, total: int, done_bytes: int, total_bytes: int) -> None:
+        """`done` of `total` pairs are compared."""
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """How two sets are compared.
+
+    tolerance: None for that of the dtypes; envelope: relative Frobenius error by name, `*` for the
+    rest, which then decides instead of the tolerance.
+    only, ignore: patterns of names, as in a shell.
+    is_counting: whether ulps and a histogram are counted as well.
+    is_compiled: whether numba's kernels measure; None where the amount of data decides.
+    engine: "threads" or "dask"; scheduler: address of Dask's, None for a cluster on this machine.
+    addresses: what opens both sets in another process, where that is not their paths.
+    """
+
+    tolerance: Tolerance | None = None
+    envelope: Mapping[str, float] = field(default_factory=dict)
+    renames: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    threads: int = 0
+    journal: Path | None = None
+    is_consecutive: bool = False
+    is_counting: bool = True
+    is_compiled: bool | None = None
+    engine: str = "threads"
+    scheduler: str | None = None
+    addresses: tuple[str, str] | None = None

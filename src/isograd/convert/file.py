@@ -9,6 +9,7 @@ from bisect import bisect_left
 from functools import cached_property, lru_cache
 
 from isograd.convert import plain
+from isograd.convert.generated import library
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
@@ -18,7 +19,10 @@ from isograd.convert.tree import Tree
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
 from isograd.scan.names import TorchNames
-from isograd.scan.values import ClassInfo, Value
+from isograd.scan.values import ClassInfo, Made, Value
+
+
+_MODULE = "torch.nn.Module"
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,8 @@ class FileEdit:
     done: set[ast.AST] = field(default_factory=set)
     #: Statements that are left out.
     removed: set[ast.stmt] = field(default_factory=set)
+    #: What stays unconverted in statements that run when the file is imported.
+    left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
     #: Packages of the project itself.
     own_roots: frozenset[str] = frozenset()
     uses: int = 0
@@ -122,6 +128,17 @@ class FileEdit:
             return True
         entry = self.entry(api)
         return entry is not None and entry.applicability is not Applicability.HAND
+
+    def is_ported_module_member(self, use: Use) -> bool:
+        """Whether a method of modules is one of the class that stands for nn.Module in the port."""
+        head, _, name = use.api.rpartition(".")
+        if head != _MODULE:
+            return False
+        if name in plain.OF_CELLS:
+            return True
+        if not self.settings.is_shaped(_MODULE) or name not in library().members("Module"):
+            return False
+        return not isinstance(use.owner, Made) or self.settings.all_shaped
 
     def class_info(self, node: ast.AST) -> ClassInfo | None:
         """What is known of a class that the file defines."""

@@ -13,7 +13,8 @@ from isograd.knowledge.store import FOLDER
 
 COMPOSITES = FOLDER / "composites"
 _PACKAGE = "isograd.knowledge.composites"
-_OWN = Path(__file__).with_name("unconverted.py")
+#: Further files of what ports may need.
+_OWN = {name: Path(__file__).with_name(f"{name}.py") for name in ("unconverted", "helpers")}
 _NOQA = re.compile(r"\s*# (noqa|type:|isort)[^\n#]*")
 _HEAD = '''"""What PyTorch has and MindSpore lacks, composed of MindSpore's operators: {names}.
 
@@ -59,7 +60,7 @@ class Library:
     def __init__(self, folder: Path = COMPOSITES) -> None:
         self._modules: dict[str, _Module] = {}
         paths = {path.stem: path for path in sorted(folder.glob("*.py"))}
-        paths["unconverted"] = _OWN
+        paths.update(_OWN)
         for stem, path in paths.items():
             self._modules[stem] = _read(stem, path.read_text(encoding="utf-8"), set(paths))
         self._by_key: dict[Key, _Unit] = {
@@ -91,9 +92,16 @@ class Library:
         lines = "\n".join(_sorted_imports(imports))
         return f"{head}\n{lines}\n\n\n" + "\n\n\n".join(parts) + "\n"
 
+    def members(self, name: str) -> frozenset[str]:
+        """The methods and properties that a class of compositions has of its own."""
+        node = self._by_key[self._public(name)].node
+        assert isinstance(node, ast.ClassDef)
+        return frozenset(part.name for part in node.body if isinstance(part, ast.FunctionDef))
+
     def _public(self, name: str) -> Key:
-        if ("unconverted", name) in self._by_key:
-            return ("unconverted", name)
+        for own in _OWN:
+            if (own, name) in self._by_key:
+                return (own, name)
         key = self._modules["__init__"].borrowed.get(name)
         if key is None:
             found = [key for key in self._by_key if key[1] == name]

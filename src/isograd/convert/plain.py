@@ -29,6 +29,27 @@ ANNOTATIONS = {
     "torch.nn.ModuleDict": "nn.CellDict",
     "torch.optim.Optimizer": "object",
 }
+#: Private helpers of torch's that much code uses, as names of the generated module.
+HELPERS = {
+    "torch.nn._single": "composites.single",
+    "torch.nn._pair": "composites.pair",
+    "torch.nn._triple": "composites.triple",
+    "torch.nn._quadruple": "composites.quadruple",
+    "torch.nn._ntuple": "composites.ntuple",
+    "torch.nn._reverse_repeat_tuple": "composites.reverse_repeat_tuple",
+    "torch.nn.modules.utils._single": "composites.single",
+    "torch.nn.modules.utils._pair": "composites.pair",
+    "torch.nn.modules.utils._triple": "composites.triple",
+    "torch.nn.modules.utils._quadruple": "composites.quadruple",
+    "torch.nn.modules.utils._ntuple": "composites.ntuple",
+}
+#: `f(condition, message)` that is an assertion.
+ASSERTIONS = frozenset(("torch._assert", "torch._check", "torch._check_value"))
+#: Members of MindSpore's cells that are as torch's modules have them.
+OF_CELLS = frozenset(
+    """apply register_forward_hook register_forward_pre_hook register_buffer training
+    register_backward_hook register_state_dict_pre_hook""".split()
+)
 #: Decorators of torch's compilers: without them the function computes the same.
 DECORATORS = frozenset(
     """torch.jit.ignore torch.jit.unused torch.jit.export torch.jit.script

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 
-class UnconvertedError(NotImplementedError):
-    """Something that was not converted is used."""
+class UnconvertedError(ImportError, NotImplementedError):
+    """Something that was not converted is used; code that can do without it goes on."""
 
 
 class _Missing:

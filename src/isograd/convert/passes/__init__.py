@@ -30,7 +30,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.inplace import AugmentedAssignments, InPlace
-from isograd.convert.passes.language import Questions, Settings
+from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.references import References
@@ -55,6 +55,7 @@ PASSES: tuple[Pass, ...] = (
     Calls(),
     Members(),
     References(),
+    Constants(),
 )
 
 

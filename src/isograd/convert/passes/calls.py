@@ -33,6 +33,9 @@ class Calls:
 
 
 def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
+    if use.api in plain.HELPERS:
+        _renamed(node, file.name(plain.HELPERS[use.api]), file)
+        return
     entry = file.entry(use.api)
     if entry is None:
         missing(node.func, use, file, f"{use.api} is not known to isograd")
@@ -89,6 +92,8 @@ def missing(
     """Leave a name of torch as something that imports, with the reason as a finding."""
     advice = entry.advice if entry is not None else ""
     file.finding(node, "not-converted", reason, advice, api=use.api)
+    if file.tree.function(node) is None:
+        file.left_at_import.setdefault(file.tree.statement(node), (node, use.api))
     file.replace(node, file.unconverted(use.api))
 
 
@@ -96,8 +101,11 @@ def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
     assert isinstance(node.func, ast.Attribute)
     if use.api in plain.LEFT_ALONE:
         return True
-    entry = file.entry(use.api)
     file.uses += 1
+    if file.is_ported_module_member(use):
+        file.converted += 1
+        return True
+    entry = file.entry(use.api)
     receiver = file.source(node.func.value)
     if entry is None:
         if use.is_sure:

@@ -9,6 +9,9 @@ from isograd.convert.file import FileEdit
 from isograd.knowledge.entry import Applicability
 
 
+_COMPUTING = (ast.Call, ast.BinOp, ast.Compare, ast.UnaryOp, ast.Subscript, ast.Starred)
+
+
 class Settings:
     """Statements that only set or tell something of torch's own machinery go away."""
 
@@ -24,12 +27,54 @@ class Settings:
                 return False
         else:
             assert isinstance(node, ast.Expr)
+            if file.api_of_call(node.value) in plain.ASSERTIONS:
+                return _asserted(node, file)
             if file.api_of_call(node.value) not in plain.STATEMENTS:
                 return False
         assert isinstance(node, ast.stmt)
         file.leave_out(node)
         file.uses += 1
         file.converted += 1
+        return True
+
+
+def _asserted(node: ast.Expr, file: FileEdit) -> bool:
+    """`torch._assert(condition, message)` is `assert condition, message`."""
+    call = node.value
+    assert isinstance(call, ast.Call)
+    if call.keywords or not 1 <= len(call.args) <= 2 or file.comments_between(*file.text.span(call)):
+        return False
+    start, end = file.text.span(call)
+    first, last = file.text.span(call.args[0])[0], file.text.span(call.args[-1])[1]
+    if "\n" in file.text.original[start:end]:
+        return False
+    file.text.replace(start, first, "assert ")
+    file.text.replace(last, end, "")
+    file.done.update((call, *ast.walk(call.func)))
+    file.uses += 1
+    file.converted += 1
+    return True
+
+
+class Constants:
+    """Constants that are computed from something unconverted while the file is imported."""
+
+    kinds = (ast.Assign, ast.AnnAssign)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Make the whole constant stand for what was not converted, so that the file imports."""
+        assert isinstance(node, (ast.Assign, ast.AnnAssign))
+        left = file.left_at_import.get(node)
+        if left is None or node.value is None:
+            return False
+        inner, api = left
+        for part in file.tree.above(inner):
+            if part is node:
+                return False
+            is_called = isinstance(part, ast.Call) and part.func is inner
+            if isinstance(part, _COMPUTING) and not is_called:
+                break
+        file.replace(node.value, file.unconverted(api))
         return True
 
 

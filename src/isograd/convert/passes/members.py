@@ -27,8 +27,11 @@ class Members:
             return False
         if use.api in plain.LEFT_ALONE or not isinstance(node.ctx, ast.Load):
             return True
-        entry = file.entry(use.api)
         file.uses += 1
+        if file.is_ported_module_member(use):
+            file.converted += 1
+            return True
+        entry = file.entry(use.api)
         if entry is None or entry.applicability is Applicability.HAND:
             if use.is_sure and use.api not in plain.SAME_ATTRIBUTES:
                 reason = entry.difference if entry is not None else ""

@@ -57,6 +57,8 @@ def _meant(
     if api == "torch.nn.Module" and _is_base(node, file) and file.settings.is_shaped(api):
         if entry is not None and entry.value:
             return file.value(entry)
+    if api in plain.HELPERS:
+        return file.spelled(plain.HELPERS[api])
     if api in plain.TYPES:
         if _is_annotation(node, file) and api in plain.ANNOTATIONS:
             return file.spelled(plain.ANNOTATIONS[api])

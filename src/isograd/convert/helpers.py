@@ -1,0 +1,28 @@
+"""Small helpers of torch's that are plain Python; copied into the ports that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
+
+
+def ntuple(count: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    """A function that makes a tuple of a value, or of so many times the same."""
+
+    def parse(value: Any) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, Iterable) else tuple(repeat(value, count))
+
+    parse.__name__ = name
+    return parse
+
+
+single = ntuple(1, "single")
+pair = ntuple(2, "pair")
+triple = ntuple(3, "triple")
+quadruple = ntuple(4, "quadruple")
+
+
+def reverse_repeat_tuple(values: Iterable[Any], count: int) -> tuple[Any, ...]:
+    """Each value so many times, the last first."""
+    return tuple(value for value in reversed(tuple(values)) for _ in range(count))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from isograd.checkpoints.base import IndexedSource, RawTensor, TensorInfo, TensorSource, map_file
 from isograd.checkpoints.dump_names import parse_dump_name, parse_numbered
@@ -46,22 +47,22 @@ class NpyFolder(IndexedSource):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._skipped: dict[str, str] = {}
-        self._files: dict[str, Path] = {}
+        self._files: dict[str, str] = {}
         found = self._found()
         is_dump = any(parse_dump_name(file.stem) for file in found)
+        numbered = not is_dump and bool(found) and all(parse_numbered(one.stem) for one in found)
         if is_dump:
             self.kind = "MindSpore dump"
-            ordered = sorted(found, key=self._dump_order)
+            found.sort(key=_dump_order)
+        elif numbered:
+            self.kind = "TroubleShooter folder"
+            found.sort(key=_number_order)
         else:
-            numbered = bool(found) and all(parse_numbered(file.stem) for file in found)
-            if numbered:
-                self.kind = "TroubleShooter folder"
-            ordered = sorted(found, key=self._number_order if numbered else str)
+            found.sort(key=lambda file: file.relative)
         runs: dict[str, int] = {}
-        for index, file in enumerate(ordered):
-            name = self._name(file, runs) if is_dump else self._relative(file).removesuffix(".npy")
-            has_order = is_dump or self.kind == "TroubleShooter folder"
-            self._register(name, file, index if has_order else None)
+        for index, file in enumerate(found):
+            name = _dump_name(file, runs) if is_dump else file.relative.removesuffix(".npy")
+            self._register(name, file, index if is_dump or numbered else None)
         if not self._infos:
             raise self.refusal(
                 "holds no array of numbers" + (f" ({self._one_reason()})" if self._skipped else ""),
@@ -87,62 +88,76 @@ class NpyFolder(IndexedSource):
         name, reason = next(iter(self._skipped.items()))
         return f"{name}: {reason}"
 
-    def _relative(self, file: Path) -> str:
-        return file.relative_to(self.path).as_posix()
-
-    def _found(self) -> list[Path]:
-        files: list[Path] = []
-
-        def fail(error: OSError) -> None:
+    def _found(self) -> list[_File]:
+        files: list[_File] = []
+        folders = [""]
+        try:
+            while folders:
+                parent = folders.pop()
+                for entry in os.scandir(os.path.join(self.path, parent)):
+                    relative = f"{parent}/{entry.name}" if parent else entry.name
+                    if entry.is_symlink():
+                        self._skipped[relative] = "it is a link"
+                    elif entry.is_dir(follow_symlinks=False):
+                        folders.append(relative)
+                    elif entry.name.endswith(".npy"):
+                        files.append(_File(entry.path, parent, entry.name.removesuffix(".npy")))
+        except OSError as error:
             raise CheckpointError(
                 f"{self.path}: cannot be read ({error})", "Check its rights."
             ) from error
-
-        for folder, folders, names in os.walk(self.path, onerror=fail):
-            for name in (*folders, *names):
-                entry = Path(folder, name)
-                if entry.is_symlink():
-                    self._skipped[self._relative(entry)] = "it is a link"
-                elif name.endswith(".npy") and name in names:
-                    files.append(entry)
         return files
 
-    def _dump_order(self, file: Path) -> _Order:
-        parent = file.parent.relative_to(self.path).as_posix()
-        found = parse_dump_name(file.stem)
-        if found is None:
-            return (float("inf"), parent, 0, 0, file.name)
-        return (0.0, parent, found.time_us, found.side == "output", f"{found.slot:09d}{file.name}")
-
-    def _number_order(self, file: Path) -> str:
-        found = parse_numbered(file.stem)
-        number = found[0] if found else 0
-        return f"{file.parent.as_posix()}/{number:020d}{file.name}"
-
-    def _name(self, file: Path, runs: dict[str, int]) -> str:
-        found = parse_dump_name(file.stem)
-        if found is None:
-            return self._relative(file).removesuffix(".npy")
-        parent = file.parent.relative_to(self.path).as_posix()
-        place = "" if parent == "." else f"{parent}/"
-        name = f"{place}{found.operator}.{found.side}.{found.slot}"
-        run = runs.get(name, 0)
-        runs[name] = run + 1
-        return f"{name}@{run}" if run else name
-
-    def _register(self, name: str, file: Path, order: int | None) -> None:
+    def _register(self, name: str, file: _File, order: int | None) -> None:
         try:
-            with file.open("rb") as stream:
-                prefix = stream.read(12 + 512)
+            with open(file.path, "rb", buffering=0) as stream:
+                prefix = stream.read(12 + 512) or b""
                 try:
                     header = parse_header(prefix)
                 except ValueError:
-                    header = parse_header(prefix + stream.read(MAX_HEADER_BYTES))
+                    header = parse_header(prefix + (stream.read(MAX_HEADER_BYTES) or b""))
                 size = os.fstat(stream.fileno()).st_size
             if header.start + header.size_bytes != size:
                 raise ValueError("its size does not fit its shape")
         except (OSError, ValueError) as error:
-            self._skipped[self._relative(file)] = str(error)
+            self._skipped[file.relative] = str(error)
             return
-        self._files[name] = file
+        self._files[name] = file.path
         self.add(TensorInfo(name, header.dtype, header.shape, header.size_bytes, order=order))
+
+
+class _File(NamedTuple):
+    """A file with the folder in which it lies, from the source's, and its name without suffix."""
+
+    path: str
+    parent: str
+    stem: str
+
+    @property
+    def relative(self) -> str:
+        return f"{self.parent}/{self.stem}.npy" if self.parent else f"{self.stem}.npy"
+
+
+def _dump_order(file: _File) -> _Order:
+    found = parse_dump_name(file.stem)
+    name = f"{file.stem}.npy"
+    if found is None:
+        return (float("inf"), file.parent, 0, 0, name)
+    slot = f"{found.slot:09d}{name}"
+    return (0.0, file.parent, found.time_us, found.side == "output", slot)
+
+
+def _number_order(file: _File) -> str:
+    found = parse_numbered(file.stem)
+    return f"{file.parent}/{found[0] if found else 0:020d}{file.stem}"
+
+
+def _dump_name(file: _File, runs: dict[str, int]) -> str:
+    found = parse_dump_name(file.stem)
+    if found is None:
+        return file.relative.removesuffix(".npy")
+    place = f"{file.parent}/" if file.parent else ""
+    name = f"{place}{found.operator}.{found.side}.{found.slot}"
+    run = runs.get(name, 0)
+    runs[name] = run + 1
+    return f"{name}@{run}" if run else name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,8 +44,14 @@ def parse_header(data: bytes | memoryview) -> NpyHeader:
     start = 8 + width + int.from_bytes(prefix[8 : 8 + width], "little")
     if start > len(prefix) or prefix[6] not in (1, 2, 3):
         raise ValueError("its header is not complete")
+    return _parsed(prefix[8 + width : start], start)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(header: bytes, start: int) -> NpyHeader:
+    """The header of a literal; kept, because the files of a dump have few different ones."""
     try:
-        fields = ast.literal_eval(prefix[8 + width : start].decode("utf-8").strip())
+        fields = ast.literal_eval(header.decode("utf-8").strip())
         descriptor = fields["descr"]
         shape, is_fortran = fields["shape"], fields["fortran_order"]
     except (SyntaxError, MemoryError, RecursionError, KeyError, TypeError) as error:

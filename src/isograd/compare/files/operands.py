@@ -17,6 +17,7 @@ _FRACTIONS = {
     "float8_e5m2": 2, "float8_e5m2fnuz": 2, "float8_e4m3fn": 3, "float8_e4m3fnuz": 3,
     "bfloat16": 7, "float16": 10, "float32": 23, "float64": 52,
 }  # fmt: skip
+_LARGE_BYTES = 32 << 20
 MASK32, MASK64 = (1 << 31) - 1, (1 << 63) - 1
 
 
@@ -128,9 +129,12 @@ def is_mapped(array: Array) -> bool:
 
 
 def drop_pages(array: Array) -> None:
-    """Let the system take back the pages of a segment of a mapped file; they stay cached."""
+    """Let the system take back the pages of a segment of a large map; they stay cached.
+
+    Smaller maps are let go as a whole soon enough.
+    """
     mapped = _map_of(array)
-    if mapped is None or not hasattr(mmap, "MADV_DONTNEED"):
+    if mapped is None or len(mapped) < _LARGE_BYTES or not hasattr(mmap, "MADV_DONTNEED"):
         return
     first = array.ctypes.data - np.frombuffer(mapped, np.uint8, 1).ctypes.data
     start = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE

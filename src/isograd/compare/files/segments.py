@@ -37,7 +37,8 @@ from isograd.tensors import Array
 SEGMENT = 128 * BLOCK
 #: Elements that are decoded at a time where the file does not hold float32 or float64.
 _DECODED = 16 * BLOCK
-_SAMPLE = 4096
+#: The sample: so many runs of so many elements, in a tensor that is longer than that.
+_RUNS, _RUN = 16, 256
 
 BlockKind = Callable[..., Block]
 
@@ -76,13 +77,17 @@ def method_for(
 
 
 def _typical(side: Operand) -> float:
-    """The root mean square of some elements, spread over the tensor."""
-    stride = max(1, side.size // _SAMPLE)
-    sample = replace(side, bits=side.bits[::stride])
+    """The root mean square of some elements, in runs that are spread over the tensor."""
+    stride = max(_RUN, side.size // _RUNS)
+    squares, count = 0.0, 0
     with np.errstate(all="ignore"):
-        values = np.abs(sample.values(0, sample.size)).astype(np.float64)
-        values = values[np.isfinite(values)]
-        typical = math.sqrt(float(np.mean(values * values))) if values.size else 0.0
+        for start in range(0, side.size, stride):
+            run = side.values(start, min(start + _RUN, side.size))
+            values = np.abs(run).astype(np.float64)
+            values = values[np.isfinite(values)]
+            squares += float(values @ values)
+            count += values.size
+    typical = math.sqrt(squares / count) if count else 0.0
     return typical if math.isfinite(typical) else 0.0
 
 

@@ -6,6 +6,8 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     differs = "…"                   the difference in one sentence; makes the status "differs"
     missing = "compose"             the way out (replace, compose, custom, ask); status "missing"
     rewrite = "…" or ["…", "…"]     one template, or one for each overload
+    value = "…"                     what stands for it without a call; "" where nothing does
+    instance = "…"                  the class for isinstance and annotations, if not `value`
     examples = ["…", {code = "…"}]  an example that needs nothing but code is a string
     in_place = {skip = [0]}         examples that torch does not run in place; gradient = false
     inputs = {x = "…"}              the entry's own inputs by name; else those of inputs.toml
@@ -17,6 +19,7 @@ Text that is the same for many APIs stands once: `[group.NAME]` tables hold `api
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -29,6 +32,7 @@ else:
     import tomli as tomllib
 
 from isograd.knowledge.entry import Applicability, Entry, Example, Status, Way
+from isograd.knowledge.rewrite import parameters_of
 from isograd.knowledge.store import FOLDER
 
 DATA = FOLDER / "data"
@@ -38,7 +42,7 @@ _WAYS = {way.name.lower(): way for way in Way}
 _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
     "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
-    "source", "target", "method_aliases", "in_place",
+    "source", "target", "method_aliases", "in_place", "value", "instance",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (
     "On a CPU MindSpore's in-place methods return the right value and change nothing, or have no "
@@ -46,6 +50,10 @@ _IN_PLACE_DIFFERENCE = (
 )
 _NOT_EXECUTED = "Nothing is known of a difference, but this was not executed."
 _CALL = re.compile(r"^\(?\s*((?:[A-Za-z_]\w*\.)+\w+)")
+#: A call of a name with nothing but places.
+_PLAIN_CALL = re.compile(
+    r"^(?P<name>(?:ops|mint|composites)\.\w+)\((?P<places>(?:[, ]*\{[^{}]*\})+)\)$"
+)
 _PACKAGES = {
     "ops": "mindspore.ops", "nn": "mindspore.nn", "mint": "mindspore.mint", "ms": "mindspore",
     "optim": "mindspore.experimental.optim", "ds": "mindspore.dataset", "np": "numpy",
@@ -138,6 +146,10 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         status, difference = Status.DIFFERS, difference or _IN_PLACE_DIFFERENCE
     own = {**standard, **table.get("inputs", {})}
     defaults = {key: table[key] for key in ("gradient", "compare") if key in table}
+    value = table["value"] if "value" in table else _value(api, templates[0], table)
+    examples = [_example(row, own, defaults) for row in table.get("examples", ())]
+    if value:
+        examples += _by_value(api, examples)
     return Entry(
         api=api,
         status=status,
@@ -147,6 +159,8 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         signature=table.get("signature", ""),
         rewrite=templates[0],
         others=tuple(templates[1:]),
+        value=value,
+        instance=table.get("instance", ""),
         arguments=tuple(table.get("arguments", {}).items()),
         difference=difference,
         applicability=_applicability(table, templates[0], in_place),
@@ -154,7 +168,7 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         way=way,
         advice=table.get("advice", ""),
         source=table.get("source", ""),
-        examples=tuple(_example(row, own, defaults) for row in table.get("examples", ())),
+        examples=tuple(examples),
     )
 
 
@@ -182,6 +196,23 @@ def _target(template: str, api: str) -> str:
     return ""
 
 
+def _value(api: str, template: str, table: Mapping[str, Any]) -> str:
+    """The function that a template calls with torch's first arguments in torch's order.
+
+    It may stand for torch's where that is passed around: an argument that it does not take is an
+    error there, never another result.
+    """
+    found = _PLAIN_CALL.match(template)
+    if found is None or not table.get("signature") or api.startswith("torch.Tensor."):
+        return ""
+    places = [place.strip() for place in found["places"].split("{") if place.strip()]
+    names = [place.strip(", }").partition("=")[::2] for place in places]
+    order = [p.name for p in parameters_of(table["signature"]) if p.kind == "positional"]
+    given = [key for key, _ in names]
+    renamed = any(other and other != key for key, other in names)
+    return found["name"] if given == order[: len(given)] and not renamed else ""
+
+
 def _example(row: Any, inputs: Mapping[str, str], defaults: Mapping[str, Any]) -> Example:
     fields = {**defaults, **({"code": row} if isinstance(row, str) else row)}
     named = {**inputs, **fields.get("inputs", {})}
@@ -193,6 +224,17 @@ def _example(row: Any, inputs: Mapping[str, str], defaults: Mapping[str, Any]) -
         gradient=fields.get("gradient", fields.get("compare") != "distribution"),
         compare=fields.get("compare", "values"),
     )
+
+
+def _by_value(api: str, examples: list[Example]) -> list[Example]:
+    """The examples that call an API, once more with its name held by a variable."""
+    found = []
+    for example in examples:
+        call = f"{api}("
+        if example.code.startswith(call) and not example.port and "\n" not in example.code:
+            code = f"named = {api}\nreturn named({example.code[len(call) :]}"
+            found.append(dataclasses.replace(example, code=code))
+    return found
 
 
 def _as_method(entry: Entry, aliases: list[str]) -> Entry:

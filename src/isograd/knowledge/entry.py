@@ -79,6 +79,11 @@ class Entry:
     overload), tried in order.  For an in-place method ("torch.Tensor.add_") the template is the new
     value, which a port assigns to the receiver.  arguments: (torch's name, MindSpore's name or ""
     where it is dropped on purpose).
+    value: what stands for the API where it is named without a call: a class or function that takes
+    torch's arguments, as a value (`norm_layer=nn.BatchNorm2d`), in `partial` and as a base class.
+    A class has torch's attributes and initial values and starts in training.
+    instance: the class that an isinstance or an annotation names, where it is not `value`: what
+    both `value` and the classes of the templates derive from.
     difference: the semantic difference in one sentence.
     hazard: code of the hazard that each use raises, or empty.
     way, advice: for what is missing, how to go on, with code in `advice`.
@@ -93,6 +98,8 @@ class Entry:
     signature: str = ""
     rewrite: str = ""
     others: tuple[str, ...] = ()
+    value: str = ""
+    instance: str = ""
     arguments: tuple[tuple[str, str], ...] = ()
     difference: str = ""
     applicability: Applicability = Applicability.HAND

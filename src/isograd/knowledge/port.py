@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from isograd.knowledge.entry import Entry
-from isograd.knowledge.rewrite import NotRewritten, call_of, rewrite
+from isograd.knowledge.rewrite import NotRewritten, call_of, class_of, reference, rewrite
 from isograd.knowledge.store import Knowledge
 
 _PACKAGES = ("torch", "torchvision")
@@ -49,8 +49,17 @@ class _Port(ast.NodeTransformer):
             return ast.parse(f"{receiver}.copy_({value})").body[0]
         return ast.parse(f"{receiver} = {value}").body[0]
 
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """A module's forward is a cell's construct."""
+        if node.name == "forward":
+            node.name = "construct"
+        return self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         name = _dotted(node.func)
+        if name in ("isinstance", "issubclass"):
+            node.args[1] = _Classes(self._knowledge).visit(node.args[1])
+            return self.generic_visit(node)
         entry: Entry | None
         receiver = ""
         if name.startswith(_PACKAGES):
@@ -76,9 +85,11 @@ class _Port(ast.NodeTransformer):
         name = _dotted(node)
         if name.startswith(_PACKAGES):
             entry = self._knowledge.find(name)
-            if entry is None or entry.signature or not entry.rewrite:
+            if entry is None or not reference(entry):
                 raise NoPortError(f"{name} has no name in MindSpore that stands for it")
-            return ast.parse(entry.rewrite, mode="eval").body
+            return ast.parse(reference(entry), mode="eval").body
+        if node.attr == "forward":
+            node.attr = "construct"
         entry = self._method(node)
         if entry is None or entry.signature or not entry.rewrite:
             return self.generic_visit(node)
@@ -89,6 +100,22 @@ class _Port(ast.NodeTransformer):
         if not isinstance(node, ast.Attribute) or _dotted(node).startswith(_PACKAGES):
             return None
         return self._knowledge.find(f"torch.Tensor.{node.attr}")
+
+
+class _Classes(ast.NodeTransformer):
+    """Torch's classes as those that an isinstance names."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        name = _dotted(node)
+        if not name.startswith(_PACKAGES):
+            return node
+        entry = self._knowledge.find(name)
+        if entry is None or not class_of(entry):
+            raise NoPortError(f"{name} has no class in MindSpore that stands for it")
+        return ast.parse(class_of(entry), mode="eval").body
 
 
 def _dotted(node: ast.AST) -> str:

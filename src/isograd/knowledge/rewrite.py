@@ -147,11 +147,19 @@ def rewrite(entry: Entry, call: Call) -> Rewritten | NotRewritten:
 def reference(entry: Entry) -> str:
     """MindSpore's name for an API that is named without a call (`torch.float32`, `F.relu`).
 
-    Empty where the two take different arguments, so that the name alone would be wrong.
+    It takes torch's arguments: as a value, in `partial`, as a base class.  Empty where nothing
+    does, so that the name alone would be wrong.
     """
+    if entry.value:
+        return entry.value
     if entry.rewrite and not entry.signature:
         return entry.rewrite
     return ""
+
+
+def class_of(entry: Entry) -> str:
+    """The class that stands in an isinstance, an issubclass or an annotation; empty: none does."""
+    return entry.instance or reference(entry)
 
 
 def bind(entry: Entry, call: Call) -> dict[str, str | list[str]] | NotRewritten:

@@ -84,8 +84,8 @@ def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
     """An entry from its compiled form, in which defaults are left out."""
     plain = {
         name: row[name]
-        for name in ("api", "target", "mint", "signature", "rewrite", "difference", "hazard",
-                     "advice", "source")
+        for name in ("api", "target", "mint", "signature", "rewrite", "value", "instance",
+                     "difference", "hazard", "advice", "source")
         if name in row
     }  # fmt: skip
     status = Status(row["status"])
@@ -121,8 +121,8 @@ def _example(row: Mapping[str, Any]) -> Example:
 def row_of(entry: Entry) -> dict[str, Any]:
     """The compiled form of an entry: plain values, without defaults and without the verdict."""
     row: dict[str, Any] = {"api": entry.api, "status": entry.status.value}
-    for name in ("target", "mint", "signature", "rewrite", "difference", "hazard", "advice",
-                 "source", "aliases", "others", "arguments"):  # fmt: skip
+    for name in ("target", "mint", "signature", "rewrite", "value", "instance", "difference",
+                 "hazard", "advice", "source", "aliases", "others", "arguments"):  # fmt: skip
         if value := getattr(entry, name):
             row[name] = value
     if entry.applicability is not Applicability.HAND:

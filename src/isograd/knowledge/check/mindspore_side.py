@@ -151,8 +151,10 @@ def build_module(code: str, parameters: dict[str, Any], buffers: list[Any]) -> A
         return cell
     own = [p for p in cell.get_parameters() if p.requires_grad]
     by_name = {p.name.rpartition("rnn.")[2]: p for p in own}
-    if set(by_name) == set(parameters):
-        own = [by_name[name] for name in parameters]
+    by_path = {name: p for name, p in cell.parameters_and_names() if p.requires_grad}
+    for named in (by_path, by_name):
+        if set(named) == set(parameters):
+            own = [named[name] for name in parameters]
     _ORDER[id(cell)] = own
     pairs = (("parameters", own, list(parameters.values())), ("buffers", _rest(cell), buffers))
     for kind, mine, theirs in pairs:
@@ -162,9 +164,18 @@ def build_module(code: str, parameters: dict[str, Any], buffers: list[Any]) -> A
         if [int(np.prod(n)) for n in first] != [int(np.prod(n)) for n in second]:
             raise ValueError(f"{kind} {first} in torch, {second} in MindSpore")
         for target, value in zip(mine, theirs, strict=True):
-            shaped = value.reshape(target.shape)
-            target.set_data(mindspore.Tensor(np.array(shaped), target.dtype))
+            _put(target, value.reshape(target.shape))
     return cell
+
+
+def _put(target: Any, value: Any) -> None:
+    import mindspore
+
+    tensor = mindspore.Tensor(np.array(value), target.dtype)
+    if isinstance(target, mindspore.Parameter):
+        target.set_data(tensor)
+    else:
+        target.copy_(tensor)
 
 
 #: The learnt parameters of the cells that were built, in torch's order.
@@ -180,7 +191,9 @@ def _rest(cell: Any) -> list[Any]:
         return []
     # A norm without affine part keeps its gamma and beta as constants.
     still = [p for p in cell.get_parameters() if not p.requires_grad]
-    return [p for p in still if not p.name.endswith(("gamma", "beta", "weight", "bias"))]
+    kept = [p for p in still if not p.name.endswith(("gamma", "beta", "weight", "bias"))]
+    plain = [b for b in cell.buffers() if type(b).__name__ != "Parameter"]
+    return kept + floats(plain)
 
 
 def build_state(cell: Any) -> list[Any]:
@@ -190,10 +203,8 @@ def build_state(cell: Any) -> list[Any]:
 
 def restore_state(cell: Any, values: list[Any]) -> None:
     """Put kept values back into the buffers."""
-    import mindspore
-
     for buffer, value in zip(_rest(cell), values, strict=True):
-        buffer.set_data(mindspore.Tensor(value, buffer.dtype))
+        _put(buffer, value)
 
 
 def run_module(

@@ -19,8 +19,9 @@ SCHEMA = "isograd/knowledge/1"
 
 def fingerprint(entry: Entry) -> str:
     """Changes with what is executed: templates, examples, and the compositions they use."""
-    row = {key: row_of(entry).get(key) for key in ("rewrite", "others", "examples", "signature")}
-    text = json.dumps(row, sort_keys=True)
+    keys = ("rewrite", "others", "value", "examples", "signature")
+    row = {key: row_of(entry).get(key) for key in keys}
+    text = json.dumps({k: v for k, v in row.items() if v or k != "value"}, sort_keys=True)
     whole = text + sources_of(text)
     return hashlib.sha256(whole.encode()).hexdigest()[:12]
 

@@ -32,14 +32,18 @@ def function_of(code: str, names: list[str], space: dict[str, Any]) -> Callable[
 
 
 def split_module(code: str) -> tuple[str, str] | None:
-    """`nn.Linear(2, 3)(x)` as the construction and the call's arguments."""
+    """`nn.Linear(2, 3)(x)` as the construction and the call's arguments.
+
+    Statements before it (a class, a name) belong to the construction.
+    """
     try:
-        node = ast.parse(code, mode="eval").body
-    except SyntaxError:
+        *before, last = ast.parse(code).body
+    except (SyntaxError, ValueError):
         return None
+    node = last.value if isinstance(last, (ast.Expr, ast.Return)) else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Call):
         arguments = ast.unparse(ast.Call(ast.Name("call"), node.args, node.keywords))
-        return ast.unparse(node.func), arguments
+        return ast.unparse(ast.Module([*before, ast.Expr(node.func)], [])), arguments
     return None
 
 

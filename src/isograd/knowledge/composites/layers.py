@@ -20,6 +20,21 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return found if bias is None else found + bias
 
 
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Elements dropped in training, the others larger for it."""
+    if not training or p == 0:
+        return input
+    return ops.zeros_like(input) if p == 1 else ops.dropout(input, float(p), True)
+
+
+def dropout_channels(input: Any, p: float, training: bool, dimensions: int) -> Any:
+    """Channels dropped in training, the others larger for it; with or without a batch axis."""
+    if not training or p == 0:
+        return input
+    kept = ops.ones((*input.shape[: input.ndim - dimensions], *[1] * dimensions), dtype=input.dtype)
+    return input * dropout(kept, p)
+
+
 def einsum(equation: str, operands: Any, *more: Any) -> Any:
     """Any einsum without repeated letters in one operand, two operands at a time."""
     given = (*operands, *more) if isinstance(operands, (tuple, list)) else (operands, *more)
@@ -90,13 +105,13 @@ def conv_in(dimensions: int) -> Callable[..., Any]:
         groups: int = 1,
     ) -> Any:
         steps, holes = many(stride, dimensions), many(dilation, dimensions)
-        edges = _edges(padding, weight.shape[2:], holes)
+        edges = edges_of(padding, weight.shape[2:], holes)
         return _with_bias(_convolved(input, weight, steps, edges, holes, groups), bias, dimensions)
 
     return conv
 
 
-def _edges(padding: Any, kernel: Sequence[int], holes: Sequence[int]) -> list[tuple[int, int]]:
+def edges_of(padding: Any, kernel: Sequence[int], holes: Sequence[int]) -> list[tuple[int, int]]:
     """Padding before and after each axis."""
     if padding == "valid":
         return [(0, 0)] * len(kernel)
@@ -114,35 +129,25 @@ def _convolved(
     holes: Sequence[int],
     groups: int,
 ) -> Any:
-    """A convolution of any number of axes: one as two with a flat first axis, group by group."""
+    """A convolution of any number of axes; one axis as two with a flat first one."""
     batched = x.ndim == weight.ndim
     x = x if batched else ops.expand_dims(x, 0)
-    for axis, (before, after) in enumerate(edges, 2):
-        if before or after:
-            own = np.arange(x.shape[axis])
-            x = take(x, axis, np.pad(own, (before, after), constant_values=-1), 0.0)
     flat = weight.ndim == 3
     if flat:
         x, weight = ops.expand_dims(x, 2), ops.expand_dims(weight, 2)
-        steps, holes = (1, *steps), (1, *holes)
-    channels, filters = x.shape[1] // groups, weight.shape[0] // groups
+        steps, holes, edges = (1, *steps), (1, *holes), [(0, 0), *edges]
     run = ops.Conv3D if weight.ndim == 5 else ops.Conv2D
     kernel = run(
-        out_channel=filters,
+        out_channel=weight.shape[0],
         kernel_size=tuple(weight.shape[2:]),
         mode=1,
-        pad_mode="valid",
+        pad_mode="pad",
+        pad=tuple(size for pair in edges for size in pair),
         stride=tuple(steps),
         dilation=tuple(holes),
+        group=groups,
     )
-    parts = [
-        kernel(
-            x if groups == 1 else take(x, 1, np.arange(channels) + i * channels),
-            weight if groups == 1 else take(weight, 0, np.arange(filters) + i * filters),
-        )
-        for i in range(groups)
-    ]
-    found = parts[0] if groups == 1 else ops.cat(tuple(parts), 1)
+    found = kernel(x, weight)
     found = found.squeeze(2) if flat else found
     return found if batched else found.squeeze(0)
 

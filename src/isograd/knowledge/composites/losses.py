@@ -65,6 +65,42 @@ def cross_entropy(
     return reduced(losses, reduction, sum_of(counted, tuple(range(counted.ndim))))
 
 
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Any:
+    """The negated entries of the target's classes."""
+    chosen, counted = picked(input, target, weight, ignore_index)
+    return reduced(-chosen, reduction, sum_of(counted, tuple(range(counted.ndim))))
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """Squared distances."""
+    distances = input - target
+    return reduced(distances * distances, reduction)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """Distances."""
+    return reduced(ops.abs(input - target), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Any:
+    """Of the sigmoid, without overflow."""
+    positive = target if pos_weight is None else target * pos_weight
+    found = -(positive * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    return reduced(found if weight is None else found * weight, reduction)
+
+
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """Squares near 0, distances beyond beta."""
     distances = ops.abs(input - target)

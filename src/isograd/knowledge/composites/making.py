@@ -231,7 +231,7 @@ def multinomial(input: Any, num_samples: Any, replacement: Any = False) -> Any:
     return found if input.ndim == 2 else found.squeeze(0)
 
 
-def alpha_dropout(input: Any, p: Any = 0.5, training: Any = False) -> Any:
+def alpha_dropout(input: Any, p: Any = 0.5, training: Any = False, inplace: Any = False) -> Any:
     """Dropout that keeps mean and variance of a self-normalising network."""
     if not training or p == 0:
         return input
@@ -241,7 +241,13 @@ def alpha_dropout(input: Any, p: Any = 0.5, training: Any = False) -> Any:
     return (input * kept + lowest * (1 - kept)) * scale - lowest * p * scale
 
 
-def rrelu(input: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: Any = False) -> Any:
+def rrelu(
+    input: Any,
+    lower: Any = 0.125,
+    upper: Any = 1 / 3,
+    training: Any = False,
+    inplace: Any = False,
+) -> Any:
     """Leaky ReLU whose slope is drawn for each element in training."""
     slope = uniform_like(input, lower, upper) if training else (lower + upper) / 2
     return ops.maximum(input, ops.zeros_like(input)) + slope * ops.minimum(

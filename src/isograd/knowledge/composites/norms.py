@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
@@ -37,6 +38,15 @@ def layer_norm(
     return scaled(standardised(input, axes, eps), weight, bias, shape)
 
 
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Normalised over groups of channels of each image."""
+    groups = input.reshape(input.shape[0], num_groups, -1)
+    found = standardised(groups, (2,), eps).reshape(input.shape)
+    return scaled(found, weight, bias, channels(input))
+
+
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     """Divided by the root mean square of the last axes."""
     size = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
@@ -59,6 +69,12 @@ def batch_norm(
     """Normalised by the batch in training, else by the running statistics."""
     axes = (0, *range(2, input.ndim))
     shape = channels(input)
+    own = isinstance(running_mean, ms.Parameter) and isinstance(running_var, ms.Parameter)
+    affine = weight is not None and bias is not None and isinstance(momentum, (int, float))
+    if own and affine and input.dtype == ms.float32:
+        kernel = ops.BatchNorm(is_training=training, epsilon=eps, momentum=float(momentum or 0))
+        flat = input if input.ndim == 4 else input.reshape(*input.shape[:2], -1, 1)
+        return kernel(flat, weight, bias, running_mean, running_var)[0].reshape(input.shape)
     if not training:
         mean, variance = running_mean.reshape(shape), running_var.reshape(shape)
         found = (input - mean) / ops.sqrt(variance + eps)

@@ -26,15 +26,21 @@ def _below(x: Any, most: float) -> Any:
     return choose(x > most, most, x)
 
 
-def elu(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+def elu(
+    input: Any,
+    alpha: float = 1.0,
+    inplace: bool = False,
+    scale: float = 1.0,
+    input_scale: float = 1.0,
+) -> Any:
     """The input above 0, alpha * expm1 below."""
     falling = alpha * expm1(_below(input, 0.0) * input_scale)
     return scale * choose(input > 0, input, falling)
 
 
-def selu(input: Any) -> Any:
+def selu(input: Any, inplace: bool = False) -> Any:
     """The self-normalising ELU."""
-    return elu(input, _SELU_ALPHA, _SELU_SCALE)
+    return elu(input, _SELU_ALPHA, scale=_SELU_SCALE)
 
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
@@ -49,32 +55,34 @@ def log_sigmoid(input: Any) -> Any:
     return _below(input, 0.0) - log1p(exp(falling))
 
 
-def mish(input: Any) -> Any:
+def mish(input: Any, inplace: bool = False) -> Any:
     """x * tanh(softplus(x))."""
     return input * tanh(softplus(input))
 
 
-def threshold(input: Any, threshold: float, value: float) -> Any:
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """The input above a threshold, else a value."""
     return choose(input > threshold, input, value)
 
 
-def softmax(input: Any, dim: int | None = None) -> Any:
+def softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3) -> Any:
     """Exponentials that add up to 1 along an axis."""
-    dim = _usual_axis(input) if dim is None else dim
+    input = input if dtype is None else input.astype(dtype)
+    dim = usual_axis(input) if dim is None else dim
     shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
     powers = exp(shifted)
     return powers / powers.sum(dim, keepdims=True)
 
 
-def log_softmax(input: Any, dim: int | None = None) -> Any:
+def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3) -> Any:
     """The logarithm of the softmax."""
-    dim = _usual_axis(input) if dim is None else dim
+    input = input if dtype is None else input.astype(dtype)
+    dim = usual_axis(input) if dim is None else dim
     shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
     return shifted - ops.log(exp(shifted).sum(dim, keepdims=True))
 
 
-def _usual_axis(x: Any) -> int:
+def usual_axis(x: Any) -> int:
     """Torch's choice where no axis is given (it warns)."""
     return 0 if x.ndim in (0, 1, 3) else 1
 

@@ -1,4 +1,7 @@
-"""Pools and interpolation: all but the maxima are products with one small matrix per axis."""
+"""Pools by torch's arguments: MindSpore's kernels for float32, else a composition.
+
+The composed averages are products with one small matrix per axis.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,38 @@ def _starts(size: int, kernel: int, step: int, edge: int, hole: int, ceil: bool)
     return found
 
 
+def _averages_by_kernel(
+    x: Any, dimensions: int, settings: Sequence[Sequence[int]], *more: Any
+) -> Any:
+    """MindSpore's average pool; one axis as two with a flat first one."""
+    batched = x.ndim == dimensions + 2
+    x = x if batched else ops.expand_dims(x, 0)
+    if dimensions == 1:
+        x = ops.expand_dims(x, 2)
+        settings = [(neutral, *own) for neutral, own in zip((1, 1, 0), settings, strict=True)]
+    kernel, step, edge = (tuple(part) for part in settings)
+    found = ops.avg_pool2d(x, kernel, step, tuple(np.repeat(edge, 2).tolist()), *more)
+    found = found.squeeze(2) if dimensions == 1 else found
+    return found if batched else found.squeeze(0)
+
+
+def _greatest_by_kernel(
+    x: Any, dimensions: int, settings: Sequence[Sequence[int]], ceil: bool, with_positions: bool
+) -> Any:
+    """MindSpore's maximum pool, as `_averages_by_kernel`."""
+    batched = x.ndim == dimensions + 2
+    x = x if batched else ops.expand_dims(x, 0)
+    if dimensions == 1:
+        x = ops.expand_dims(x, 2)
+        settings = [(neutral, *own) for neutral, own in zip((1, 1, 0, 1), settings, strict=True)]
+    run = ops.max_pool3d if dimensions == 3 else ops.max_pool2d
+    kernel, step, edge, hole = (tuple(part) for part in settings)
+    found = run(x, kernel, step, edge, hole, ceil_mode=ceil, return_indices=True)
+    found = tuple(part.squeeze(2) for part in found) if dimensions == 1 else found
+    found = found if batched else tuple(part.squeeze(0) for part in found)
+    return tuple(found) if with_positions else found[0]
+
+
 def avg_pool_in(dimensions: int) -> Callable[..., Any]:
     def avg_pool(
         input: Any,
@@ -35,6 +70,10 @@ def avg_pool_in(dimensions: int) -> Callable[..., Any]:
     ) -> Any:
         kernels = many(kernel_size, dimensions)
         steps = kernels if stride is None or stride == () else many(stride, dimensions)
+        if dimensions < 3 and input.dtype == ms.float32:
+            plain = (kernels, steps, many(padding, dimensions))
+            more = (ceil_mode, count_include_pad, divisor_override or 0)
+            return _averages_by_kernel(input, dimensions, plain, *more)
         matrices, counts = [], np.ones(())
         sizes = input.shape[-dimensions:]
         for size, kernel, step, edge in zip(
@@ -65,6 +104,8 @@ def _counts(output_size: Any, sizes: Sequence[int]) -> list[int]:
 
 def adaptive_avg_pool_in(dimensions: int) -> Callable[..., Any]:
     def adaptive_avg_pool(input: Any, output_size: Any) -> Any:
+        if dimensions == 2 and input.dtype == ms.float32 and input.ndim == 4:
+            return ops.adaptive_avg_pool2d(input, many(output_size, 2))
         matrices = []
         sizes = input.shape[-dimensions:]
         for size, count in zip(sizes, _counts(output_size, sizes), strict=True):
@@ -111,6 +152,9 @@ def max_pool_in(dimensions: int) -> Callable[..., Any]:
     ) -> Any:
         kernels = many(kernel_size, dimensions)
         steps = kernels if stride is None or stride == () else many(stride, dimensions)
+        if input.dtype == ms.float32:
+            plain = (kernels, steps, many(padding, dimensions), many(dilation, dimensions))
+            return _greatest_by_kernel(input, dimensions, plain, ceil_mode, return_indices)
         windows = []
         for size, kernel, step, edge, hole in zip(
             input.shape[-dimensions:],
@@ -146,6 +190,8 @@ avg_pool1d = avg_pool_in(1)
 max_pool1d = max_pool_in(1)
 adaptive_avg_pool1d = adaptive_avg_pool_in(1)
 adaptive_max_pool1d = adaptive_max_pool_in(1)
+adaptive_max_pool2d = adaptive_max_pool_in(2)
+adaptive_max_pool3d = adaptive_max_pool_in(3)
 avg_pool2d = avg_pool_in(2)
 max_pool2d = max_pool_in(2)
 adaptive_avg_pool2d = adaptive_avg_pool_in(2)

@@ -58,6 +58,14 @@ def tile(input: Any, *dims: Any) -> Any:
     return ops.tile(input, tuple(given))
 
 
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """These axes as one."""
+    if input.ndim == 0:
+        return input.reshape(1)
+    first, last = start_dim % input.ndim, end_dim % input.ndim
+    return input.reshape(*input.shape[:first], -1, *input.shape[last + 1 :])
+
+
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """One axis as several."""
     axis = dim % input.ndim

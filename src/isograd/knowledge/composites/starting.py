@@ -20,9 +20,19 @@ def _set(tensor: Any, values: Any) -> Any:
     return tensor
 
 
-def init_constant(tensor: Any, value: float) -> Any:
+def init_constant(tensor: Any, val: float) -> Any:
     """All elements one number."""
-    return _set(tensor, ops.full(tuple(tensor.shape), value, dtype=ms.float32))
+    return _set(tensor, ops.full(tuple(tensor.shape), val, dtype=ms.float32))
+
+
+def init_zeros(tensor: Any) -> Any:
+    """All elements 0."""
+    return init_constant(tensor, 0.0)
+
+
+def init_ones(tensor: Any) -> Any:
+    """All elements 1."""
+    return init_constant(tensor, 1.0)
 
 
 def init_normal(tensor: Any, mean: float = 0.0, std: float = 1.0) -> Any:

@@ -47,7 +47,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
 
 def celu(input: Any, alpha: float = 1.0) -> Any:
-    return elu(input, alpha, 1.0, 1.0 / alpha)
+    return elu(input, alpha, input_scale=1.0 / alpha)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:

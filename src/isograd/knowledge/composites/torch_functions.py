@@ -1,0 +1,113 @@
+"""torch's functions where they are passed around: MindSpore's, with torch's arguments and defaults.
+
+`inplace` changes nothing but memory in torch where the result is used, as it has to be here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mindspore import ops  # noqa: TID253
+
+from isograd.knowledge.composites.layers import dropout_channels
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
+    """Nothing below 0."""
+    return ops.relu(input)
+
+
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """Nothing below 0 or above 6."""
+    return ops.relu6(input)
+
+
+def silu(input: Any, inplace: bool = False) -> Any:
+    """The input times its sigmoid."""
+    return ops.silu(input)
+
+
+def hardswish(input: Any, inplace: bool = False) -> Any:
+    """The input times its hard sigmoid."""
+    return ops.hardswish(input)
+
+
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+    """A line between 0 and 1."""
+    return ops.hardsigmoid(input)
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """By the error function, or tanh's approximation."""
+    return ops.gelu(input, approximate=approximate)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """The input above 0, a share of it below."""
+    return ops.leaky_relu(input, negative_slope)
+
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """The input above 0, alpha * expm1(x / alpha) below."""
+    return ops.celu(input, alpha)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """Cut at both ends."""
+    return ops.hardtanh(input, min_val, max_val)
+
+
+def glu(input: Any, dim: int = -1) -> Any:
+    """One half times the sigmoid of the other."""
+    return ops.glu(input, dim)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Channels dropped in training."""
+    return dropout_channels(input, p, training, 1)
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Channels dropped in training."""
+    return dropout_channels(input, p, training, 2)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Channels dropped in training."""
+    return dropout_channels(input, p, training, 3)
+
+
+def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Side by side along an axis."""
+    return ops.cat(tensors, dim)
+
+
+def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Side by side along a new axis."""
+    return ops.stack(tensors, dim)
+
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+    """So many parts along an axis."""
+    return ops.chunk(input, chunks, dim)
+
+
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """Without axes of length 1."""
+    return ops.squeeze(input, dim)
+
+
+def unsqueeze(input: Any, dim: int) -> Any:
+    """With a new axis of length 1."""
+    return ops.expand_dims(input, dim)
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    """Two axes exchanged."""
+    return ops.swapaxes(input, dim0, dim1)
+
+
+def permute(input: Any, dims: Sequence[int]) -> Any:
+    """The axes in another order."""
+    return ops.permute(input, tuple(dims))

@@ -1,0 +1,241 @@
+"""torch.nn's recurrent networks and their cells: torch's gates, names and initial values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mindspore import nn, ops  # noqa: TID253
+
+from isograd.knowledge.composites import layers
+from isograd.knowledge.composites.starting import init_uniform
+from isograd.knowledge.composites.torch_convolutions import parameter
+from isograd.knowledge.composites.torch_module import Module
+
+
+def lstm_step(into: Any, within: Any, state: Sequence[Any], _: Any) -> tuple[Any, Any]:
+    """The next hidden state and memory, from the input's and the state's share of the gates."""
+    enter, forget, new, leave = ops.chunk(into + within, 4, -1)
+    memory = ops.sigmoid(forget) * state[1] + ops.sigmoid(enter) * ops.tanh(new)
+    return ops.sigmoid(leave) * ops.tanh(memory), memory
+
+
+def gru_step(into: Any, within: Any, state: Sequence[Any], _: Any) -> tuple[Any]:
+    """The next hidden state."""
+    first, second = ops.chunk(into, 3, -1), ops.chunk(within, 3, -1)
+    reset = ops.sigmoid(first[0] + second[0])
+    update = ops.sigmoid(first[1] + second[1])
+    new = ops.tanh(first[2] + reset * second[2])
+    return (new + update * (state[0] - new),)
+
+
+def rnn_step(into: Any, within: Any, state: Sequence[Any], nonlinearity: str) -> tuple[Any]:
+    """The next hidden state."""
+    return ((ops.tanh if nonlinearity == "tanh" else ops.relu)(into + within),)
+
+
+class RecurrentCell(Module):
+    """What the cells share."""
+
+    gates = 1
+    step: Any = staticmethod(rnn_step)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.nonlinearity = input_size, hidden_size, "tanh"
+        rows = self.gates * hidden_size
+        self.weight_ih = parameter(rows, input_size)
+        self.weight_hh = parameter(rows, hidden_size)
+        self.bias_ih = parameter(rows) if bias else None
+        self.bias_hh = parameter(rows) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform by the size of the state."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
+        for own in self.parameters():
+            init_uniform(own, -bound, bound)
+
+    def _next(self, input: Any, state: Sequence[Any]) -> tuple[Any, ...]:
+        into = layers.linear(input, self.weight_ih, self.bias_ih)
+        within = layers.linear(state[0], self.weight_hh, self.bias_hh)
+        found: tuple[Any, ...] = type(self).step(into, within, state, self.nonlinearity)
+        return found
+
+    def _start(self, input: Any) -> Any:
+        return ops.zeros((*input.shape[:-1], self.hidden_size), dtype=input.dtype)
+
+    def construct(self, input: Any, hx: Any = None) -> Any:
+        """The next hidden state."""
+        return self._next(input, (self._start(input) if hx is None else hx,))[0]
+
+
+class LSTMCell(RecurrentCell, nn.LSTMCell):  # type: ignore[misc]
+    """torch.nn.LSTMCell."""
+
+    gates, step = 4, staticmethod(lstm_step)
+
+    def construct(self, input: Any, hx: Any = None) -> Any:
+        """The next hidden state and memory."""
+        return self._next(input, (self._start(input),) * 2 if hx is None else hx)
+
+
+class GRUCell(RecurrentCell, nn.GRUCell):  # type: ignore[misc]
+    """torch.nn.GRUCell."""
+
+    gates, step = 3, staticmethod(gru_step)
+
+
+class RNNCell(RecurrentCell, nn.RNNCell):  # type: ignore[misc]
+    """torch.nn.RNNCell."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias)
+        self.nonlinearity = nonlinearity
+
+
+class AnyRNN(Module):
+    """What the networks share: layers and directions, one step after the other."""
+
+    gates, states = 1, 1
+    step: Any = staticmethod(rnn_step)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
+        self.bidirectional, self.proj_size, self.nonlinearity = bidirectional, proj_size, "tanh"
+        width, rows = proj_size or hidden_size, self.gates * hidden_size
+        for layer in range(num_layers):
+            before = input_size if layer == 0 else width * (1 + bidirectional)
+            for end in self._ends(layer):
+                setattr(self, f"weight_ih{end}", parameter(rows, before))
+                setattr(self, f"weight_hh{end}", parameter(rows, width))
+                if bias:
+                    setattr(self, f"bias_ih{end}", parameter(rows))
+                    setattr(self, f"bias_hh{end}", parameter(rows))
+                if proj_size:
+                    setattr(self, f"weight_hr{end}", parameter(proj_size, hidden_size))
+        self.reset_parameters()
+
+    def _ends(self, layer: int) -> list[str]:
+        """How the names of a layer's parameters end, for each direction."""
+        return [f"_l{layer}", f"_l{layer}_reverse"][: 1 + self.bidirectional]
+
+    def reset_parameters(self) -> None:
+        """Uniform by the size of the state."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
+        for own in self.parameters():
+            init_uniform(own, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing: the layout of the memory is MindSpore's."""
+
+    def _one_way(self, x: Any, end: str, state: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+        """A layer in one direction: all hidden states, and the last state."""
+        bias_ih, bias_hh = (
+            getattr(self, f"bias_ih{end}", None),
+            getattr(self, f"bias_hh{end}", None),
+        )
+        parts = ops.unstack(layers.linear(x, getattr(self, f"weight_ih{end}"), bias_ih), 0)
+        backwards, found = end.endswith("reverse"), []
+        weight = getattr(self, f"weight_hh{end}")
+        for into in parts[::-1] if backwards else parts:
+            within = layers.linear(state[0], weight, bias_hh)
+            state = type(self).step(into, within, state, self.nonlinearity)
+            if self.proj_size:
+                state = (layers.linear(state[0], getattr(self, f"weight_hr{end}")), *state[1:])
+            found.append(state[0])
+        return ops.stack(found[::-1] if backwards else found, 0), state
+
+    def construct(self, input: Any, hx: Any = None) -> Any:
+        """The hidden states of the last layer, and the last states of all layers."""
+        batched = input.ndim == 3
+        axis = 0 if batched and self.batch_first else 1
+        x = input if batched else input.expand_dims(1)
+        x = ops.swapaxes(x, 0, 1) if axis == 0 else x
+        given = hx if isinstance(hx, (tuple, list)) else (hx,)
+        count = self.num_layers * (1 + self.bidirectional)
+        if hx is None:
+            widths = (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
+            zeros = [ops.zeros((x.shape[1], width), dtype=x.dtype) for width in widths]
+            starts = [tuple(zeros)] * count
+        else:
+            given = [part if batched else part.expand_dims(1) for part in given]
+            starts = list(zip(*[ops.unstack(part, 0) for part in given], strict=True))
+        lasts: list[Sequence[Any]] = []
+        for layer in range(self.num_layers):
+            if layer:
+                x = layers.dropout(x, self.dropout, self.training)
+            ways = []
+            for end in self._ends(layer):
+                way, last = self._one_way(x, end, starts[len(lasts)])
+                ways.append(way)
+                lasts.append(last)
+            x = ops.cat(ways, -1) if len(ways) > 1 else ways[0]
+        ends = [ops.stack(part, 0) for part in zip(*lasts, strict=True)]
+        x = ops.swapaxes(x, 0, 1) if axis == 0 else x
+        if not batched:
+            x, ends = x.squeeze(1), [part.squeeze(1) for part in ends]
+        return x, tuple(ends) if self.states > 1 else ends[0]
+
+
+class LSTM(AnyRNN, nn.LSTM):  # type: ignore[misc]
+    """torch.nn.LSTM."""
+
+    gates, states, step = 4, 2, staticmethod(lstm_step)
+
+
+class GRU(AnyRNN, nn.GRU):  # type: ignore[misc]
+    """torch.nn.GRU."""
+
+    gates, step = 3, staticmethod(gru_step)
+
+
+class RNN(AnyRNN, nn.RNN):  # type: ignore[misc]
+    """torch.nn.RNN."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        settings = (num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(input_size, hidden_size, *settings)
+        self.nonlinearity = nonlinearity

@@ -56,8 +56,8 @@ class Side:
         sys.path[:0] = self.settings["search"]
         self._known: dict[str, Any] = {"imported": False, "built": False, "files": []}
         self._note()
-        for prelude in self.settings["preludes"]:
-            runpy.run_path(prelude)
+        # Kept, because what a prelude registers may live only as long as its names.
+        self._preludes = [runpy.run_path(prelude) for prelude in self.settings["preludes"]]
         self.builder = self._find()
         self._note(imported=True)
 

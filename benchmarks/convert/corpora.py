@@ -1,0 +1,118 @@
+"""The real code that the benchmark of convert converts, and its builders, by builders.toml."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomllib
+
+from isograd.convert.verifying.places import Place
+
+HERE = Path(__file__).resolve().parent
+FOLDER = Path.home() / ".cache" / "isograd-benchmarks" / "convert"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One builder with the edge of its images; why: what was made smaller or larger, and why."""
+
+    corpus: str
+    builder: str
+    edge: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A package: where it comes from, which of its files are measured, and its builders."""
+
+    name: str
+    package: str
+    requirement: str
+    beside: tuple[str, ...]
+    files: tuple[str, ...]
+    replaced: dict[str, str]
+    prelude: str
+    subjects: tuple[Subject, ...]
+
+    @property
+    def original(self) -> Path:
+        """The package as it was published."""
+        return FOLDER / f"src-{self.name}" / self.package
+
+    @property
+    def subset(self) -> Path:
+        """The files that are converted."""
+        return FOLDER / f"subset-{self.name}" / self.package
+
+    def place(self) -> Place:
+        """Where the original is imported from."""
+        preludes = (HERE / self.prelude,) if self.prelude else ()
+        return Place((), ((self.package, self.original),), preludes)
+
+
+def load() -> dict[str, Corpus]:
+    """All corpora by name."""
+    table = tomllib.loads((HERE / "builders.toml").read_text(encoding="utf-8"))
+    return {name: _corpus(name, entry) for name, entry in table.items()}
+
+
+def _corpus(name: str, entry: dict) -> Corpus:
+    edge = entry["edge"]
+    plain = [Subject(name, f"{entry['module']}:{b}", edge) for b in entry["builders"].split()]
+    special = [
+        Subject(name, part["builder"], part.get("edge", edge), part.get("why", ""))
+        for part in entry.get("special", [])
+    ]
+    return Corpus(
+        name,
+        entry["package"],
+        entry["requirement"],
+        tuple(entry["beside"]),
+        tuple(entry["files"]),
+        dict(entry["replaced"]),
+        entry.get("prelude", ""),
+        (*plain, *special),
+    )
+
+
+def fetch(corpus: Corpus) -> None:
+    """Download the package once, and write the files to be converted anew."""
+    if not corpus.original.is_dir():
+        _download(corpus)
+    shutil.rmtree(corpus.subset.parent, ignore_errors=True)
+    root = corpus.original.parent
+    wanted = {path for pattern in corpus.files for path in root.glob(pattern) if path.is_file()}
+    for path in sorted(wanted):
+        target = corpus.subset.parent / path.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    for name, text in corpus.replaced.items():
+        target = corpus.subset.parent / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+def _download(corpus: Corpus) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", corpus.requirement]
+        subprocess.run(command, cwd=folder, check=True)
+        (archive,) = Path(folder).iterdir()
+        unpacked = Path(folder) / "unpacked"
+        if archive.suffix == ".whl":
+            with zipfile.ZipFile(archive) as opened:
+                opened.extractall(unpacked)  # noqa: S202 - zipfile keeps to the folder
+        else:
+            with tarfile.open(archive) as opened:
+                opened.extractall(unpacked, filter="data")
+            (unpacked,) = unpacked.iterdir()
+        corpus.original.parent.mkdir(parents=True, exist_ok=True)
+        (unpacked / corpus.package).rename(corpus.original)

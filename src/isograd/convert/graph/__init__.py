@@ -1,0 +1,1 @@
+"""From torch.export's program to a readable MindSpore module."""

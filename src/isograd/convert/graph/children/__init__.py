@@ -1,0 +1,1 @@
+"""Files that run where torch is; they import nothing of isograd."""

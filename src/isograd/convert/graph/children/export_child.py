@@ -1,0 +1,335 @@
+"""Exports a network with torch.export and writes its graphs as JSON, its tensors as .npz.
+
+    python export_child.py CASE_FOLDER
+
+The folder holds `reference_side.py`, which builds the network, and `inputs.npz`, its arguments in
+order.  Writes `program.json`, which `isograd.convert.graph.program` reads, and `tensors.npz`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+_RANDOM = torch.Tag.nondeterministic_seeded
+_FIRST_WORDS = 600
+#: Operators whose result depends on the shape and dtype of their first argument alone.
+_SHAPED = frozenset("new_zeros new_ones new_full zeros_like ones_like full_like".split())
+
+
+class Tensors:
+    """Constants by name, each content once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self._known: dict[str, str] = {}
+
+    def add(self, tensor: Any, name: str = "") -> str:
+        array = tensor.detach().cpu()
+        array = (array.float() if array.dtype == torch.bfloat16 else array).numpy().copy()
+        key = hashlib.sha256(array.tobytes() + f"{array.dtype}{array.shape}".encode()).hexdigest()
+        if not name and key in self._known:
+            return self._known[key]
+        name = name or f"constant_{len(self._known)}"
+        self._known.setdefault(key, name)
+        self.arrays[name] = array
+        return name
+
+
+class Exported:
+    """One mode's graph as plain values, with everything constant computed."""
+
+    def __init__(self, program: Any, tensors: Tensors) -> None:
+        self._program = program
+        self._tensors = tensors
+        self._sources: dict[str, dict[str, Any]] = {}
+        self._values: dict[str, Any] = {}
+        self._constants: dict[str, Any] = {}
+        self.inputs: list[str] = []
+        self.input_shapes: list[list[int]] = []
+        for spec in program.graph_signature.input_specs:
+            self._note_input(spec)
+
+    def _note_input(self, spec: Any) -> None:
+        kind, name = spec.kind.name, spec.arg.name
+        if kind == "USER_INPUT":
+            self._sources[name] = {"input": len(self.inputs)}
+            self.inputs.append(name)
+        elif kind in ("PARAMETER", "BUFFER"):
+            self._sources[name] = {"parameter": spec.target}
+        elif kind == "CONSTANT_TENSOR":
+            value = self._program.constants[spec.target]
+            self._values[name] = value.detach().clone()
+        else:
+            raise TypeError(f"the graph has an input of kind {kind}, {spec.target}")
+
+    def plain(self) -> dict[str, Any]:
+        """Nodes in order, and what is returned."""
+        nodes, output = [], None
+        for node in self._program.graph.nodes:
+            if node.op == "call_function":
+                if not self._computed(node):
+                    nodes.append(self._node(node))
+            elif node.op == "output":
+                results = [self._value(part) for part in node.args[0]]
+                output = self._structured(results)
+            elif node.op != "placeholder":
+                raise TypeError(f"the graph has a node of kind {node.op}, {node.target}")
+        return {"inputs": self.inputs, "nodes": nodes, "output": output}
+
+    def _computed(self, node: Any) -> bool:
+        """Compute a node that depends on constants alone, with its effects on them."""
+        target = node.target
+        if "empty" in str(target) or any(
+            _RANDOM in getattr(user.target, "tags", ()) for user in (node, *node.users)
+        ):
+            return False
+        if str(target).startswith("aten._assert"):
+            return False
+        parts: list[Any] = []
+        pytree.tree_map(parts.append, (node.args, node.kwargs))
+        used = [part for part in parts if isinstance(part, torch.fx.Node)]
+        shaped = str(target).partition(".")[2].partition(".")[0] in _SHAPED
+        if shaped and isinstance(node.args[0], torch.fx.Node):
+            used = [part for part in used if part is not node.args[0]]
+        if not all(part.name in self._values for part in used):
+            return False
+        if not isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)):
+            return False
+
+        def known(part: Any) -> Any:
+            if not isinstance(part, torch.fx.Node):
+                return part
+            if part.name in self._values:
+                return self._values[part.name]
+            return torch.empty(part.meta["val"].shape, dtype=part.meta["val"].dtype)
+
+        args, kwargs = pytree.tree_map(known, (node.args, node.kwargs))
+        with torch.no_grad():
+            self._values[node.name] = target(*args, **kwargs)
+        return True
+
+    def _node(self, node: Any) -> dict[str, Any]:
+        stack = node.meta.get("nn_module_stack") or {}
+        return {
+            "name": node.name,
+            "target": _name_of(node.target),
+            "arguments": self._arguments(node),
+            "stack": [[key, path, str(kind)] for key, (path, kind) in stack.items()],
+            "shape": _shape(node.meta.get("val")),
+            "dtype": _dtype(node.meta.get("val")),
+            "trace": _place(node),
+        }
+
+    def _arguments(self, node: Any) -> dict[str, Any]:
+        """By the names of the operator's schema; what equals its default is left out."""
+        schema = getattr(node.target, "_schema", None)
+        if schema is None:
+            return {str(i): self._value(part) for i, part in enumerate(node.args)}
+        found = {}
+        for position, argument in enumerate(schema.arguments):
+            if position < len(node.args):
+                value = node.args[position]
+            elif argument.name in node.kwargs:
+                value = node.kwargs[argument.name]
+            elif "conv" in schema.name and argument.has_default_value():
+                # So that convolutions with and without a stride are of one class.
+                value = argument.default_value
+            else:
+                continue
+            has_default = argument.has_default_value() and "conv" not in schema.name
+            if has_default and _is_plain(value) and _same(value, argument.default_value):
+                continue
+            found[argument.name] = self._value(value)
+        return found
+
+    def _value(self, part: Any) -> Any:
+        if isinstance(part, torch.fx.Node):
+            if part.name in self._values:
+                # As it is now: what changes it later does so in the order of the graph.
+                return {"constant": self._tensors.add(self._values[part.name])}
+            return self._sources.get(part.name, {"node": part.name})
+        if isinstance(part, (list, tuple)):
+            return {"list": [self._value(item) for item in part]}
+        if isinstance(part, torch.dtype):
+            return {"dtype": str(part).removeprefix("torch.")}
+        if isinstance(part, (torch.device, torch.layout, torch.memory_format)):
+            return {"word": str(part)}
+        if isinstance(part, float) and part in (float("inf"), float("-inf")):
+            return {"infinity": part > 0}
+        if part is None or isinstance(part, (bool, int, float, str)):
+            return part
+        raise TypeError(f"the graph holds a {type(part).__name__} as an argument")
+
+    def _structured(self, results: list[Any]) -> Any:
+        kinds = [spec.kind.name for spec in self._program.graph_signature.output_specs]
+        users = [r for r, kind in zip(results, kinds, strict=True) if kind == "USER_OUTPUT"]
+        made = pytree.tree_unflatten(
+            [_Leaf(i) for i in range(len(users))], self._program.call_spec.out_spec
+        )
+        return _structure(made, users)
+
+
+class _Leaf:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _structure(made: Any, users: list[Any]) -> Any:
+    if isinstance(made, _Leaf):
+        return users[made.number]
+    if isinstance(made, dict):
+        return {"dict": [[str(key), _structure(part, users)] for key, part in made.items()]}
+    if isinstance(made, (list, tuple)):
+        return {"list": [_structure(part, users) for part in made]}
+    if hasattr(made, "__dataclass_fields__"):
+        parts = [getattr(made, name) for name in made.__dataclass_fields__]
+        return {"list": [_structure(part, users) for part in parts if part is not None]}
+    return None if made is None else made
+
+
+def _is_plain(value: Any) -> bool:
+    return not isinstance(value, torch.fx.Node)
+
+
+def _same(value: Any, default: Any) -> bool:
+    if isinstance(value, (list, tuple)) or isinstance(default, (list, tuple)):
+        listed = isinstance(value, (list, tuple)) and isinstance(default, (list, tuple))
+        return listed and list(value) == list(default)
+    return type(value) is type(default) and bool(value == default)
+
+
+def _name_of(target: Any) -> str:
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target)
+    module = getattr(target, "__module__", "")
+    name = getattr(target, "__name__", str(target))
+    return f"operator.{name}" if target in vars(operator).values() else f"{module}.{name}"
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return [int(size) for size in value.shape]
+    if isinstance(value, (list, tuple)):
+        return {"list": [_shape(part) for part in value]}
+    return None
+
+
+def _dtype(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else ""
+
+
+def _place(node: Any) -> str:
+    """The last line of the original's code in the trace of a node, outside torch's own."""
+    lines = str(node.meta.get("stack_trace") or "").splitlines()
+    places = [line.strip() for line in lines if line.strip().startswith("File ")]
+    own = [place for place in places if "/torch/" not in place] or places
+    return own[-1] if own else ""
+
+
+def parameters_of(model: Any, tensors: Tensors) -> list[dict[str, Any]]:
+    """Parameters and buffers by name; a tied one names the first of its kind."""
+    found: list[dict[str, Any]] = []
+    first: dict[int, str] = {}
+    for module_name, module in model.named_modules(remove_duplicate=True):
+        lacking = getattr(module, "_non_persistent_buffers_set", set())
+        own = [(a, p, "parameter") for a, p in module._parameters.items()]
+        own += [(a, b, "buffer") for a, b in module._buffers.items()]
+        for attribute, tensor, kind in own:
+            if tensor is None:
+                continue
+            name = f"{module_name}.{attribute}" if module_name else attribute
+            entry: dict[str, Any] = {
+                "name": name,
+                "shape": list(tensor.shape),
+                "dtype": _dtype(tensor),
+                "kind": kind,
+                "trained": bool(tensor.requires_grad),
+                "persistent": attribute not in lacking,
+                "tied": first.get(id(tensor)),
+                "initial": initial_of(tensor, name, tensors, kind),
+            }
+            first.setdefault(id(tensor), name)
+            found.append(entry)
+    return found
+
+
+def initial_of(tensor: Any, name: str, tensors: Tensors, kind: str) -> Any:
+    """How a tensor's values at the start can be described: a kind and its numbers."""
+    values = tensor.detach().float().reshape(-1)
+    if values.numel() == 0:
+        return ["constant", 0.0]
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return ["constant", low]
+    if kind == "buffer" or not tensor.is_floating_point():
+        return ["values", tensors.add(tensor, name)]
+    mean, deviation = float(values.double().mean()), float(values.double().std())
+    centred = (values.double() - mean) / deviation
+    flatness = float((centred**4).mean())
+    if values.numel() < 8:
+        return ["normal", mean, deviation]
+    # A uniform draw has kurtosis 1.8, a normal one 3; between them lies a cut normal.
+    if flatness < 2.1:
+        half = deviation * 3**0.5
+        return ["uniform", mean - half, mean + half]
+    if flatness < 2.7 and values.numel() > 500:
+        return ["cut", mean, deviation, max(-low, high)]
+    centre = 0.0 if abs(mean) < 4 * deviation / values.numel() ** 0.5 else mean
+    return ["normal", centre, deviation]
+
+
+def exported(model: Any, arguments: tuple[Any, ...], train: bool, tensors: Tensors) -> Any:
+    """The plain graph of one mode."""
+    model.train(train)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with torch.enable_grad():
+        program = torch.export.export(model, arguments, strict=False)
+    model.load_state_dict(before)
+    return Exported(program, tensors).plain()
+
+
+def module_kinds(model: Any) -> Iterable[tuple[str, str]]:
+    """Every module's path and class."""
+    for name, module in model.named_modules(remove_duplicate=False):
+        kind = type(module)
+        yield name, f"{kind.__module__}.{kind.__qualname__}"
+
+
+def main() -> None:
+    """Export the network of the folder."""
+    folder = Path(sys.argv[1])
+    sys.path.insert(0, str(folder))
+    answer: dict[str, Any] = {"problem": ""}
+    torch.manual_seed(0)
+    import reference_side  # type: ignore[import-not-found]
+
+    model = reference_side.build()
+    tensors = Tensors()
+    with np.load(folder / "inputs.npz") as given:
+        arguments = tuple(torch.from_numpy(given[key]) for key in sorted(given.files, key=int))
+    answer["parameters"] = parameters_of(model, tensors)
+    answer["modules"] = dict(module_kinds(model))
+    answer["modes"] = {}
+    for mode in ("train", "eval"):
+        try:
+            graph = exported(model, arguments, mode == "train", tensors)
+            answer["modes"][mode] = graph
+        except Exception as error:  # noqa: PERF203 - the other mode may still be exported
+            said = " ".join(str(error).split())[:_FIRST_WORDS]
+            answer["problem"] = f"torch.export, {mode} mode: {type(error).__name__}: {said}"
+    np.savez_compressed(folder / "tensors.npz", **tensors.arrays)
+    (folder / "program.json").write_text(json.dumps(answer), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Long lines broken at the commas of their outermost brackets, as a formatter would."""
+
+from __future__ import annotations
+
+WIDTH = 100
+_OPEN, _CLOSE = "([{", ")]}"
+
+
+def laid_out(line: str, indent: int) -> list[str]:
+    """A logical line as lines that fit the width, each with its indent."""
+    text = " " * indent + line
+    if len(text) <= WIDTH:
+        return [text]
+    split = _widest(line)
+    if split is None:
+        return [text]
+    head, parts, tail = split
+    lines = [" " * indent + head]
+    for part in parts:
+        lines += laid_out(f"{part},", indent + 4)
+    lines.append(" " * indent + tail)
+    if len(parts) == 1 and head[-1] == "(" and not _is_call(head):
+        lines[1] = lines[1].removesuffix(",")
+    return lines
+
+
+def _is_call(head: str) -> bool:
+    before = head[:-1]
+    return bool(before) and (before[-1].isalnum() or before[-1] in "_])")
+
+
+def _widest(line: str) -> tuple[str, list[str], str] | None:
+    """The text before a bracket, its elements, and the text from its end; the widest bracket."""
+    best: tuple[int, int] | None = None
+    for start, end in _outer(line):
+        if best is None or end - start > best[1] - best[0]:
+            best = (start, end)
+    if best is None or best[1] - best[0] < 2:
+        return None
+    start, end = best
+    parts = _elements(line[start + 1 : end])
+    if not parts or any(part.startswith("for ") or " for " in part for part in parts):
+        return None
+    return line[: start + 1], parts, line[end:]
+
+
+def _outer(line: str) -> list[tuple[int, int]]:
+    found, depth, start, quote = [], 0, 0, ""
+    for position, character in enumerate(line):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in _OPEN:
+            start = position if depth == 0 else start
+            depth += 1
+        elif character in _CLOSE:
+            depth -= 1
+            if depth == 0:
+                found.append((start, position))
+    return found
+
+
+def _elements(text: str) -> list[str]:
+    parts, depth, begin, quote = [], 0, 0, ""
+    for position, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in _OPEN:
+            depth += 1
+        elif character in _CLOSE:
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[begin:position].strip())
+            begin = position + 1
+    parts.append(text[begin:].strip())
+    return [part for part in parts if part]

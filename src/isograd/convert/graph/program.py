@@ -1,0 +1,185 @@
+"""What `children/export_child.py` writes: the graphs of both modes, as frozen values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Produced:
+    """The result of the node of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument of the whole network, by position."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A parameter or buffer, by its full name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A tensor that depends on nothing, by its name among the tensors."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """A dtype, by numpy's name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Word:
+    """A device, layout or memory format, which MindSpore does not take."""
+
+    text: str
+
+
+Reference = Produced | Given | Weight | Constant
+#: An argument: a reference, a dtype, a word, a plain value, or a tuple of these.
+Value = Any
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call of an operator.
+
+    target: "aten.conv2d.default", "operator.getitem"…  stack: the modules around it from the
+    outermost, each as (call, path, class); a module that is called twice has two calls.  shape: of
+    the result, or None for a number or several tensors.  trace: the original's line.
+    """
+
+    name: str
+    target: str
+    arguments: Mapping[str, Value]
+    stack: tuple[tuple[str, str, str], ...]
+    shape: tuple[int, ...] | None
+    dtype: str
+    trace: str
+
+    def references(self) -> Iterator[Reference]:
+        """Everything that its arguments refer to."""
+        for value in self.arguments.values():
+            yield from references_in(value)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One mode: the names of the network's arguments, the nodes in order, and the result.
+
+    output is a reference, None, a tuple of these, or a list of (key, …) pairs for a dictionary.
+    """
+
+    inputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    output: Value
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A parameter or buffer; initial: how its first values are described, kind first."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    is_buffer: bool
+    is_trained: bool
+    is_persistent: bool
+    tied: str | None
+    initial: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """An exported network; modules: the class of each by path.  problem: why a mode is absent."""
+
+    tensors: tuple[Tensor, ...]
+    modules: Mapping[str, str]
+    train: Graph | None
+    evaluate: Graph | None
+    problem: str
+
+
+def references_in(value: Value) -> Iterator[Reference]:
+    """The references inside an argument."""
+    if isinstance(value, (Produced, Given, Weight, Constant)):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from references_in(part)
+
+
+def read_program(path: Path) -> Program:
+    """Read what the child wrote; raises OSError, ValueError or KeyError where it is none."""
+    table = json.loads(path.read_text(encoding="utf-8"))
+    modes = table["modes"]
+    tensors = tuple(
+        Tensor(
+            entry["name"],
+            tuple(entry["shape"]),
+            entry["dtype"],
+            entry["kind"] == "buffer",
+            entry["trained"],
+            entry["persistent"],
+            entry["tied"],
+            tuple(entry["initial"]),
+        )
+        for entry in table["parameters"]
+    )
+    train, evaluate = (_graph(modes[mode]) if mode in modes else None for mode in ("train", "eval"))
+    return Program(tensors, table["modules"], train, evaluate, table["problem"])
+
+
+def _graph(entry: Mapping[str, Any]) -> Graph:
+    nodes = tuple(_node(part) for part in entry["nodes"])
+    return Graph(tuple(entry["inputs"]), nodes, _value(entry["output"]))
+
+
+def _node(entry: Mapping[str, Any]) -> Node:
+    shape = entry["shape"]
+    return Node(
+        entry["name"],
+        entry["target"],
+        {key: _value(part) for key, part in entry["arguments"].items()},
+        tuple((call, path, kind) for call, path, kind in entry["stack"]),
+        tuple(shape) if isinstance(shape, list) else None,
+        entry["dtype"],
+        entry["trace"],
+    )
+
+
+def _value(part: Any) -> Value:
+    if not isinstance(part, dict):
+        return part
+    ((kind, content),) = part.items()
+    if kind == "list":
+        return tuple(_value(item) for item in content)
+    if kind == "dict":
+        return [(key, _value(item)) for key, item in content]
+    if kind == "infinity":
+        return float("inf") if content else float("-inf")
+    kinds = {
+        "node": Produced,
+        "input": Given,
+        "parameter": Weight,
+        "constant": Constant,
+        "dtype": Dtype,
+        "word": Word,
+    }
+    return kinds[kind](content)

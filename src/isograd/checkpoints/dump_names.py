@@ -6,32 +6,40 @@ import re
 from dataclasses import dataclass
 
 #: {op_type}.{op_name}.{task}.{stream}.{timestamp_us}.{input|output}.{slot}.{format}[.{dtype}];
-#: what msaccucmp makes of an asynchronous dump ends after the slot.
-_SYNCHRONOUS = re.compile(
-    r"(?P<type>[^.]+)\.(?P<operator>.+)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<time>\d+)"
+#: older versions write no dtype, the oldest no stream; what msaccucmp makes of a binary dump ends
+#: after the slot.
+_TENSOR = re.compile(
+    r"(?P<type>[^.]+)\.(?P<operator>.+?)\.(?P<task>\d+)(?:\.(?P<stream>\d+))?\.(?P<time>\d{6,})"
     r"\.(?P<side>input|output)\.(?P<slot>\d+)(?:\.(?P<format>[A-Za-z][\w-]*))?(?:\.(?P<dtype>\w+))?"
 )
-#: A folder of a rank, and what lies below it: NET/GRAPH/ITERATION (asynchronous dumps put the
-#: date and the device above it).
+#: The binary file of an asynchronous dump, which holds all tensors of one run of an operator:
+#: {op_type}.{op_name}.{task}.{stream}.{timestamp_us}, before CANN 5 without the stream.
+_BINARY = re.compile(
+    r"(?P<type>[^.]+)\.(?P<operator>.+?)\.(?P<task>\d+)(?:\.(?P<stream>\d+))?\.(?P<time>\d{6,})"
+)
+#: A folder of a rank, of a device or of a step.
 RANK = re.compile(r"(?:rank|device|step)[_-]?(\d+)")
 _NUMBERED = re.compile(r"(?P<index>\d+)_(?P<name>.+)")
 
 
 @dataclass(frozen=True)
 class DumpName:
-    """What the name of a dumped file says; time in µs since the start of the machine or 1970."""
+    """What the name of a dumped file says; time in µs since the start of the machine or 1970.
+
+    side and slot: empty and 0 for a binary file, which holds all tensors of an operator.
+    """
 
     operator_type: str
     operator: str
     time_us: int
-    side: str
-    slot: int
-    dtype: str | None
+    side: str = ""
+    slot: int = 0
+    dtype: str | None = None
 
 
 def parse_dump_name(stem: str) -> DumpName | None:
     """The parts of a name without `.npy`, or None where it is none of MindSpore's."""
-    found = _SYNCHRONOUS.fullmatch(stem)
+    found = _TENSOR.fullmatch(stem)
     if found is None:
         return None
     return DumpName(
@@ -42,6 +50,12 @@ def parse_dump_name(stem: str) -> DumpName | None:
         int(found["slot"]),
         found["dtype"],
     )
+
+
+def parse_binary_name(name: str) -> DumpName | None:
+    """The parts of the name of a binary dump, or None where it is none."""
+    found = _BINARY.fullmatch(name)
+    return None if found is None else DumpName(found["type"], found["operator"], int(found["time"]))
 
 
 def parse_numbered(stem: str) -> tuple[int, str] | None:

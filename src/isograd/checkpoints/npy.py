@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,12 @@ from isograd.tensors import Array
 
 MAX_HEADER_BYTES = 64 * 1024
 #: Enough for the magic number, the sizes and any header that numpy writes itself.
-USUAL_PREFIX_BYTES = 4096
+USUAL_PREFIX_BYTES = 256
+#: A header as numpy writes it: the type, the order and the shape.
+_USUAL = re.compile(
+    rb"\{'descr': '([<>|=]?[a-zA-Z]\d{0,3})', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n?\Z"
+)
 
 
 @dataclass(frozen=True)
@@ -26,10 +32,7 @@ class NpyHeader:
     is_fortran: bool
     is_swapped: bool
     start: int
-
-    @property
-    def size_bytes(self) -> int:
-        return size_in_bytes(self.dtype, self.shape)
+    size_bytes: int
 
 
 def parse_header(data: bytes | memoryview) -> NpyHeader:
@@ -44,21 +47,20 @@ def parse_header(data: bytes | memoryview) -> NpyHeader:
     start = 8 + width + int.from_bytes(prefix[8 : 8 + width], "little")
     if start > len(prefix) or prefix[6] not in (1, 2, 3):
         raise ValueError("its header is not complete")
-    return _parsed(prefix[8 + width : start], start)
+    return _described(prefix[8 + width : start], start)
 
 
 @functools.lru_cache(maxsize=4096)
-def _parsed(header: bytes, start: int) -> NpyHeader:
+def _described(literal: bytes, start: int) -> NpyHeader:
     """The header of a literal; kept, because the files of a dump have few different ones."""
-    try:
-        fields = ast.literal_eval(header.decode("utf-8").strip())
-        descriptor = fields["descr"]
-        shape, is_fortran = fields["shape"], fields["fortran_order"]
-    except (SyntaxError, MemoryError, RecursionError, KeyError, TypeError) as error:
-        raise ValueError("its header is no literal of numpy's") from error
-    if not isinstance(descriptor, str) or not isinstance(shape, tuple):
-        raise ValueError("its elements are no plain numbers")
-    if len(descriptor) > 8:
+    usual = _USUAL.match(literal)
+    if usual is not None:
+        descriptor: object = usual[1].decode("ascii")
+        is_fortran: object = usual[2] == b"True"
+        shape: object = tuple(int(extent) for extent in usual[3].split(b",") if extent.strip())
+    else:
+        descriptor, is_fortran, shape = _evaluated(literal)
+    if not isinstance(descriptor, str) or not isinstance(shape, tuple) or len(descriptor) > 8:
         raise ValueError("its elements are no plain numbers")
     try:
         found = np.dtype(descriptor)
@@ -67,9 +69,20 @@ def _parsed(header: bytes, start: int) -> NpyHeader:
     name = "bfloat16" if found.kind == "V" and found.itemsize == 2 else found.name
     if name != "bfloat16" and name not in NATIVE:
         raise ValueError(f"its elements are of type {descriptor!r}, no plain numbers")
-    size_in_bytes(name, shape)
+    size = size_in_bytes(name, shape)
     is_swapped = found.itemsize > 1 and found.byteorder == ">"
-    return NpyHeader(name, shape, bool(is_fortran), is_swapped, start)
+    return NpyHeader(name, shape, bool(is_fortran), is_swapped, start, size)
+
+
+def _evaluated(literal: bytes) -> tuple[object, object, object]:
+    """The fields of a header that is written otherwise than numpy writes it."""
+    if b"\\" in literal:  # an escape that is none would print a warning
+        raise ValueError("its header is no literal of numpy's")
+    try:
+        fields = ast.literal_eval(literal.decode("utf-8").strip())
+        return fields["descr"], fields["fortran_order"], fields["shape"]
+    except (SyntaxError, MemoryError, RecursionError, KeyError, TypeError, IndexError) as error:
+        raise ValueError("its header is no literal of numpy's") from error
 
 
 def elements(data: memoryview, header: NpyHeader) -> Array:

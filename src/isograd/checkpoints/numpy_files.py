@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from isograd.checkpoints.base import IndexedSource, RawTensor, TensorInfo, map_file
-from isograd.checkpoints.npy import MAX_HEADER_BYTES, USUAL_PREFIX_BYTES, elements, parse_header
+from isograd.checkpoints.npy import (
+    MAX_HEADER_BYTES,
+    USUAL_PREFIX_BYTES,
+    NpyHeader,
+    elements,
+    parse_header,
+)
 from isograd.checkpoints.zip_map import ZipMap
 
 
@@ -70,7 +76,7 @@ class NpzFile(IndexedSource):
 
     def _register(self, member: str) -> None:
         try:
-            header = parse_header(self._prefix(member))
+            header = self._header(member)
         except ValueError as error:
             self._skipped[member] = str(error)
             return
@@ -80,10 +86,8 @@ class NpzFile(IndexedSource):
         self._member_of[name] = member
         self.add(TensorInfo(name, header.dtype, header.shape, header.size_bytes))
 
-    def _prefix(self, member: str) -> bytes:
-        prefix = self._zip.prefix(member, USUAL_PREFIX_BYTES)
+    def _header(self, member: str) -> NpyHeader:
         try:
-            parse_header(prefix)
+            return parse_header(self._zip.prefix(member, USUAL_PREFIX_BYTES))
         except ValueError:
-            return self._zip.prefix(member, 12 + MAX_HEADER_BYTES)
-        return prefix
+            return parse_header(self._zip.prefix(member, 12 + MAX_HEADER_BYTES))

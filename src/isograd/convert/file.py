@@ -23,6 +23,8 @@ from isograd.scan.values import ClassInfo, Made, Value
 
 
 _MODULE = "torch.nn.Module"
+#: Handlers that a failing import reaches.
+_FAILS = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
 
 
 @dataclass(frozen=True)
@@ -185,9 +187,26 @@ class FileEdit:
         """Code that is written with the packages of templates, as this file writes it."""
         return self.spelling.spelled(mark(template))
 
-    def unconverted(self, api: str) -> str:
+    def unconverted(self, api: str, node: ast.AST | None = None) -> str:
         """An expression that imports, and says what is missing as soon as it is used."""
-        return f'{self.name("composites.unconverted")}("{api}")'
+        raises = ", raises=True" if node is not None and self.is_guarded(node) else ""
+        return f'{self.name("composites.unconverted")}("{api}"{raises})'
+
+    def is_guarded(self, node: ast.AST) -> bool:
+        """Whether the code goes on where an import fails here."""
+        inner = node
+        for part in self.tree.above(node):
+            if isinstance(part, ast.Try) and inner in part.body:
+                for handler in part.handlers:
+                    if handler.type is None or any(
+                        isinstance(name, ast.Name) and name.id in _FAILS
+                        for name in ast.walk(handler.type)
+                    ):
+                        return True
+            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                return False
+            inner = part
+        return False
 
     def finding(
         self,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from isograd.convert.tree import read_tree
 from isograd.knowledge.store import FOLDER
 
 COMPOSITES = FOLDER / "composites"
@@ -40,6 +42,7 @@ class _Unit:
     text: str
     reads: list[tuple[int, int, Key]] = field(default_factory=list)
     imports: set[str] = field(default_factory=set)
+    builtins: list[tuple[int, int, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -86,7 +89,10 @@ class Library:
         imports: set[str] = set()
         for unit in ordered:
             imports |= unit.imports
-        parts = [_written(unit, renamed) for unit in ordered]
+        taken = set(renamed.values())
+        if any(name in taken for unit in ordered for _, _, name in unit.builtins):
+            imports.add("import builtins")
+        parts = [_written(unit, renamed, taken) for unit in ordered]
         shown = ", ".join(wanted)
         head = _wrapped(_HEAD.format(names=shown))
         lines = "\n".join(_sorted_imports(imports))
@@ -122,9 +128,11 @@ class Library:
 
     def _resolve(self, unit: _Unit, module: _Module) -> None:
         own = {name for other in module.units for name in other.names}
-        for node in ast.walk(unit.node):
+        tree = read_tree(ast.Module([unit.node], []), {ast.Name, ast.Attribute})
+        for node in tree.nodes:
             if isinstance(node, ast.Name):
-                self._resolve_name(node, unit, module, own)
+                if not tree.binds(node.id, node):
+                    self._resolve_name(node, unit, module, own)
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 other = module.modules.get(node.value.id)
                 if other is not None:
@@ -143,6 +151,8 @@ class Library:
             unit.reads.append((*_span(unit, node), self._followed(module.borrowed[name])))
         elif name in module.outside:
             unit.imports.add(module.outside[name])
+        elif hasattr(builtins, name) and isinstance(node.ctx, ast.Load):
+            unit.builtins.append((*_span(unit, node), name))
 
     def _closure(self, roots: Iterable[Key]) -> list[_Unit]:
         waiting = list(roots)
@@ -256,10 +266,15 @@ def _renames(units: list[_Unit], roots: dict[str, Key]) -> dict[Key, str]:
     return names
 
 
-def _written(unit: _Unit, names: dict[Key, str]) -> str:
+def _written(unit: _Unit, names: dict[Key, str], taken: set[str]) -> str:
+    """A definition with the names of the module that it goes to."""
     text = unit.text
-    for start, end, key in sorted(unit.reads, reverse=True):
-        text = text[:start] + names[key] + text[end:]
+    edits = [(start, end, names[key]) for start, end, key in unit.reads]
+    edits += [
+        (start, end, f"builtins.{name}") for start, end, name in unit.builtins if name in taken
+    ]
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
     if isinstance(unit.node, (ast.FunctionDef, ast.ClassDef)):
         new = names[(unit.module, unit.names[0])]
         if new != unit.names[0]:

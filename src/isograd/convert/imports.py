@@ -9,7 +9,6 @@ from isograd.convert.file import FileEdit
 from isograd.convert.names import is_torch
 from isograd.scan.imports import absolute_name
 
-_FAILS = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
 _NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
 _ADVICE = "Port what is used of it, or replace it; until then using it raises an error."
 Import = ast.Import | ast.ImportFrom
@@ -26,8 +25,7 @@ def write_imports(file: FileEdit, package: str) -> None:
         foreign = [alias for alias in node.names if (id(node), id(alias)) in third]
         if not gone and not foreign:
             continue
-        guard = _guard(node, file)
-        if guard and (foreign or _is_unknown(node, gone, file)):
+        if file.is_guarded(node) and (foreign or _is_unknown(node, gone, file)):
             name = _module_name(node, package)
             file.replace(node, f'raise ImportError("{name} needs torch")')
             removed.append(node)
@@ -54,22 +52,6 @@ def _module_name(node: Import, package: str) -> str:
     if isinstance(node, ast.Import):
         return node.names[0].name
     return absolute_name(package, node) or ""
-
-
-def _guard(node: Import, file: FileEdit) -> bool:
-    """Whether the file goes on without the import where it fails."""
-    inner: ast.AST = node
-    for part in file.tree.above(node):
-        if isinstance(part, ast.Try) and inner in part.body:
-            for handler in part.handlers:
-                if handler.type is None or any(
-                    isinstance(n, ast.Name) and n.id in _FAILS for n in ast.walk(handler.type)
-                ):
-                    return True
-        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return False
-        inner = part
-    return False
 
 
 def _is_unknown(node: Import, gone: list[ast.alias], file: FileEdit) -> bool:

@@ -13,11 +13,11 @@ class UnconvertedError(ImportError, NotImplementedError):
 class _Missing:
     """A name that was not converted: it can be imported and passed around, and says so when used.
 
-    Called while a module is read (a decorator, a constant) it gives another such name.
+    Called while a module is imported (a decorator, a registry) it gives another such name.
     """
 
-    def __init__(self, name: str) -> None:
-        self.__dict__["_name"] = name
+    def __init__(self, name: str, raises: bool = False) -> None:
+        self.__dict__.update(_name=name, _raises=raises)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -25,8 +25,7 @@ class _Missing:
         return _Missing(f"{self._name}.{name}")
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        in_function = sys._getframe(1).f_code.co_flags & 1
-        if in_function:
+        if self._raises or not _is_importing():
             raise UnconvertedError(f"{self._name} was not converted: finish the lines that use it.")
         return _Missing(f"{self._name}(…)")
 
@@ -53,7 +52,7 @@ class _Missing:
     __ror__ = __or__
 
     def __bool__(self) -> bool:
-        if not sys._getframe(1).f_code.co_flags & 1:
+        if _is_importing():
             return False
         raise UnconvertedError(f"{self._name} was not converted: finish the lines that use it.")
 
@@ -61,10 +60,23 @@ class _Missing:
         return f"unconverted({self._name!r})"
 
 
+def _is_importing() -> bool:
+    """Whether the calling code runs because a module is being imported."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
 def _ignore(*inputs: Any, **named: Any) -> None:
     """Nothing."""
 
 
-def unconverted(name: str) -> Any:
-    """What stands for a name of torch that was not converted."""
-    return _Missing(name)
+def unconverted(name: str, raises: bool = False) -> Any:
+    """What stands for a name of torch that was not converted.
+
+    raises: even while a module is imported, because the code is prepared for an ImportError.
+    """
+    return _Missing(name, raises)

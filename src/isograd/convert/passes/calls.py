@@ -94,7 +94,7 @@ def missing(
     file.finding(node, "not-converted", reason, advice, api=use.api)
     if file.tree.function(node) is None:
         file.left_at_import.setdefault(file.tree.statement(node), (node, use.api))
-    file.replace(node, file.unconverted(use.api))
+    file.replace(node, file.unconverted(use.api, node))
 
 
 def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:

@@ -42,14 +42,23 @@ def _asserted(node: ast.Expr, file: FileEdit) -> bool:
     """`torch._assert(condition, message)` is `assert condition, message`."""
     call = node.value
     assert isinstance(call, ast.Call)
-    if call.keywords or not 1 <= len(call.args) <= 2 or file.comments_between(*file.text.span(call)):
+    if call.keywords or not 1 <= len(call.args) <= 2:
         return False
     start, end = file.text.span(call)
-    first, last = file.text.span(call.args[0])[0], file.text.span(call.args[-1])[1]
-    if "\n" in file.text.original[start:end]:
-        return False
-    file.text.replace(start, first, "assert ")
-    file.text.replace(last, end, "")
+    if "\n" not in file.text.original[start:end]:
+        first, last = file.text.span(call.args[0])[0], file.text.span(call.args[-1])[1]
+        file.text.replace(start, first, "assert ")
+        file.text.replace(last, end, "")
+    else:
+        b = file.text.span(call.args[0])[1]
+        c, d = file.text.span(call.args[-1])
+        file.text.replace(start, file.text.span(call.func)[1], "assert ")
+        if len(call.args) == 2:
+            comma = file.text.original.rindex(",", b, c)
+            file.text.replace(b, comma + 1, "), (")
+            after = file.text.original[d : end - 1].rstrip()
+            if after.endswith(","):
+                file.text.replace(d, d + len(after), "")
     file.done.update((call, *ast.walk(call.func)))
     file.uses += 1
     file.converted += 1

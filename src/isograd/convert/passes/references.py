@@ -33,7 +33,12 @@ class References:
         use = Use(api, node)
         entry = file.entry(api)
         code = _meant(node, api, entry, file)
-        if code:
+        if code and _is_generic(parent, node, file):
+            assert isinstance(parent, ast.Subscript)
+            file.forget(parent)
+            layout.write(file, parent, code)
+            file.converted += 1
+        elif code:
             layout.write(file, node, code)
             file.converted += 1
         else:
@@ -41,6 +46,13 @@ class References:
             reason = reason or f"{api} has no counterpart that could stand for it"
             missing(node, use, file, reason, entry)
         return True
+
+
+def _is_generic(parent: ast.AST | None, node: ast.expr, file: FileEdit) -> bool:
+    """Whether a type has arguments, `Dataset[int]`, which MindSpore's types do not take."""
+    if not isinstance(parent, ast.Subscript) or parent.value is not node:
+        return False
+    return _is_base(parent, file) or _is_annotation(parent, file)
 
 
 def _stored(node: ast.Name | ast.Attribute, api: str, file: FileEdit) -> bool:

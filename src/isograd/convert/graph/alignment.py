@@ -28,13 +28,15 @@ class Alignment:
     """partners: nodes of training to those of evaluation.
 
     bodies: calls of training whose code is the same in both modes.  evaluated: calls of training
-    to those of evaluation, where they are not the same.  passing: calls without any counterpart.
+    to those of evaluation, where they are not the same.  passing: calls of training that pass their
+    argument on in evaluation.  alone: calls that run in evaluation alone.
     """
 
     partners: dict[str, Node] = field(default_factory=dict)
     bodies: set[int] = field(default_factory=set)
     evaluated: dict[int, Call] = field(default_factory=dict)
     passing: set[int] = field(default_factory=set)
+    alone: list[Call] = field(default_factory=list)
 
 
 def align(train: Call, evaluate: Call, results: Mapping[str, Reference] | None) -> Alignment:
@@ -64,11 +66,24 @@ class _Aligner:
                 self._pass(call)
         else:
             self._found.evaluated[id(train)] = evaluate
-        for ours, theirs in trial.calls if agrees else _by_path(train, evaluate):
+        pairs = trial.calls if agrees else _by_path(train, evaluate)
+        if not agrees:
+            self._leave(train, evaluate, pairs)
+        for ours, theirs in pairs:
             same = len(ours.outputs) == len(theirs.outputs)
             outputs = zip(ours.outputs, theirs.outputs, strict=False)
             following = {a: Produced(b) for a, b in outputs}
             self.body(ours, theirs, following if same else None)
+
+    def _leave(self, train: Call, evaluate: Call, pairs: list[tuple[Call, Call]]) -> None:
+        """Calls that run in one mode alone have one code."""
+        paired = {id(call) for pair in pairs for call in pair}
+        for item in train.items:
+            if isinstance(item, Call) and id(item) not in paired:
+                self._found.bodies.update(id(call) for call in (item, *item.calls()))
+        for item in evaluate.items:
+            if isinstance(item, Call) and id(item) not in paired:
+                self._found.alone += [item, *item.calls()]
 
     def _pass(self, call: Call) -> None:
         """What a call that does not run in evaluation contains does not run there either."""

@@ -84,7 +84,7 @@ class Hierarchy:
         for tensor in program.tensors:
             owner, _, _ = tensor.name.rpartition(".")
             self._module(owner).tensors.append(tensor)
-        for call in tree.calls():
+        for call in (*tree.calls(), *self._alignment.alone):
             self._module(call.path)
         self._module("")
         self._write(tree)
@@ -99,6 +99,9 @@ class Hierarchy:
         return known
 
     def _write(self, tree: Call) -> None:
+        for call in reversed(self._alignment.alone):
+            assert self._evaluation is not None
+            self._write_one(call, self._evaluation)
         for call in reversed([tree, *tree.calls()]):
             self._write_call(call, is_root=call is tree)
         for module in self.modules.values():
@@ -134,6 +137,16 @@ class Hierarchy:
         self._methods[id(call)] = self._method(module, call, made, begin)
         if id(call) in self._alignment.evaluated:
             self._methods[id(self._alignment.evaluated[id(call)])] = self._methods[id(call)]
+
+    def _write_one(self, call: Call, graph: Graph) -> None:
+        """A call that runs in one mode alone."""
+        module = self.modules[call.path]
+        begin = len(module.holes.values)
+        arguments = input_names(len(call.inputs))
+        lines = self._lines(module, call, arguments, {}, graph, False)
+        values = tuple(hole.source for hole in module.holes.values[begin:])
+        made = Variant(arguments, lines, None, values)
+        self._methods[id(call)] = self._method(module, call, made, begin)
 
     def _method(self, module: Module, call: Call, made: Variant, begin: int) -> str:
         """The method that runs this call; a further one where the code differs."""

@@ -291,10 +291,8 @@ def initial_of(tensor: Any, name: str, tensors: Tensors, kind: str) -> Any:
 def exported(model: Any, arguments: tuple[Any, ...], train: bool, tensors: Tensors) -> Any:
     """The plain graph of one mode."""
     model.train(train)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
     with torch.enable_grad():
         program = torch.export.export(model, arguments, strict=False)
-    model.load_state_dict(before)
     return Exported(program, tensors).plain()
 
 

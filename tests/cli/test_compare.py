@@ -105,13 +105,37 @@ def test_resuming(tmp_path: Path, clean: str, capsys: pytest.CaptureFixture[str]
         (["CLEAN", "CLEAN", "--csv", "-", "--json", "-"], "two reports"),
         (["CLEAN", "CLEAN", "--json", "CLEAN"], "would be overwritten"),
         (["CLEAN", "CLEAN", "--map", "none"], "cannot be read"),
+        (["CLEAN"], "1 inputs are given"),
+        (["CLEAN", "CLEAN", "CLEAN"], "3 inputs are given"),
+        (["CLEAN", "CLEAN", "--steps", "1:5"], "--steps does not apply to tensors"),
+        (["CLEAN", "CLEAN", "--scheduler", "tcp://h:1"], "without --engine dask"),
+        (["CLEAN", "CLEAN", "--parquet", "-"], "cannot write to standard output"),
+        (["CLEAN", "--between-ranks"], "two ranks"),
+        (["CLEAN", "LOG"], "is a log of losses"),
+        (["LOG", "LOG", "--rtol", "1"], "--rtol does not apply to loss curves"),
+        (["LOG", "LOG", "--parquet", "x.parquet"], "--parquet does not apply to loss curves"),
+        (["LOG", "LOG", "--engine", "dask"], "--engine does not apply to loss curves"),
+        (["LOG", "LOG", "--steps", "5:1"], "holds no step"),
+        (["LOG", "LOG", "--steps", "five"], "no span of steps"),
+        (["LOG", "LOG", "--steps", "7:"], "no step in common"),
+        (["LOG", "LOG", "--series", "accuracy"], "no series 'accuracy'"),
+        (["--sql", "select 1"], "without a file"),
+        (["none.parquet", "--sql", "select 1"], "does not exist"),
+        (["CLEAN", "--sql", "select 1", "--atol", "1"], "--atol does not apply to a question"),
         (["CLEAN", "CLEAN", "--envelope", "CLEAN", "--atol", "1"], "both an envelope"),
     ],
 )
 def test_wrong_calls(
-    clean: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    clean: str,
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = [clean if part == "CLEAN" else part for part in arguments]
+    log = tmp_path / "train.log"
+    log.write_text("step: 1, loss is 2.5\nstep: 2, loss is 2.0\n")
+    named = {"CLEAN": clean, "LOG": str(log)}
+    arguments = [named.get(part, part) for part in arguments]
     assert main(["compare", *arguments]) == 2
     captured = capsys.readouterr()
     assert message in captured.err
@@ -134,3 +158,97 @@ def test_two_logs_are_compared_as_curves(
     assert "part at step 2" in captured.err
     assert len(table.read_text().splitlines()) == 3
     assert main(["compare", first, first, "--quiet"]) == 0
+
+
+def test_chosen_steps_of_two_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, late in (("a.csv", 1.0), ("b.csv", 9.0)):
+        (tmp_path / name).write_text(f"step,loss,other_loss\n1,3,1\n2,2,1\n3,{late},1\n")
+    logs = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    page = tmp_path / "page.html"
+    assert main(["compare", *logs, "--html", str(page)]) == 1
+    assert "<polyline" in page.read_text()
+    assert main(["compare", *logs, "--steps", ":2"]) == 0
+    assert main(["compare", *logs, "--series", "other_loss"]) == 0
+
+
+def _ranks(folder: Path, *, spoiled: str = "", names: str = "rank_{}") -> str:
+    for rank in range(3):
+        inside = folder / names.format(rank)
+        inside.mkdir(parents=True)
+        for name in ("w1", "w2"):
+            values = np.arange(6.0) + (f"{rank}{name}" == spoiled)
+            np.save(inside / f"{name}.npy", values)
+    return str(folder)
+
+
+def test_ranks_of_two_runs_and_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = _ranks(tmp_path / "a")
+    same = _ranks(tmp_path / "b", names="device{}")
+    other = _ranks(tmp_path / "c", spoiled="2w2")
+    assert main(["compare", first, same]) == 0
+    assert main(["compare", first, "--between-ranks"]) == 0
+    capsys.readouterr()
+    assert main(["compare", other, "--between-ranks", "--json", "-"]) == 1
+    value = json.loads(capsys.readouterr().out)
+    assert [rank["rank"] for rank in value["ranks"]] == [1, 2]
+    assert value["first_differing"] == "rank0/w2"
+    assert main(["compare", first, other, "--between-ranks", "--json", "-"]) == 1
+    value = json.loads(capsys.readouterr().out)
+    assert [rank["counts"]["differs"] for rank in value["ranks"]] == [0, 0, 1]
+    assert [within["verdict"] for within in value["between_ranks"]] == ["equivalent", "divergent"]
+
+
+def test_a_damaged_rank_is_named_and_the_others_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, other = _ranks(tmp_path / "a"), _ranks(tmp_path / "b")
+    for name in ("w1", "w2"):
+        (tmp_path / "b" / "rank_1" / f"{name}.npy").write_bytes(b"no numbers")
+    assert main(["compare", first, other, "--json", "-"]) == 1
+    value = json.loads(capsys.readouterr().out)
+    assert value["verdict"] == "incomplete"
+    assert value["counts"]["identical"] == 4
+    assert value["counts"]["failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "status"),
+    [
+        (("net-1_100.safetensors", "net-1_200.safetensors"), (), 1),
+        (("step_100.safetensors", "step_200.safetensors"), (), 0),
+        (("step_100.safetensors", "step_200.safetensors"), ("--no-consecutive",), 1),
+        (("run1_step_100.safetensors", "run2_step_200.safetensors"), (), 1),
+        (("a.safetensors", "b.safetensors"), (), 1),
+        (("a.safetensors", "b.safetensors"), ("--consecutive",), 0),
+    ],
+)
+def test_states_of_one_training_by_their_names(
+    tmp_path: Path,
+    names: tuple[str, str],
+    options: tuple[str, ...],
+    status: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from safetensors.numpy import save_file
+
+    for change, name in enumerate(names):
+        tensors = {
+            "moved": np.ones(5, "f4") + np.float32(change),
+            "frozen": np.ones(4, "f4"),
+        }
+        save_file(tensors, tmp_path / name)
+    assert main(["compare", *(str(tmp_path / name) for name in names), *options]) == status
+    text = capsys.readouterr().out
+    assert ("did not change" in text) is (status == 0)
+    assert ("--no-consecutive" in text) is (status == 0 and not options)
+
+
+def test_parquet_and_sql(tmp_path: Path, clean: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("duckdb")
+    other = _set(tmp_path / "other.npz", l1__weight=np.zeros((4, 5)))
+    result = str(tmp_path / "result.parquet")
+    assert main(["compare", clean, other, "--quiet", "--parquet", result]) == 1
+    capsys.readouterr()
+    question = "select reference, outside from result where verdict = 'differs'"
+    assert main(["compare", "--sql", question, result, "--csv", "-"]) == 0
+    assert capsys.readouterr().out == "reference,outside\nl1.weight,20\n"

@@ -5,14 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from isograd.compare.files.curve_model import LossLog
+from isograd.compare.files.curves import compare_curves
 from isograd.compare.files.differences import compare_tensors
 from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
+from isograd.errors import UsageError
+from isograd.report.compare_curves_html import render_html as render_curves
 from isograd.report.compare_html import render_html
 from isograd.report.compare_json import COLUMNS, render_csv, render_json
+from isograd.report.compare_parquet import answer, write_parquet
 from isograd.report.compare_progress import progress_text
 from isograd.report.compare_text import MOST_ROWS, render_text
 from isograd.tensors import tensor_value
@@ -60,9 +68,79 @@ def test_hostile_names_and_numbers(change: float) -> None:
     rows = list(csv.reader(io.StringIO(render_csv(report))))
     assert rows[0] == list(COLUMNS)
     assert len(rows[1]) == len(COLUMNS)
-    assert rows[1][1].startswith("'=")
+    assert rows[1][COLUMNS.index("reference")].startswith("'=")
 
 
 def test_progress_has_rate_and_time_left() -> None:
     line = progress_text(10, 40, 2 * 10**9, 8 * 10**9, 2.0)
     assert line == "compare  10 / 40 pairs, 1.00 GB/s, 6 s left"
+
+
+def test_the_page_has_a_heat_map_and_histograms() -> None:
+    report = _report(*(_comparison(f"t{n}", change, n) for n, change in enumerate((0, 0.25, 9, 3))))
+    page = render_html(report)
+    assert page.count("<rect") == 6  # one for each of three tensors, and three of all together
+    assert "2^-2 to 2^-1: 4" in page
+    assert page.count('class="cell level-0"') >= 6
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_ranks_have_a_table() -> None:
+    report = _report(_comparison("rank0/a", 0, 0), _comparison("rank1/a", 2, 1))
+    assert [(rank.rank, rank.identical, rank.differing) for rank in report.ranks] == [
+        (0, 1, 0), (1, 0, 1),
+    ]  # fmt: skip
+    assert "first that differs" in render_text(report)
+    value = json.loads(render_json(report))
+    assert value["ranks"][1]["counts"]["differs"] == 1
+    assert value["ranks"][1]["first_differing"] == "rank1/a"
+    assert "rank1/a" in render_html(report)
+
+
+def test_parquet_and_questions(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    comparisons = [_comparison(f"rank{n}/{HOSTILE}", n, n) for n in range(3)]
+    missing = TensorComparison("alone", "", TensorVerdict.MISSING, 3)
+    file = tmp_path / "re'sult.parquet"
+    write_parquet(file, _report(*comparisons, missing))
+    names, rows = answer(
+        "select rank, reference, verdict, greatest_absolute, ulps[5], histogram_powers, shape_other "
+        'from result order by "order"',
+        [file],
+    )
+    assert names[:3] == ["rank", "reference", "verdict"]
+    assert rows[0][:4] == (0, comparisons[0].reference, "identical", 0.0)
+    assert rows[2][0] == 2
+    assert rows[2][5] == [1]
+    assert rows[3][3:] == (None, None, None, [])
+    assert answer("select count(*) from result join result2 using (reference)", [file, file])[
+        1
+    ] == [(4,)]
+    for question, words in (
+        ("select nothing from result", "cannot be answered"),
+        ("select * from read_csv('/etc/passwd')", "disabled"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            answer(question, [file])
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(UsageError, match="no Parquet file"):
+        answer("select 1", [tmp_path / "text"])
+
+
+def test_a_question_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(UsageError, match=r"isograd\[sql\]"):
+        answer("select 1", [])
+
+
+@pytest.mark.parametrize("count", [1, 3, 5000])
+def test_the_page_of_loss_curves(count: int) -> None:
+    steps = tuple(range(1, count + 1))
+    losses = tuple(2.0 / step for step in steps)
+    others = tuple(math.nan if step == 3 else loss * 1.1 for step, loss in zip(steps, losses, strict=True))
+    name = "<script>alert(1)</script>"
+    sides = (LossLog(name, "text", "loss", steps, values) for values in (losses, others))
+    page = render_curves(compare_curves(*sides))
+    assert "<script>" not in page
+    assert page.count("<polyline") >= 3
+    assert max(map(len, page.splitlines())) < 60_000

@@ -26,6 +26,7 @@ from isograd.checkpoints.base import (
     view,
 )
 from isograd.checkpoints.dtypes import holder
+from isograd.checkpoints.protobuf import MalformedError, fields, varint
 
 #: MindSpore's names of dtypes, by ours.
 CODES = {
@@ -43,7 +44,6 @@ CODES = {
 _DTYPES = {code: name for name, code in CODES.items()}
 CRC_MARK = b"crc_num"
 CRC_BYTES = 10
-_VARINT_LIMIT = 10
 #: The dtype of a text, which is stored as numpy stores it: four bytes a character.
 _TEXT = "str"
 _MAX_TEXT_BYTES = 1 << 24
@@ -55,10 +55,6 @@ COPIED_BYTES = 1 << 26
 class _Chunk:
     start: int
     size_bytes: int
-
-
-class _MalformedError(ValueError):
-    """What a record lacks."""
 
 
 class MindSporeFile(IndexedSource):
@@ -141,15 +137,15 @@ class MindSporeFile(IndexedSource):
 
     def _register(self, start: int, end: int) -> None:
         name, tensor = None, None
-        for number, kind, first, last in _fields(self._data, start, end):
+        for number, kind, first, last in fields(self._data, start, end):
             if number == 1 and kind == 2:
                 name = bytes(self._data[first:last]).decode("utf-8")
             elif number == 2 and kind == 2:
                 tensor = (first, last)
             elif number == 3:
-                raise _MalformedError(f"{name!r} is a map parameter, which isograd does not read")
+                raise MalformedError(f"{name!r} is a map parameter, which isograd does not read")
         if name is None or tensor is None:
-            raise _MalformedError("a record has no name or no tensor")
+            raise MalformedError("a record has no name or no tensor")
         shape, code, chunk = self._tensor(name, *tensor)
         if code == _TEXT:
             self._texts[name] = self._text(name, chunk)
@@ -161,7 +157,7 @@ class MindSporeFile(IndexedSource):
         if name in self._chunks:
             info = self.info(name)
             if (info.dtype, info.shape) != (dtype, shape):
-                raise _MalformedError(f"the parts of {name!r} disagree")
+                raise MalformedError(f"the parts of {name!r} disagree")
             self._chunks[name].append(chunk)
             return
         self.add(TensorInfo(name, dtype, shape, size_in_bytes(dtype, shape)))
@@ -170,66 +166,32 @@ class MindSporeFile(IndexedSource):
     def _tensor(self, name: str, start: int, end: int) -> tuple[tuple[int, ...], str, _Chunk]:
         shape: list[int] = []
         code, chunk = "", _Chunk(0, 0)
-        for number, kind, first, last in _fields(self._data, start, end):
+        for number, kind, first, last in fields(self._data, start, end):
             if number == 1 and kind == 0:
                 shape.append(first)
             elif number == 1 and kind == 2:
                 while first < last:
-                    extent, first = _varint(self._data, first, last)
+                    extent, first = varint(self._data, first, last)
                     shape.append(extent)
                     if len(shape) > 64:
-                        raise _MalformedError(f"{name!r} has too many dimensions")
+                        raise MalformedError(f"{name!r} has too many dimensions")
             elif number == 2 and kind == 2:
                 code = bytes(self._data[first : min(last, first + 64)]).decode("utf-8")
             elif number == 3 and kind == 2:
                 chunk = _Chunk(first, last - first)
         if code not in _DTYPES and code != _TEXT:
-            raise _MalformedError(f"{name!r} has the dtype {code!r}, which isograd does not know")
+            raise MalformedError(f"{name!r} has the dtype {code!r}, which isograd does not know")
         return tuple(shape), code, chunk
 
     def _text(self, name: str, chunk: _Chunk) -> str:
         if chunk.size_bytes > _MAX_TEXT_BYTES or name in self._texts or name in self._infos:
-            raise _MalformedError(f"{name!r} is a text that is too long, or is there twice")
+            raise MalformedError(f"{name!r} is a text that is too long, or is there twice")
         found = bytes(self._data[chunk.start : chunk.start + chunk.size_bytes])
         return found.decode("utf-32-le").rstrip("\0")
 
 
 def _messages(data: memoryview, start: int, end: int, wanted: int) -> Iterator[tuple[int, int]]:
-    for number, kind, first, last in _fields(data, start, end):
+    for number, kind, first, last in fields(data, start, end):
         if number != wanted or kind != 2:
-            raise _MalformedError(f"byte {first:,} begins no parameter")
+            raise MalformedError(f"byte {first:,} begins no parameter")
         yield first, last
-
-
-def _fields(data: memoryview, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Number, wire type, and either the number itself or where its bytes begin; and their end."""
-    position = start
-    while position < end:
-        key, position = _varint(data, position, end)
-        number, kind = key >> 3, key & 7
-        if kind == 0:
-            value, position = _varint(data, position, end)
-            yield number, kind, value, position
-            continue
-        if kind == 2:
-            size, position = _varint(data, position, end)
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-        else:
-            raise _MalformedError(f"byte {position:,} has an unknown wire type")
-        if size > end - position:
-            raise _MalformedError(f"byte {position:,} announces {size:,} bytes beyond the end")
-        yield number, kind, position, position + size
-        position += size
-
-
-def _varint(data: memoryview, position: int, end: int) -> tuple[int, int]:
-    value = 0
-    for index in range(_VARINT_LIMIT):
-        if position + index >= end:
-            break
-        byte = data[position + index]
-        value |= (byte & 127) << (7 * index)
-        if byte < 128:
-            return value, position + index + 1
-    raise _MalformedError(f"byte {position:,} begins no complete number")

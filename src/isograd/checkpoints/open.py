@@ -31,6 +31,7 @@ def _open(path: Path) -> TensorSource:
 
 
 def _open_file(path: Path) -> TensorSource:
+    from isograd.checkpoints.ascend_dump import AscendDump, is_binary_dump
     from isograd.checkpoints.mindspore_file import MindSporeFile
     from isograd.checkpoints.numpy_files import NpyFile, NpzFile
     from isograd.checkpoints.safetensors_file import SafetensorsFile
@@ -45,6 +46,8 @@ def _open_file(path: Path) -> TensorSource:
         raise CheckpointError(f"{path}: cannot be read ({error})", "Check its rights.") from error
     if not head:
         raise CheckpointError(f"{path}: is empty", "Copy it again.")
+    if is_binary_dump(path, head):
+        return AscendDump(path)
     if head.startswith(b"\x93NUMPY"):
         return NpyFile(path)
     if head.startswith(b"PK"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,16 +14,18 @@ from isograd.errors import UsageError
 from isograd.files import require_writable, write_text
 
 if TYPE_CHECKING:
-    from isograd.compare.files.curve_model import CurvesReport
     from isograd.compare.files.model import FilesReport
     from isograd.compare.files.options import CompareOptions, CompareProgress
 
 _FILE = click.Path(path_type=Path)
+#: Options that hold for every kind of input, and those that hold for one kind only.
+_ALWAYS = frozenset({"inputs", "json_file", "csv_file", "quiet"})
+_OF_CURVES = frozenset({"html_file", "steps", "series"})
+_OF_QUESTIONS = frozenset({"sql"})
 
 
 @click.command()
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("inputs", nargs=-1, metavar="A B")
 @click.option(
     "--json",
     "json_file",
@@ -37,7 +39,19 @@ _FILE = click.Path(path_type=Path)
     "html_file",
     type=_FILE,
     metavar="FILE",
-    help="Write one HTML page with a heat map, which needs no network.",
+    help="Write one HTML page with heat map and histograms, which needs no network.",
+)
+@click.option(
+    "--parquet",
+    "parquet_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Write a row per tensor as Parquet (extra `sql`).",
+)
+@click.option(
+    "--sql",
+    metavar="QUESTION",
+    help="Ask Parquet files a question instead: they are the tables result, result2, …",
 )
 @click.option(
     "--map", "map_file", type=_FILE, metavar="FILE", help="Which name of A is which of B."
@@ -54,28 +68,42 @@ _FILE = click.Path(path_type=Path)
 @click.option("--only", multiple=True, metavar="GLOB", help="Compare only these names.")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these names out.")
 @click.option(
-    "--consecutive", "is_consecutive", is_flag=True, help="A and B are states of one training."
+    "--consecutive/--no-consecutive",
+    "is_consecutive",
+    default=None,
+    help="A and B are states of one training, or are not. Default: what their names say.",
+)
+@click.option(
+    "--between-ranks",
+    "is_between_ranks",
+    is_flag=True,
+    help="Compare the ranks of each run with its lowest as well; B may be left out.",
+)
+@click.option("--steps", metavar="FIRST:LAST", help="Of loss curves, compare only these steps.")
+@click.option("--series", metavar="NAME", help="Of loss curves, compare this column or tag.")
+@click.option(
+    "--no-distribution",
+    "is_plain",
+    is_flag=True,
+    help="Count neither ulps nor a histogram, which takes half of the time.",
 )
 @click.option("--resume", "journal", type=_FILE, metavar="FILE", help="Keep finished pairs here.")
-@click.option("--threads", type=click.IntRange(min=0), default=0, help="Default: as many as cores.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Threads, or local workers with --engine dask. Default: as many as cores.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["threads", "dask"]),
+    default="threads",
+    help="What does the work (extra `dask`). Default: threads.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Dask's scheduler, as tcp://host:8786.")
 @click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
-def command(
-    first: str,
-    second: str,
-    json_file: Path | None,
-    csv_file: Path | None,
-    html_file: Path | None,
-    map_file: Path | None,
-    envelope_file: Path | None,
-    rtol: float | None,
-    atol: float | None,
-    only: tuple[str, ...],
-    ignore: tuple[str, ...],
-    is_consecutive: bool,
-    journal: Path | None,
-    threads: int,
-    quiet: bool,
-) -> int:
+@click.pass_context
+def command(context: click.Context, /, **given: Any) -> int:
     """Two checkpoints, tensor folders, dumps or loss curves: where do they differ?
 
     A is the reference. Tensors are paired by the map, by name, by the conventions of the two
@@ -83,85 +111,134 @@ def command(
     dtype; integers must be equal. Two logs are recognised and compared as loss curves.
 
     Exit status: 0 all was compared and agrees; 1 something differs, is missing or could not be
-    compared (with --steps: a tensor that trains did not change, or is not finite); 2 isograd was
-    called wrongly or could not do its work.
+    compared (with --consecutive: a tensor that trains did not change, or is not finite); 2 isograd
+    was called wrongly or could not do its work.
     """
-    outputs = {"json": json_file, "csv": csv_file, "html": html_file}
-    _check_files((first, second), outputs)
-    from isograd.compare.files.logs import is_log
+    inputs: tuple[str, ...] = given["inputs"]
+    outputs: dict[str, Path | None] = {
+        name: given[f"{name}_file"] for name in ("json", "csv", "html", "parquet")
+    }
+    _check_files(inputs, outputs)
+    if given["sql"] is not None:
+        _refuse_others(context, _ALWAYS | _OF_QUESTIONS, "a question in SQL")
+        from isograd.cli.compare_modes import ask
 
-    if is_log(first) and is_log(second):
-        return _curves(Path(first), Path(second), outputs, quiet)
-    options = _options(rtol, atol, map_file, envelope_file, only, ignore)
-    from dataclasses import replace
+        return ask(given["sql"], inputs, outputs)
+    _check_count(inputs, is_one_enough=given["is_between_ranks"])
+    if _are_logs(inputs):
+        _refuse_others(context, _ALWAYS | _OF_CURVES, "loss curves")
+        from isograd.cli.compare_modes import compare_curves
 
-    options = replace(
-        options,
-        threads=threads,
-        journal=journal,
-        is_consecutive=is_consecutive,
-        addresses=(first, second),
-    )
-    report = _compare(first, second, options, quiet)
-    if json_file is not None:
-        from isograd.report.compare_json import render_json
+        return compare_curves(inputs, outputs, given["steps"], given["series"], given["quiet"])
+    _refuse(context, _OF_CURVES - {"html_file"}, "tensors")
+    if given["scheduler"] is not None and given["engine"] != "dask":
+        raise UsageError("--scheduler is given without --engine dask", "Give both or neither.")
+    if outputs["parquet"] is not None:
+        from isograd.report.compare_parquet import require_duckdb
 
-        write_json(json_file, render_json(report))
-    if csv_file is not None:
-        from isograd.report.compare_json import render_csv
-
-        write_json(csv_file, render_csv(report))
-    if html_file is not None:
-        from isograd.report.compare_html import render_html
-
-        write_text(html_file, render_html(report))
-    _show(report, quiet, to_error=STANDARD_OUTPUT in outputs.values())
+        require_duckdb()
+    report = _compare(inputs, _options(given, inputs), given["is_between_ranks"], given["quiet"])
+    _write(report, outputs)
+    _show(report, given["quiet"], to_error=STANDARD_OUTPUT in outputs.values())
     return 1 if report.needs_action else 0
 
 
-def _compare(first: str, second: str, options: CompareOptions, quiet: bool) -> FilesReport:
+def _compare(
+    inputs: tuple[str, ...], options: CompareOptions, is_between_ranks: bool, quiet: bool
+) -> FilesReport:
+    from dataclasses import replace
+
     from isograd.checkpoints.open import open_source
-    from isograd.compare.files.run import compare_sources
+    from isograd.compare.files.run import compare_ranks, compare_sources
 
-    with (
-        open_source(first) as reference,
-        open_source(second) as other,
-        _progress(quiet) as progress,
-    ):
-        return compare_sources(reference, other, options, progress)
+    with open_source(inputs[0]) as reference, _progress(quiet) as progress:
+        if len(inputs) == 1:
+            return compare_ranks(reference, options, progress)
+        with open_source(inputs[1]) as other:
+            report = compare_sources(reference, other, options, progress)
+            if not is_between_ranks:
+                return report
+            within = []
+            for name, source in zip(inputs, (reference, other), strict=True):
+                inner = replace(options, journal=None, addresses=(name, name))
+                within.append(compare_ranks(source, inner, progress))
+            return replace(report, between=tuple(within))
 
 
-def _options(
-    rtol: float | None,
-    atol: float | None,
-    map_file: Path | None,
-    envelope_file: Path | None,
-    only: tuple[str, ...],
-    ignore: tuple[str, ...],
-) -> CompareOptions:
+def _options(given: dict[str, Any], inputs: tuple[str, ...]) -> CompareOptions:
     from isograd.compare.files.maps import read_envelope, read_map
     from isograd.compare.files.options import CompareOptions
     from isograd.compare.files.tolerance import Tolerance
 
+    rtol, atol, envelope, renames = (
+        given[name] for name in ("rtol", "atol", "envelope_file", "map_file")
+    )
     is_fixed = rtol is not None or atol is not None
-    if is_fixed and envelope_file is not None:
+    if is_fixed and envelope is not None:
         raise UsageError(
             "both an envelope and tolerances are given", "Give --envelope, or --rtol and --atol."
         )
+    if renames is not None and len(inputs) == 1:
+        raise UsageError("--map is given for one run", "The ranks of a run have the same names.")
     return CompareOptions(
         tolerance=Tolerance(relative=rtol or 0.0, absolute=atol or 0.0) if is_fixed else None,
-        envelope={} if envelope_file is None else read_envelope(envelope_file),
-        renames={} if map_file is None else read_map(map_file),
-        only=only,
-        ignore=ignore,
+        envelope={} if envelope is None else read_envelope(envelope),
+        renames={} if renames is None else read_map(renames),
+        only=given["only"],
+        ignore=given["ignore"],
+        threads=given["threads"],
+        journal=given["journal"],
+        is_consecutive=given["is_consecutive"],
+        is_counting=not given["is_plain"],
+        engine=given["engine"],
+        scheduler=given["scheduler"],
+        addresses=(inputs[0], inputs[-1]),
     )
 
 
-def _check_files(inputs: tuple[str, str], outputs: dict[str, Path | None]) -> None:
+def _check_count(inputs: tuple[str, ...], *, is_one_enough: bool) -> None:
+    if len(inputs) == 2 or (len(inputs) == 1 and is_one_enough):
+        return
+    advice = "Give two: the reference A, and B."
+    if len(inputs) == 1:
+        advice += " The ranks of one run are compared with --between-ranks."
+    raise UsageError(f"{len(inputs)} inputs are given", advice)
+
+
+def _are_logs(inputs: tuple[str, ...]) -> bool:
+    from isograd.compare.files.logs import is_log
+
+    logs = [is_log(name) for name in inputs]
+    if any(logs) and not all(logs):
+        log, rest = (inputs[logs.index(is_one)] for is_one in (True, False))
+        raise UsageError(
+            f"{log} is a log of losses, and {rest} is none",
+            "Compare two logs, or two sets of tensors.",
+        )
+    return all(logs)
+
+
+def _refuse_others(context: click.Context, allowed: frozenset[str], what: str) -> None:
+    _refuse(context, frozenset(context.params) - allowed, what)
+
+
+def _refuse(context: click.Context, names: frozenset[str], what: str) -> None:
+    """Raise UsageError for an option that is given and means nothing here."""
+    options = [option for option in context.command.params if option.name in names]
+    for option in options:
+        source = context.get_parameter_source(option.name or "")
+        if source is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option.opts[0]} does not apply to {what}", "Leave it out.")
+
+
+def _check_files(inputs: tuple[str, ...], outputs: dict[str, Path | None]) -> None:
     """Raise UsageError for outputs that cannot be written, before the work begins."""
     named = [file for file in outputs.values() if file is not None]
-    if outputs["html"] == STANDARD_OUTPUT:
-        raise UsageError("--html cannot write to standard output", "Give a file's name.")
+    for name in ("html", "parquet"):
+        if outputs[name] == STANDARD_OUTPUT:
+            raise UsageError(
+                f"--{name} cannot write to standard output", "Give the name of a file."
+            )
     if named.count(STANDARD_OUTPUT) > 1:
         raise UsageError("two reports go to standard output", "Give one of them a file.")
     seen = {Path(name).resolve() for name in inputs if "://" not in name}
@@ -176,6 +253,25 @@ def _check_files(inputs: tuple[str, str], outputs: dict[str, Path | None]) -> No
         require_writable(file)
 
 
+def _write(report: FilesReport, outputs: dict[str, Path | None]) -> None:
+    if (json_file := outputs["json"]) is not None:
+        from isograd.report.compare_json import render_json
+
+        write_json(json_file, render_json(report))
+    if (csv_file := outputs["csv"]) is not None:
+        from isograd.report.compare_json import render_csv
+
+        write_json(csv_file, render_csv(report))
+    if (html_file := outputs["html"]) is not None:
+        from isograd.report.compare_html import render_html
+
+        write_text(html_file, render_html(report))
+    if (parquet_file := outputs["parquet"]) is not None:
+        from isograd.report.compare_parquet import write_parquet
+
+        write_parquet(parquet_file, report)
+
+
 def _show(report: FilesReport, quiet: bool, *, to_error: bool) -> None:
     from isograd.cli.screen import show
     from isograd.report.compare_text import render_line, render_text
@@ -186,34 +282,6 @@ def _show(report: FilesReport, quiet: bool, *, to_error: bool) -> None:
         ),
         to_error=to_error,
     )
-
-
-def _curves(first: Path, second: Path, outputs: dict[str, Path | None], quiet: bool) -> int:
-    from isograd.compare.files.curves import compare_logs
-
-    if outputs["html"] is not None:
-        raise UsageError("loss curves have no page yet", "Give --json or --csv for two logs.")
-    report = compare_logs(first, second)
-    _write_curves(report, outputs)
-    from isograd.cli.screen import show
-    from isograd.report.compare_curves import render_line, render_text
-
-    show(
-        lambda width, colour: (
-            render_line(report) if quiet else render_text(report, width=width, colour=colour)
-        ),
-        to_error=STANDARD_OUTPUT in outputs.values(),
-    )
-    return 1 if report.needs_action else 0
-
-
-def _write_curves(report: CurvesReport, outputs: dict[str, Path | None]) -> None:
-    from isograd.report.compare_curves import render_csv, render_json
-
-    if (json_file := outputs["json"]) is not None:
-        write_json(json_file, render_json(report))
-    if (csv_file := outputs["csv"]) is not None:
-        write_json(csv_file, render_csv(report))
 
 
 @contextmanager

@@ -8,13 +8,13 @@ import json
 from dataclasses import asdict, fields
 from typing import Any
 
-from isograd.compare.files.differences import TensorDifference
-from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
+from isograd.compare.files.differences import ULP_SHARES, TensorDifference
+from isograd.compare.files.model import FilesReport, RankSummary, TensorComparison, TensorVerdict
 from isograd.report.json import plain_value
 
 SCHEMA = "isograd/compare/1"
 _PAIR_COLUMNS = (
-    "order", "reference", "other", "how", "verdict", "dtype_reference", "dtype_other",
+    "order", "rank", "reference", "other", "how", "verdict", "dtype_reference", "dtype_other",
     "shape_reference", "shape_other", "size_bytes", "allowed", "detail",
 )  # fmt: skip
 _DIFFERENCE_COLUMNS = tuple(field.name for field in fields(TensorDifference))
@@ -44,6 +44,10 @@ def report_value(report: FilesReport) -> dict[str, Any]:
             "counts": {verdict.value: report.count(verdict) for verdict in TensorVerdict},
             "first_differing": first and first.name,
             "last_agreeing": last and last.name,
+            "kernels": report.kernels,
+            "ulp_shares": ULP_SHARES,
+            "ranks": [_rank(rank) for rank in report.ranks],
+            "between_ranks": [report_value(within) for within in report.between],
             "tensors": [asdict(found) for found in report.comparisons],
             "alone_by_convention": report.alone_by_convention,
             "notes": report.notes,
@@ -53,22 +57,31 @@ def report_value(report: FilesReport) -> dict[str, Any]:
     return value
 
 
+def _rank(rank: RankSummary) -> dict[str, Any]:
+    return {
+        "rank": rank.rank,
+        "counts": {verdict.value: rank.counts.get(verdict, 0) for verdict in TensorVerdict},
+        "worst_relative_error": rank.worst,
+        "first_differing": rank.first_differing,
+    }
+
+
 def render_csv(report: FilesReport) -> str:
     """One row per pair or tensor without a partner; no cell is a formula."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
     for found in report.comparisons:
-        writer.writerow([_cell(value) for value in row(found)])
+        writer.writerow([cell(value) for value in row(found)])
     return stream.getvalue()
 
 
 def row(found: TensorComparison) -> list[Any]:
     """The values of one row, in the order of `COLUMNS`."""
     cells: list[Any] = [
-        found.order, found.reference, found.other, found.how, found.verdict.value, *found.dtypes,
-        list(found.shapes[0]), list(found.shapes[1]), found.size_bytes, found.allowed,
-        found.detail,
+        found.order, found.rank, found.reference, found.other, found.how, found.verdict.value,
+        *found.dtypes, list(found.shapes[0]), list(found.shapes[1]), found.size_bytes,
+        found.allowed, found.detail,
     ]  # fmt: skip
     difference = found.difference
     if difference is None:
@@ -76,11 +89,14 @@ def row(found: TensorComparison) -> list[Any]:
     return cells + [getattr(difference, name) for name in _DIFFERENCE_COLUMNS]
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """A value as a cell of CSV: lists in words, and no formula."""
     if value is None:
         return ""
     if isinstance(value, (list, tuple)):
-        return " ".join(str(part) for part in value)
+        return " ".join(
+            ":".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value
+        )
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from isograd.compare.files.differences import TensorDifference
 from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
 from isograd.model import Verdict
 from isograd.report.text import VERDICT_STYLES, make_console, write_line, written
@@ -41,8 +42,13 @@ def render_text(report: FilesReport, *, width: int = 100, colour: bool = False) 
     else:
         _worst(console, report)
         _first(console, report)
+    _ranks(console, report)
     _open(console, report)
-    for note in _notes(report):
+    for within in report.between:
+        write_line(console, f"Between the ranks of {printable(within.reference)}", "bold")
+        _ranks(console, within)
+        write_line(console, f"  {sentence(within)}")
+    for note in notes(report):
         write_line(console, f"Note: {printable(note)}", "dim")
     style = VERDICT_STYLES[report.verdict] if not report.is_consecutive else "bold"
     write_line(console, sentence(report), style)
@@ -156,11 +162,11 @@ def _table(console: Console, rows: Sequence[TensorComparison]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("tensor", overflow="fold", ratio=1)
     table.add_column("verdict", no_wrap=True)
-    for name in ("rel. error", "max abs", "at", "cosine", "outside"):
+    for name in ("rel. error", "max abs", "at", "cosine", "outside", "ulps 50/99/100 %"):
         table.add_column(name, justify="right", no_wrap=True)
     for found in rows:
         difference = found.difference
-        cells = [""] * 5
+        cells = [""] * 6
         if difference is not None:
             cosine = difference.cosine
             cells = [
@@ -169,6 +175,7 @@ def _table(console: Console, rows: Sequence[TensorComparison]) -> None:
                 place(difference.greatest_absolute_index),
                 "" if cosine is None else f"{cosine:.6f}",
                 f"{difference.outside:,}",
+                ulps(difference),
             ]
         shown = Text(printable(pair_name(found)))
         table.add_row(shown, Text(found.verdict.value, style=_STYLES[found.verdict]), *cells)
@@ -223,14 +230,40 @@ def _open(console: Console, report: FilesReport) -> None:
         console.print()
 
 
-def _notes(report: FilesReport) -> list[str]:
-    notes = list(report.notes)
+def notes(report: FilesReport) -> list[str]:
+    found = list(report.notes)
     if report.alone_by_convention:
-        notes.append(
+        found.append(
             f"{len(report.alone_by_convention):,} tensors exist in one framework only, by "
             f"convention: {', '.join(report.alone_by_convention[:3])} …"
         )
-    return notes
+    return found
+
+
+def ulps(difference: TensorDifference) -> str:
+    """Ulps of half, of 99 % and of all elements; nothing where there are none."""
+    if difference.ulps is None:
+        return ""
+    half, _, most, _, every = difference.ulps
+    return " / ".join(
+        f"{count:,}" if count < 10**6 else f"{count:.1e}" for count in (half, most, every)
+    )
+
+
+def _ranks(console: Console, report: FilesReport) -> None:
+    ranks = report.ranks
+    if len(ranks) < 2:
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in ("rank", "identical", "within", "differ", "open", "worst error"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("first that differs", overflow="fold", ratio=1)
+    for rank in ranks[:MOST_ROWS]:
+        counts = (rank.rank, rank.identical, rank.close, rank.differing, rank.open)
+        first = Text(printable(rank.first_differing or ""), style="red")
+        table.add_row(*(f"{count:,}" for count in counts), number(rank.worst), first)
+    console.print(table)
+    _more(console, len(ranks) - MOST_ROWS)
 
 
 def _more(console: Console, rest: int) -> None:

@@ -40,24 +40,36 @@ _WORDS = {
 }
 
 
-def compare_logs(first: Path, second: Path) -> CurvesReport:
-    """Compare the losses of two logs; raises UsageError where they have no step in common."""
-    mine, its = read_two_logs(first, second)
-    return compare_curves(mine, its)
+#: First and last step, both included; None for an open end.
+Span = tuple[int, "int | None"]
 
 
-def compare_curves(first: LossLog, second: LossLog) -> CurvesReport:
+def compare_logs(
+    first: Path, second: Path, span: Span | None = None, series: str | None = None
+) -> CurvesReport:
+    """Compare the losses of two logs; raises UsageError where they have no step in common.
+
+    series: the column or tag, where it is not the one that is most surely the loss.
+    """
+    mine, its = read_two_logs(first, second, series)
+    return compare_curves(mine, its, span)
+
+
+def compare_curves(first: LossLog, second: LossLog, span: Span | None = None) -> CurvesReport:
     """Compare two curves, aligned by step."""
     notes = []
     if first.series != second.series:
         notes.append(f"{first.series!r} of the first is compared with {second.series!r}")
     first, second, aligned = _aligned(first, second)
     notes += aligned
+    if span is not None:
+        first, second = (_within(log, span) for log in (first, second))
     losses, others = _by_step(first), _by_step(second)
     steps = tuple(step for step in first.steps if step in others)
     if not steps:
         raise UsageError(
-            f"{first.path} and {second.path} have no step in common", "Log the same steps."
+            f"{first.path} and {second.path} have no step in common",
+            "Log the same steps." if span is None else "Choose other --steps.",
         )
     reference = tuple(losses[step] for step in steps)
     other = tuple(others[step] for step in steps)
@@ -84,6 +96,18 @@ def compare_curves(first: LossLog, second: LossLog) -> CurvesReport:
 
 def _by_step(log: LossLog) -> dict[int, float]:
     return dict(zip(log.steps, log.losses, strict=True))
+
+
+def _within(log: LossLog, span: Span) -> LossLog:
+    first, last = span
+    kept = [
+        (step, loss)
+        for step, loss in zip(log.steps, log.losses, strict=True)
+        if step >= first and (last is None or step <= last)
+    ]
+    return replace(
+        log, steps=tuple(step for step, _ in kept), losses=tuple(loss for _, loss in kept)
+    )
 
 
 def _aligned(first: LossLog, second: LossLog) -> tuple[LossLog, LossLog, list[str]]:

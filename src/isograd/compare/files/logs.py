@@ -11,7 +11,7 @@ from pathlib import Path
 
 from isograd.compare.files.curve_model import LossLog
 from isograd.compare.files.event_file import is_event_file, read_scalars
-from isograd.errors import CheckpointError
+from isograd.errors import CheckpointError, UsageError
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf(?:inity)?)\b)"
 _LOSS = re.compile(
@@ -27,6 +27,8 @@ _STEP_KEYS = ("global_step", "step", "iteration", "iter", "it", "batch")
 _LOSS_KEYS = ("loss", "train_loss", "train/loss", "training_loss", "total_loss")
 #: What of a text is looked at to tell whether it is a log, in bytes.
 _HEAD = 1 << 16
+#: Larger documents of JSON are no logs.
+_LARGEST_DOCUMENT = 64 << 20
 _ADVICE = "Give a log with losses, for example LossMonitor's output or a CSV with a column `loss`."
 
 Series = dict[str, list[tuple[int | None, float]]]
@@ -48,6 +50,8 @@ def is_log(name: str) -> bool:
     if b"\0" in head or not head:
         return False
     text = head.decode("utf-8", errors="replace")
+    if len(head) == _HEAD and path.suffix == ".json" and path.stat().st_size < _LARGEST_DOCUMENT:
+        text = path.read_text(encoding="utf-8", errors="replace")
     try:
         return bool(_text_series(text[: text.rfind("\n") + 1] or text)[1])
     except CheckpointError:
@@ -87,7 +91,10 @@ def read_series(path: Path) -> tuple[str, Series]:
 
 def _text_series(text: str) -> tuple[str, Series]:
     first = next((line for line in text.splitlines() if line.strip()), "")
-    if first.lstrip().startswith("{"):
+    if first.lstrip().startswith(("{", "[")):
+        found = _json_document(text)
+        if found:
+            return "JSON", found
         found = _json_lines(text)
         if found:
             return "JSON lines", found
@@ -95,6 +102,28 @@ def _text_series(text: str) -> tuple[str, Series]:
     if len(cells) > 1 and any("loss" in cell for cell in cells) and not _LOSS.search(first):
         return "CSV", _table(text)
     return "text", _lines(text)
+
+
+def _json_document(text: str) -> Series:
+    """A list of steps, an object that holds one (Trainer's `log_history`), or one of columns."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    for rows in (found, *(found.values() if isinstance(found, dict) else ())):
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+            columns = _columns(rows)
+            if columns:
+                return columns
+    if isinstance(found, dict):
+        lists = {key: part for key, part in found.items() if isinstance(part, list)}
+        if any("loss" in key.lower() for key in lists):
+            length = max(map(len, lists.values()))
+            return _columns(
+                {key: part[place] for key, part in lists.items() if place < len(part)}
+                for place in range(length)
+            )
+    return {}
 
 
 def _json_lines(text: str) -> Series:
@@ -154,10 +183,20 @@ def _lines(text: str) -> Series:
     return found
 
 
-def read_two_logs(first: Path, second: Path) -> tuple[LossLog, LossLog]:
-    """Both logs with the series that they have in common, or the likeliest of each."""
+def read_two_logs(first: Path, second: Path, series: str | None = None) -> tuple[LossLog, LossLog]:
+    """Both logs with the series that they have in common, or the likeliest of each.
+
+    series: the one that is wanted; UsageError where a log does not have it.
+    """
     kind, mine = read_series(first)
     other_kind, its = read_series(second)
+    if series is not None:
+        for path, found in ((first, mine), (second, its)):
+            if series not in found:
+                raise UsageError(
+                    f"{path} has no series {series!r}", f"It has: {', '.join(map(repr, found))}."
+                )
+        mine, its = {series: mine[series]}, {series: its[series]}
     common = [name for name in mine if name in its]
     name = other_name = _likeliest(common)
     if name is None or other_name is None:

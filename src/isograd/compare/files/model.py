@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -9,6 +12,8 @@ from isograd.compare.files.differences import TensorDifference
 from isograd.model import Verdict
 
 Shape = tuple[int, ...]
+#: What stands before the names of a rank's tensors.
+_RANK = re.compile(r"(?:(?<=/)|^)rank(\d{1,9})/")
 
 
 class TensorVerdict(str, Enum):
@@ -57,6 +62,12 @@ class TensorComparison:
         return self.reference or self.other
 
     @property
+    def rank(self) -> int | None:
+        """The rank of a run that it belongs to; None outside a folder of ranks."""
+        found = _RANK.search(self.other or self.reference)
+        return int(found[1]) if found else None
+
+    @property
     def severity(self) -> tuple[int, float]:
         """How bad it is, for the order of a report: the greater the worse."""
         rank = list(TensorVerdict).index(self.verdict)
@@ -66,12 +77,44 @@ class TensorComparison:
 
 
 @dataclass(frozen=True)
+class RankSummary:
+    """What was found in one rank; worst: greatest relative error of its pairs."""
+
+    rank: int
+    counts: Mapping[TensorVerdict, int]
+    worst: float
+    first_differing: str | None
+
+    @property
+    def identical(self) -> int:
+        """Pairs that are equal in every element."""
+        return self.counts.get(TensorVerdict.IDENTICAL, 0)
+
+    @property
+    def close(self) -> int:
+        """Pairs within tolerance."""
+        return self.counts.get(TensorVerdict.CLOSE, 0)
+
+    @property
+    def differing(self) -> int:
+        """Pairs that differ, in their values or shapes."""
+        return sum(self.counts.get(verdict, 0) for verdict in DIVERGENT)
+
+    @property
+    def open(self) -> int:
+        """Tensors without a partner, and those that could not be compared."""
+        return sum(self.counts.get(verdict, 0) for verdict in OPEN)
+
+
+@dataclass(frozen=True)
 class FilesReport:
     """The whole answer of `isograd compare` on two sets of tensors.
 
     comparisons stand in execution order where a side knows it, else in the reference's order.
     alone_by_convention: tensors that only one framework keeps, for example num_batches_tracked.
     is_consecutive: whether the two are states of one training, so that a change is expected.
+    kernels: what measured, "numba" or "numpy".
+    between: of each run, its ranks compared with its lowest, where that was asked for.
     """
 
     reference: str
@@ -84,6 +127,8 @@ class FilesReport:
     resumed: int = 0
     is_consecutive: bool = False
     knows_order: bool = False
+    kernels: str = "numpy"
+    between: tuple[FilesReport, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -117,6 +162,15 @@ class FilesReport:
             found for found in self.comparisons if found.verdict is TensorVerdict.IDENTICAL
         )
 
+    @property
+    def ranks(self) -> tuple[RankSummary, ...]:
+        """The answer for each rank; nothing where the sets are none of ranks."""
+        by_rank: dict[int, list[TensorComparison]] = {}
+        for found in self.comparisons:
+            if found.rank is not None:
+                by_rank.setdefault(found.rank, []).append(found)
+        return tuple(_summary(rank, by_rank[rank]) for rank in sorted(by_rank))
+
     def count(self, verdict: TensorVerdict) -> int:
         """How many have this verdict."""
         return sum(found.verdict is verdict for found in self.comparisons)
@@ -124,9 +178,22 @@ class FilesReport:
     @property
     def needs_action(self) -> bool:
         """Whether a person must act on it: the exit status 1."""
+        if any(report.needs_action for report in self.between):
+            return True
         if not self.is_consecutive:
             return self.verdict is not Verdict.EQUIVALENT
         return any(_needs_action_between_steps(found) for found in self.comparisons)
+
+
+def _summary(rank: int, comparisons: Sequence[TensorComparison]) -> RankSummary:
+    errors = [found.difference.relative_error for found in comparisons if found.difference]
+    first = next((found for found in comparisons if found.verdict in DIVERGENT), None)
+    return RankSummary(
+        rank,
+        Counter(found.verdict for found in comparisons),
+        max(errors, default=0.0),
+        None if first is None else first.name,
+    )
 
 
 def _needs_action_between_steps(found: TensorComparison) -> bool:

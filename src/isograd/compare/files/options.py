@@ -24,6 +24,7 @@ class CompareOptions:
     tolerance: None for that of the dtypes; envelope: relative Frobenius error by name, `*` for the
     rest, which then decides instead of the tolerance.
     only, ignore: patterns of names, as in a shell.
+    is_consecutive: whether both are states of one training; None where their names decide.
     is_counting: whether ulps and a histogram are counted as well.
     is_compiled: whether numba's kernels measure; None where the amount of data decides.
     engine: "threads" or "dask"; scheduler: address of Dask's, None for a cluster on this machine.
@@ -37,7 +38,7 @@ class CompareOptions:
     ignore: tuple[str, ...] = ()
     threads: int = 0
     journal: Path | None = None
-    is_consecutive: bool = False
+    is_consecutive: bool | None = None
     is_counting: bool = True
     is_compiled: bool | None = None
     engine: str = "threads"

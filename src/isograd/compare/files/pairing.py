@@ -7,6 +7,7 @@ the weight of a one-dimensional convolution.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 
 #: Above so many names without a partner, their structure is not looked at.
 MOST_BY_STRUCTURE = 3000
+_RANK = re.compile(r"(?:(?<=/)|^)rank(\d{1,9})/")
 #: What wrappers put before every name.
 _WRAPPERS = ("module.", "_orig_mod.", "network.", "_backbone.", "model.")
 
@@ -76,6 +78,36 @@ def pair_names(
             partners[name] = (partner, how.__name__.removeprefix("_by_"))
             taken.add(partner)
     return _answer(mine, its, partners, taken)
+
+
+def pair_ranks(infos: Sequence[TensorInfo]) -> NamePairing:
+    """Pair every rank of one run with the lowest; raises UsageError where there are not two.
+
+    Of a run with steps, ranks are paired within each step.
+    """
+    runs: dict[str, dict[int, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for info in infos:
+        found = _RANK.search(info.name)
+        if found:
+            run, rank = info.name[: found.start()], int(found[1])
+            runs[run][rank][info.name[found.end() :]] = info.name
+    pairs, only_first, only_other = [], [], []
+    for ranks in runs.values():
+        lowest, *rest = (ranks[rank] for rank in sorted(ranks))
+        for names in rest:
+            pairs += [
+                NamePair(first, names[plain], "rank")
+                for plain, first in lowest.items()
+                if plain in names
+            ]
+            only_first += [first for plain, first in lowest.items() if plain not in names]
+            only_other += [name for plain, name in names.items() if plain not in lowest]
+    if not pairs:
+        raise UsageError(
+            "no tensor stands in two ranks of one run",
+            "Name a folder with rank_0, rank_1, … to compare ranks.",
+        )
+    return NamePairing(tuple(pairs), tuple(only_first), tuple(only_other), ())
 
 
 def _answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,12 +13,13 @@ from typing import Any
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
 from isograd.checkpoints.remote import is_url
+from isograd.compare.files.consecutive import NOTE, are_states_of_one_training
 from isograd.compare.files.engine import executor
 from isograd.compare.files.journal import Journal
 from isograd.compare.files.kernels import COMPILED_FROM_BYTES, is_compiled_there
 from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
 from isograd.compare.files.options import CompareOptions, CompareProgress
-from isograd.compare.files.pairing import NamePairing, pair_names
+from isograd.compare.files.pairing import NamePairing, pair_names, pair_ranks
 from isograd.compare.files.schedule import compare_jobs
 from isograd.compare.files.work import Job, Rules, Worker
 from isograd.errors import UsageError
@@ -31,7 +33,6 @@ def compare_sources(
 ) -> FilesReport:
     """Compare all tensors of two sources; raises UsageError where there is nothing to compare."""
     options = options or CompareOptions()
-    started = time.monotonic()
     infos = _chosen(reference, options)
     other_infos = _chosen(other, options)
     if not infos or not other_infos:
@@ -39,39 +40,67 @@ def compare_sources(
         raise UsageError(
             f"{side.path}: holds no tensor to compare", "Check the path, --only and --ignore."
         )
+    notes: tuple[str, ...] = ()
+    if options.is_consecutive is None and are_states_of_one_training(reference, other):
+        options, notes = replace(options, is_consecutive=True), (NOTE,)
     pairing = pair_names(infos, other_infos, _relevant(options.renames, infos, other_infos))
     if not pairing.pairs:
         raise UsageError(
             f"no tensor of {reference.path} has a partner in {other.path}",
             "Compare sets that belong together, or say with --map FILE which tensor is which.",
         )
-    places, knows_order = _places(infos, other_infos, pairing)
-    jobs = _jobs(pairing, infos, other_infos, places)
+    report = _compared((reference, other), (infos, other_infos), pairing, options, progress)
+    return replace(report, notes=(*notes, *report.notes))
+
+
+def compare_ranks(
+    source: TensorSource,
+    options: CompareOptions | None = None,
+    progress: CompareProgress | None = None,
+) -> FilesReport:
+    """Compare every rank of one run with its lowest; UsageError where there are not two."""
+    options = options or CompareOptions()
+    infos = _chosen(source, options)
+    pairing = pair_ranks(infos)
+    return _compared((source, source), (infos, infos), pairing, options, progress)
+
+
+def _compared(
+    sources: tuple[TensorSource, TensorSource],
+    infos: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
+    pairing: NamePairing,
+    options: CompareOptions,
+    progress: CompareProgress | None,
+) -> FilesReport:
+    started = time.monotonic()
+    places, knows_order = _places(*infos, pairing)
+    jobs = _jobs(pairing, *infos, places)
     total = sum(job.size_bytes for job in jobs)
-    journal = _journal(options, reference, other)
+    rules = _rules(options, total)
+    journal = _journal(options, rules, *sources)
     try:
         done = dict(journal.done) if journal else {}
-        address = _address(reference, other, options)
-        worker = Worker(reference, other, _rules(options, total), address)
+        worker = Worker(*sources, rules, _address(*sources, options))
         found = list(_run(jobs, worker, options, journal, done, progress))
     finally:
         if journal:
             journal.close()
-    found += _alone(pairing, infos, other_infos, places)
-    found += _unread(reference, other, options, found)
+    found += _alone(pairing, *infos, places)
+    found += _unread(*sources, options, found)
     found.sort(key=lambda item: item.order)
     found = [replace(item, order=place) for place, item in enumerate(found)]
     return FilesReport(
-        reference=str(reference.path),
-        other=str(other.path),
+        reference=str(sources[0].path),
+        other=str(sources[1].path),
         comparisons=tuple(found),
         alone_by_convention=pairing.alone_by_convention,
         notes=pairing.notes,
         elapsed_s=time.monotonic() - started,
         size_bytes=total,
         resumed=len(done),
-        is_consecutive=options.is_consecutive,
+        is_consecutive=bool(options.is_consecutive),
         knows_order=knows_order,
+        kernels="numba" if rules.is_compiled else "numpy",
     )
 
 
@@ -161,30 +190,53 @@ def _missing(info: TensorInfo, order: int, *, is_reference: bool) -> TensorCompa
 
 
 def _journal(
-    options: CompareOptions, reference: TensorSource, other: TensorSource
+    options: CompareOptions, rules: Rules, reference: TensorSource, other: TensorSource
 ) -> Journal | None:
     if options.journal is None:
         return None
     tolerance = options.tolerance
     header: dict[str, Any] = {
-        "sets": [_fingerprint(reference.path), _fingerprint(other.path)],
+        "sets": [
+            _fingerprint(source.path, address)
+            for source, address in zip(
+                (reference, other), options.addresses or ("", ""), strict=True
+            )
+        ],
         "tolerance": None
         if tolerance is None
         else [tolerance.relative, tolerance.scaled, tolerance.absolute],
         "envelope": dict(options.envelope),
+        "counts": rules.is_counting,
+        "compiled": rules.is_compiled,
     }
     return Journal(options.journal, header)
 
 
-def _fingerprint(path: Path) -> list[Any]:
-    """What tells a changed set from the same: of a folder, of all its files together."""
+def _fingerprint(path: Path, address: str) -> list[Any]:
+    """What tells a changed set from the same: of a folder, of all its files together.
+
+    The copy of what lies behind a URL is new each time, so that only its size counts.
+    """
+    count, size, newest = 0, 0, 0
     try:
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        stats = [file.stat() for file in files if file.is_file()]
+        for stat in _stats(path):
+            count += 1
+            size += stat.st_size
+            newest = max(newest, stat.st_mtime_ns)
     except OSError:
-        stats = []
-    newest = max((stat.st_mtime_ns for stat in stats), default=0)
-    return [str(path.resolve()), len(stats), sum(stat.st_size for stat in stats), newest]
+        pass  # what cannot be read is said by the reader
+    if is_url(address):
+        return [address, count, size]
+    return [str(path.resolve()), count, size, newest]
+
+
+def _stats(path: Path) -> Iterator[os.stat_result]:
+    if not path.is_dir():
+        yield path.stat()
+        return
+    for folder, _, names in os.walk(path):
+        for name in names:
+            yield os.stat(os.path.join(folder, name), follow_symlinks=False)
 
 
 def _rules(options: CompareOptions, total_bytes: int) -> Rules:
@@ -245,7 +297,7 @@ def _unread(
     """What lies in a set and could not be read: left open, never dropped."""
     failed = []
     for is_reference, source in ((True, reference), (False, other)):
-        if source.kind == "recording":
+        if source.kind == "recording" or (not is_reference and source is reference):
             continue
         for name, reason in source.skipped.items():
             plain = name.removesuffix(".npy")

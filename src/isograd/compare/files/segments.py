@@ -215,6 +215,8 @@ def _by_kernel(
         places = marks[(start - span[0]) // BLOCK : -(-(stop - span[0]) // BLOCK)]
         allowance = (method.relative, method.low, method.high)
         row = kernel(mine, its, mine_bits, its_bits, mask, *allowance, places, ulps, gaps)
+        if stop == span[1] and start == span[0]:
+            return replace(Tally(*row), ulps=sparse(ulps), gaps=sparse(gaps))
         tally = tally.merged(Tally(*row), start - span[0])
     return replace(tally, ulps=sparse(ulps), gaps=sparse(gaps))
 
@@ -243,11 +245,7 @@ def _value_type(first: Operand, second: Operand) -> str:
 
 def _steps(first: Operand, second: Operand, span: tuple[int, int]) -> list[tuple[int, int]]:
     """The whole segment where both lie in the file as the kernel takes them, else pieces."""
-    value = _value_type(first, second)
-    is_direct = all(
-        side.dtype == str(np.dtype(value)) and side.bits.dtype.char == value
-        for side in (first, second)
-    )
+    is_direct = first.dtype == second.dtype and first.dtype in ("float32", "float64")
     step = (span[1] - span[0]) if is_direct else _DECODED
     return [(start, min(start + step, span[1])) for start in range(*span, max(1, step))]
 

@@ -198,8 +198,8 @@ def test_a_dump_of_mindspore_is_in_the_order_of_time(tmp_path: Path) -> None:
     ]
     for number, name in enumerate(names):
         np.save(folder / f"{name}.npy", np.full(2, number, np.float32))
-    source = open_source(tmp_path)
-    place = "rank_0/Net/0/1/Default_fc"
+    source = open_source(tmp_path / "rank_0")
+    place = "Net/0/1/Default_fc"
     assert source.kind == "MindSpore dump"
     assert source.names() == (
         f"{place}-MatMul-op0.input.0",

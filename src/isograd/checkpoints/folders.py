@@ -1,4 +1,4 @@
-"""Folders of tensors: .npy files, TroubleShooter's numbered ones, MindSpore's dumps of both kinds."""
+"""Folders of tensors: .npy files, TroubleShooter's numbered ones, dumps of MindSpore."""
 
 from __future__ import annotations
 

@@ -1,0 +1,342 @@
+"""Gradients as torch keeps them: `loss.backward()` adds them to `parameter.grad`.
+
+MindSpore records what is computed inside `value_and_grad`.  Here the same recorder of PyNative mode
+is left on between steps, so that a loss that was computed line by line can be differentiated
+afterwards, wherever its parts were computed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+from mindspore import ops  # noqa: TID253
+from mindspore.common import api  # noqa: TID253
+
+#: The parameters that were differentiated before, and those of optimizers.
+_PARAMETERS: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def record_gradients() -> None:
+    """Record from here on what is computed, as torch does; `no_grad` stops it for a while."""
+    api._pynative_executor.set_grad_flag(True)
+
+
+def is_grad_enabled() -> bool:
+    """Whether what is computed is recorded."""
+    return bool(api._pynative_executor.enable_grad())
+
+
+class _Recording:
+    """Switches the recorder on or off, for a block or a function."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(is_grad_enabled())
+        api._pynative_executor.set_enable_grad(self.mode)
+
+    def __exit__(self, *_: object) -> None:
+        api._pynative_executor.set_enable_grad(self._before.pop())
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def switched(*inputs: Any, **named: Any) -> Any:
+            with _Recording(self.mode):
+                return function(*inputs, **named)
+
+        return switched
+
+
+def no_grad(function: Callable[..., Any] | None = None) -> Any:
+    """Record nothing, in a block or in a function."""
+    switch = _Recording(mode=False)
+    return switch(function) if callable(function) else switch
+
+
+def enable_grad(function: Callable[..., Any] | None = None) -> Any:
+    """Record again, in a block or in a function."""
+    switch = _Recording(mode=True)
+    return switch(function) if callable(function) else switch
+
+
+def inference_mode(mode: Any = True) -> Any:
+    """Record nothing, in a block or in a function."""
+    if callable(mode):
+        return no_grad(mode)
+    return _Recording(mode=not mode and is_grad_enabled())
+
+
+class set_grad_enabled(_Recording):  # noqa: N801  # torch's name
+    """Record or not, from here on or for a block."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(bool(mode))
+        self._outer = is_grad_enabled()
+        api._pynative_executor.set_enable_grad(self.mode)
+
+    def __enter__(self) -> None:
+        self._before.append(self._outer)
+        api._pynative_executor.set_enable_grad(self.mode)
+
+
+def backward(
+    tensor: Any, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False
+) -> None:
+    """Add the gradients of a tensor to the `grad` of each parameter that it was computed from.
+
+    Raises RuntimeError where nothing was recorded, and for a graph of gradients.
+    """
+    if not isinstance(tensor, ms.Tensor):
+        given = {"gradient": gradient, "retain_graph": retain_graph}
+        tensor.backward(**{name: value for name, value in given.items() if value is not None})
+        return
+    if retain_graph or create_graph:
+        raise RuntimeError("MindSpore frees the graph in backward; add the losses up before it.")
+    _differentiate([tensor], [gradient])
+
+
+def backward_of_all(tensors: Any, grad_tensors: Any = None, *_: Any, **__: Any) -> None:
+    """Add the gradients of several tensors at once."""
+    several = [tensors] if isinstance(tensors, ms.Tensor) else list(tensors)
+    given = [grad_tensors] if isinstance(grad_tensors, ms.Tensor) else grad_tensors
+    _differentiate(several, list(given or [None] * len(several)))
+
+
+def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
+    record_gradients()
+    total = None
+    for tensor, gradient in zip(tensors, gradients, strict=True):
+        if gradient is None and tensor.size != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        part = tensor if gradient is None else tensor * ops.stop_gradient(gradient)
+        part = part.sum()
+        total = part if total is None else total + part
+    assert total is not None
+    if not total._has_auto_grad():
+        raise RuntimeError("element 0 of tensors does not require grad: nothing was recorded.")
+    reached = _reached(total)
+    try:
+        found = ms.grad(lambda: total, None, tuple(reached))() if reached else ()
+    finally:
+        record_gradients()
+    if isinstance(found, ms.Tensor):
+        found = (found,)
+    with no_grad():
+        for parameter, gradient in zip(reached, found, strict=True):
+            held = getattr(parameter, "grad", None)
+            added = gradient.astype(parameter.dtype)
+            parameter.grad = added if held is None else held + added
+
+
+def _reached(tensor: Any) -> list[Any]:
+    """The parameters that learn and that a tensor was computed from, each once."""
+    leaves = set()
+    waiting, seen = [tensor._grad_node], set()
+    while waiting:
+        node = waiting.pop()
+        identity = node._unique_id()
+        if identity in seen:
+            continue
+        seen.add(identity)
+        if node.is_leaf():
+            leaves.add(identity)
+        waiting += [part for part, _ in node.next_functions if part is not None]
+    known = {_leaf(parameter): parameter for parameter in _PARAMETERS.values()}
+    if not leaves <= known.keys():
+        with contextlib.suppress(ReferenceError):
+            track(item for item in gc.get_objects() if issubclass(type(item), ms.Parameter))
+        known = {_leaf(parameter): parameter for parameter in _PARAMETERS.values()}
+    return [known[leaf] for leaf in known if leaf in leaves and known[leaf].requires_grad]
+
+
+def _leaf(parameter: Any) -> Any:
+    node = parameter._grad_node
+    return None if node is None else node._unique_id()
+
+
+def track(parameters: Iterable[Any]) -> None:
+    """Remember parameters, so that a gradient finds them."""
+    for parameter in parameters:
+        _PARAMETERS[id(parameter)] = parameter
+
+
+def zero_grad(owner: Any, set_to_none: bool = True) -> None:
+    """Forget the gradients of a network or of an optimizer's parameters."""
+    if hasattr(owner, "param_groups") or not isinstance(owner, ms.nn.Cell):
+        owner.zero_grad(set_to_none)
+        return
+    for parameter in owner.get_parameters():
+        held = getattr(parameter, "grad", None)
+        if held is not None:
+            parameter.grad = None if set_to_none else ops.zeros_like(held)
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: Any = None,
+) -> Any:
+    """Scale the gradients so that their norm is at most max_norm; returns the norm before."""
+    held = list(_with_gradient(parameters))
+    if not held:
+        return ms.Tensor(0.0, ms.float32)
+    with no_grad():
+        total = get_total_norm([parameter.grad for parameter in held], norm_type)
+        if error_if_nonfinite and not math.isfinite(float(total.asnumpy())):
+            raise RuntimeError("The total norm of the gradients is not finite, so it cannot clip.")
+        factor = ops.minimum(max_norm / (total + 1e-6), ms.Tensor(1.0, ms.float32))
+        for parameter in held:
+            parameter.grad = parameter.grad * factor.astype(parameter.grad.dtype)
+    return total
+
+
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
+) -> Any:
+    """The norm of all tensors as if they were one vector."""
+    several = [tensors] if isinstance(tensors, ms.Tensor) else list(tensors)
+    kind = float(norm_type)
+    if math.isinf(kind):
+        return ops.stack([ops.abs(part).max() for part in several]).max()
+    if kind == 2.0:
+        return ops.sqrt(ops.stack([ops.square(part).sum() for part in several]).sum())
+    powers = ops.stack([(ops.abs(part) ** kind).sum() for part in several])
+    return powers.sum() ** (1.0 / kind)
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: Any = None) -> None:
+    """Bound each element of the gradients."""
+    with no_grad():
+        for parameter in _with_gradient(parameters):
+            parameter.grad = ops.clamp(parameter.grad, -float(clip_value), float(clip_value))
+
+
+def _with_gradient(parameters: Any) -> Iterator[Any]:
+    several = [parameters] if isinstance(parameters, ms.Tensor) else parameters
+    return (part for part in several if getattr(part, "grad", None) is not None)
+
+
+class autocast:  # noqa: N801  # torch's name
+    """A block or function in mixed precision in torch; here it computes in the dtypes it has."""
+
+    def __init__(
+        self, device_type: Any = "cuda", dtype: Any = None, enabled: bool = True, *_: Any, **__: Any
+    ) -> None:
+        self.device_type, self.dtype, self.enabled = device_type, dtype, enabled
+
+    def __enter__(self) -> autocast:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to undo."""
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+
+class GradScaler:
+    """Scales the loss, so that small gradients survive in float16; skips steps that overflow.
+
+    Without an accelerator it is off, as torch's.
+    """
+
+    def __init__(
+        self,
+        device: Any = "cuda",
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        on_cpu = ms.get_context("device_target") == "CPU"
+        self._enabled = bool(enabled) and (str(device).startswith("cpu") or not on_cpu)
+        self._scale, self._growth, self._backoff = init_scale, growth_factor, backoff_factor
+        self._interval, self._clean = growth_interval, 0
+        self._unscaled: dict[int, bool] = {}
+        self._overflows: list[bool] = []
+
+    def is_enabled(self) -> bool:
+        """Whether it scales at all."""
+        return self._enabled
+
+    def get_scale(self) -> float:
+        """The factor of the loss."""
+        return self._scale if self._enabled else 1.0
+
+    def scale(self, outputs: Any) -> Any:
+        """A loss, or several, times the factor."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, (tuple, list)):
+            return type(outputs)(self.scale(part) for part in outputs)
+        return outputs * self._scale
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the factor."""
+        if not self._enabled:
+            return
+        if id(optimizer) in self._unscaled:
+            raise RuntimeError("unscale_() has already been called since the last update().")
+        is_finite = True
+        with no_grad():
+            for group in optimizer.param_groups:
+                for parameter in _with_gradient(group["params"]):
+                    parameter.grad = parameter.grad * (1.0 / self._scale)
+                    is_finite = is_finite and bool(ops.isfinite(parameter.grad).all())
+        self._unscaled[id(optimizer)] = is_finite
+        self._overflows.append(not is_finite)
+
+    def step(self, optimizer: Any, *inputs: Any, **named: Any) -> Any:
+        """The optimizer's step, unless a gradient is not finite."""
+        if not self._enabled:
+            return optimizer.step(*inputs, **named)
+        if id(optimizer) not in self._unscaled:
+            self.unscale_(optimizer)
+        is_finite = self._unscaled[id(optimizer)]
+        return optimizer.step(*inputs, **named) if is_finite else None
+
+    def update(self, new_scale: Any = None) -> None:
+        """Choose the next factor: smaller after an overflow, greater after many clean steps."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif any(self._overflows):
+            self._scale, self._clean = self._scale * self._backoff, 0
+        else:
+            self._clean += 1
+            if self._clean == self._interval:
+                self._scale, self._clean = self._scale * self._growth, 0
+        self._unscaled, self._overflows = {}, []
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth,
+            "backoff_factor": self._backoff,
+            "growth_interval": self._interval,
+            "_growth_tracker": self._clean,
+        }
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Go on from a checkpoint."""
+        if self._enabled and state_dict:
+            self._scale, self._growth = state_dict["scale"], state_dict["growth_factor"]
+            self._backoff = state_dict["backoff_factor"]
+            self._interval = state_dict["growth_interval"]
+            self._clean = state_dict["_growth_tracker"]

@@ -1,0 +1,246 @@
+"""`backward` adds to `grad` what torch's adds, wherever the loss was computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("mindspore")
+
+import mindspore as ms
+from mindspore import nn, ops
+
+from isograd.knowledge.composites import training_gradients as port
+from isograd.knowledge.composites import training_optimizers
+
+X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+
+
+class Sides:
+    """Two small networks on both sides, with the same weights."""
+
+    def __init__(self) -> None:
+        sizes = ((3, 4), (4, 1))
+        self.theirs = [torch.nn.Linear(*size) for size in sizes]
+        self.ours = [nn.Dense(*size) for size in sizes]
+        for mine, other in zip(self.ours, self.theirs, strict=True):
+            mine.weight.set_data(ms.Tensor(other.weight.detach().numpy()))
+            mine.bias.set_data(ms.Tensor(other.bias.detach().numpy()))
+        self.parameters = [p for cell in self.ours for p in cell.trainable_params()]
+        self.torch_parameters = [p for module in self.theirs for p in module.parameters()]
+        self.optimizer = training_optimizers.SGD(self.parameters, lr=0.1)
+        self.torch_optimizer = torch.optim.SGD(self.torch_parameters, lr=0.1)
+
+    def check(self) -> None:
+        for mine, other in zip(self.parameters, self.torch_parameters, strict=True):
+            held = getattr(mine, "grad", None)
+            assert (held is None) == (other.grad is None), mine.name
+            if held is not None:
+                np.testing.assert_allclose(held.asnumpy(), other.grad.numpy(), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(mine.asnumpy(), other.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture
+def sides() -> Sides:
+    torch.manual_seed(0)
+    return Sides()
+
+
+#: What happens on one side: (first network, second network, input, side's own words).
+Steps = Callable[[Any, Any, Any, Any], None]
+
+
+class Torch:
+    """torch's own words."""
+
+    no_grad = staticmethod(torch.no_grad)
+    detach = staticmethod(lambda x: x.detach())
+    backward = staticmethod(lambda x, *given: x.backward(*given))
+    clip_norm = staticmethod(torch.nn.utils.clip_grad_norm_)
+    clip_value = staticmethod(torch.nn.utils.clip_grad_value_)
+    ones = staticmethod(torch.ones)
+
+
+class Port:
+    """The port's."""
+
+    no_grad = staticmethod(port.no_grad)
+    detach = staticmethod(ops.stop_gradient)
+    backward = staticmethod(port.backward)
+    clip_norm = staticmethod(port.clip_grad_norm_)
+    clip_value = staticmethod(port.clip_grad_value_)
+    ones = staticmethod(ops.ones)
+
+
+def once(first: Any, second: Any, x: Any, do: Any) -> None:
+    do.backward((second(first(x)) ** 2).mean())
+
+
+def only_one(first: Any, second: Any, x: Any, do: Any) -> None:
+    do.backward((first(x) ** 2).mean())
+
+
+def detached(first: Any, second: Any, x: Any, do: Any) -> None:
+    do.backward((second(do.detach(first(x))) ** 2).mean())
+
+
+def without(first: Any, second: Any, x: Any, do: Any) -> None:
+    with do.no_grad():
+        hidden = first(x)
+    do.backward((second(hidden) ** 2).mean())
+
+
+def several_losses(first: Any, second: Any, x: Any, do: Any) -> None:
+    hidden = first(x)
+    loss = (second(hidden) ** 2).mean() + 0.1 * (hidden**2).sum()
+    do.backward(loss)
+
+
+def accumulated(first: Any, second: Any, x: Any, do: Any) -> None:
+    for part in (x[:2], x[2:]):
+        do.backward((second(first(part)) ** 2).sum() / 5)
+
+
+def penalised(first: Any, second: Any, x: Any, do: Any) -> None:
+    do.backward((second(first(x)) ** 2).mean() + 0.01 * (first.weight**2).sum())
+
+
+def shared_between_losses(first: Any, second: Any, x: Any, do: Any) -> None:
+    hidden = first(x)
+    do.backward((second(do.detach(hidden)) ** 2).mean())
+    do.backward((second(hidden) - 1).mean())
+
+
+def not_scalar(first: Any, second: Any, x: Any, do: Any) -> None:
+    do.backward(second(first(x)), do.ones((5, 1)) * 0.5)
+
+
+def in_a_helper(first: Any, second: Any, x: Any, do: Any) -> None:
+    def loss_of(output: Any) -> Any:
+        return (output**2).mean()
+
+    def finish(loss: Any) -> None:
+        do.backward(loss)
+
+    finish(loss_of(second(first(x))))
+
+
+def clipped(first: Any, second: Any, x: Any, do: Any) -> None:
+    do.backward((second(first(x)) ** 2).sum() * 100)
+    do.clip_norm([first.weight, first.bias], 0.5)
+    do.clip_value([second.weight], 0.1)
+
+
+WAYS: list[Steps] = [
+    once,
+    only_one,
+    detached,
+    without,
+    several_losses,
+    accumulated,
+    penalised,
+    shared_between_losses,
+    not_scalar,
+    in_a_helper,
+    clipped,
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients_follow_torch(way: Steps, sides: Sides) -> None:
+    for _ in range(3):
+        sides.optimizer.zero_grad()
+        sides.torch_optimizer.zero_grad()
+        way(*sides.ours, ms.Tensor(X), Port)
+        way(*sides.theirs, torch.from_numpy(X), Torch)
+        sides.check()
+        sides.optimizer.step()
+        sides.torch_optimizer.step()
+        sides.check()
+
+
+def test_parameters_of_no_optimizer_are_found() -> None:
+    port.record_gradients()
+    cell = nn.Dense(3, 2)
+    port.backward(cell(ms.Tensor(X)).sum())
+    np.testing.assert_allclose(cell.bias.grad.asnumpy(), [5, 5])
+    port.zero_grad(cell)
+    assert cell.bias.grad is None
+
+
+def test_frozen_parameters_get_none(sides: Sides) -> None:
+    sides.ours[0].weight.requires_grad = False
+    port.backward(sides.ours[1](sides.ours[0](ms.Tensor(X))).mean())
+    assert getattr(sides.ours[0].weight, "grad", None) is None
+    assert sides.ours[0].bias.grad is not None
+
+
+@pytest.mark.parametrize("switch", [port.no_grad, port.inference_mode])
+def test_functions_record_nothing(switch: Any, sides: Sides) -> None:
+    @switch()
+    def compute() -> Any:
+        assert not port.is_grad_enabled()
+        return sides.ours[0](ms.Tensor(X)).sum()
+
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        port.backward(compute())
+    assert port.is_grad_enabled()
+    bare = switch(compute)
+    assert float(bare()) == float(compute())
+
+
+def test_switch_sets_and_undoes() -> None:
+    with port.set_grad_enabled(False):
+        assert not port.is_grad_enabled()
+        with port.enable_grad():
+            assert port.is_grad_enabled()
+    assert port.is_grad_enabled()
+    port.set_grad_enabled(False)
+    assert not port.is_grad_enabled()
+    port.set_grad_enabled(True)
+
+
+def test_batch_norm_counts_a_forward_once() -> None:
+    norm, ours = torch.nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    ours.set_train()
+    training_optimizers.SGD(ours.trainable_params(), lr=0.1)
+    norm(torch.from_numpy(X)).sum().backward()
+    port.backward(ours(ms.Tensor(X)).sum())
+    np.testing.assert_allclose(ours.moving_mean.asnumpy(), norm.running_mean.numpy(), atol=1e-6)
+
+
+def test_scaler_skips_what_overflows(sides: Sides) -> None:
+    scaler = port.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    first, second = sides.ours
+    before = first.weight.asnumpy().copy()
+    for factor, scale in ((float("inf"), 2.0), (1.0, 2.0), (1.0, 4.0)):
+        sides.optimizer.zero_grad()
+        loss = (second(first(ms.Tensor(X))) ** 2).mean() * factor
+        port.backward(scaler.scale(loss))
+        scaler.step(sides.optimizer)
+        scaler.update()
+        assert scaler.get_scale() == scale
+        is_moved = not np.array_equal(first.weight.asnumpy(), before)
+        assert is_moved == math.isfinite(factor)
+
+
+def test_scaler_gives_the_same_step(sides: Sides) -> None:
+    scaler = port.GradScaler("cpu", init_scale=1024.0)
+    once(*sides.theirs, torch.from_numpy(X), Torch)
+    sides.torch_optimizer.step()
+    first, second = sides.ours
+    port.backward(scaler.scale((second(first(ms.Tensor(X))) ** 2).mean()))
+    scaler.unscale_(sides.optimizer)
+    scaler.step(sides.optimizer)
+    sides.check()
+
+
+def test_a_second_graph_is_refused(sides: Sides) -> None:
+    loss = sides.ours[0](ms.Tensor(X)).sum()
+    with pytest.raises(RuntimeError, match="add the losses up"):
+        port.backward(loss, retain_graph=True)

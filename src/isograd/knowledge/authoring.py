@@ -12,6 +12,7 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     in_place = {skip = [0]}         examples that torch does not run in place; gradient = false
     inputs = {x = "…"}              the entry's own inputs by name; else those of inputs.toml
     look = true                     a rewrite that a person should look at
+    setup = "NAME"                  statements of setups.toml that stand before each example
 
 Text that is the same for many APIs stands once: `[group.NAME]` tables hold `apis` and the rest.
 """
@@ -37,6 +38,7 @@ from isograd.knowledge.store import FOLDER
 
 DATA = FOLDER / "data"
 INPUTS_FILE = DATA / "inputs.toml"
+SETUPS_FILE = DATA / "setups.toml"
 IN_PLACE = "in_place"
 _WAYS = {way.name.lower(): way for way in Way}
 _FIELDS = {
@@ -70,17 +72,29 @@ def read_entries(folder: Path = DATA) -> list[Entry]:
     Raises ValueError for an unknown field and for an API that is described twice.
     """
     standard = tomllib.loads((folder / INPUTS_FILE.name).read_text(encoding="utf-8"))
+    setups = tomllib.loads((folder / SETUPS_FILE.name).read_text(encoding="utf-8"))
     found: dict[str, Entry] = {}
     for path in sorted(folder.glob("*.toml")):
-        if path.name == INPUTS_FILE.name:
+        if path.name in (INPUTS_FILE.name, SETUPS_FILE.name):
             continue
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        for name, table in _ungrouped(tables):
+        for name, given in _ungrouped(tables):
+            table = _with_setup(given, setups)
             for entry in _entries(name, table, standard, path):
                 if entry.api in found:
                     raise ValueError(f"{path.name}: {entry.api} is described twice.")
                 found[entry.api] = entry
     return [found[name] for name in sorted(found)]
+
+
+def _with_setup(table: Mapping[str, Any], setups: Mapping[str, str]) -> Mapping[str, Any]:
+    """A table whose examples begin with the statements that it names."""
+    if "setup" not in table:
+        return table
+    before = setups[table["setup"]]
+    rows = [{"code": row} if isinstance(row, str) else row for row in table["examples"]]
+    rows = [{**row, "code": f"{before}\n{row['code']}"} for row in rows]
+    return {**{key: part for key, part in table.items() if key != "setup"}, "examples": rows}
 
 
 def _ungrouped(tables: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -13,15 +13,19 @@ from isograd.knowledge.rewrite import NotRewritten, call_of, class_of, reference
 from isograd.knowledge.store import Knowledge
 
 _PACKAGES = ("torch", "torchvision")
+_MODULES = "torch.nn.Module."
 
 
 class NoPortError(ValueError):
     """An example that the knowledge cannot rewrite; the text says which use and why."""
 
 
-def port_of(code: str, knowledge: Knowledge) -> str:
-    """An example's MindSpore code.  Raises NoPortError where a use of torch has none."""
-    tree = _Port(knowledge).visit(ast.parse(code))
+def port_of(code: str, knowledge: Knowledge, of: str = "") -> str:
+    """An example's MindSpore code.  Raises NoPortError where a use of torch has none.
+
+    of: the API that the example is of.  Examples of Module's methods call them, not Tensor's.
+    """
+    tree = _Port(knowledge, of=of).visit(ast.parse(code))
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -32,9 +36,17 @@ def mutating_port_of(code: str, knowledge: Knowledge) -> str:
 
 
 class _Port(ast.NodeTransformer):
-    def __init__(self, knowledge: Knowledge, mutating: bool = False) -> None:
+    def __init__(self, knowledge: Knowledge, mutating: bool = False, of: str = "") -> None:
         self._knowledge = knowledge
         self._mutating = mutating
+        self._of = of
+        #: Whether layers have torch's attributes, because a class of the example reads them.
+        self._shaped = False
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        """What defines a class makes its layers by the classes that stand for torch's."""
+        self._shaped = any(isinstance(part, ast.ClassDef) for part in node.body)
+        return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """An in-place call that is a statement assigns its value to the receiver."""
@@ -66,8 +78,11 @@ class _Port(ast.NodeTransformer):
             entry = self._knowledge.find(name)
             if entry is None:
                 raise NoPortError(f"{name} is not known")
+            if self._shaped and entry.value and name.rpartition(".")[2][0].isupper():
+                return self.generic_visit(node)
         else:
-            entry = self._method(node.func)
+            ways = [self._method(node.func), self._modules_method(node.func)]
+            entry = next(filter(None, ways[:: -1 if _MODULES in self._of else 1]), None)
             if entry is None:
                 return self.generic_visit(node)
             assert isinstance(node.func, ast.Attribute)
@@ -100,6 +115,13 @@ class _Port(ast.NodeTransformer):
         if not isinstance(node, ast.Attribute) or _dotted(node).startswith(_PACKAGES):
             return None
         return self._knowledge.find(f"torch.Tensor.{node.attr}")
+
+    def _modules_method(self, node: ast.AST) -> Entry | None:
+        """The entry of a Module's method; what a class calls of its base stays as it is."""
+        if not isinstance(node, ast.Attribute) or isinstance(node.value, ast.Call):
+            return None
+        entry = self._knowledge.find(f"{_MODULES}{node.attr}")
+        return entry if entry is not None and entry.rewrite else None
 
 
 class _Classes(ast.NodeTransformer):

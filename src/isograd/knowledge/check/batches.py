@@ -56,7 +56,7 @@ def jobs_of(entry: Entry, knowledge: Knowledge) -> Iterator[dict[str, Any] | Out
     """An entry's examples as jobs; an outcome where the rewrite makes no port."""
     for number, example in enumerate(entry.examples):
         try:
-            port = example.port or port_of(example.code, knowledge)
+            port = example.port or port_of(example.code, knowledge, entry.api)
         except NoPortError as error:
             yield Outcome(entry.api, False, None, f"no port: {error}")
             continue

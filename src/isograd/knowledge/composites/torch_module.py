@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
 
-#: Statistics that MindSpore keeps as Parameters and torch as buffers.
-STATISTICS = frozenset(
-    "running_mean running_var moving_mean moving_variance num_batches_tracked".split()
-)
-
-
-def is_statistic(name: str, parameter: Any) -> bool:
-    """Whether a Parameter of a norm is a buffer in torch."""
-    return name in STATISTICS and not parameter.requires_grad
+from isograd.knowledge.composites import module_functions
 
 
 class Module(nn.Cell):  # type: ignore[misc]
@@ -62,77 +53,66 @@ class Module(nn.Cell):  # type: ignore[misc]
 
     @property
     def _modules(self) -> dict[str, Any]:
-        children: dict[str, Any] = self._cells
-        return children
+        found: dict[str, Any] = self._cells
+        return found
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
         """The cells right below this one with their names, each once."""
-        seen = set()
-        for name, cell in self._cells.items():
-            if cell is not None and id(cell) not in seen:
-                seen.add(id(cell))
-                yield name, cell
+        return module_functions.named_children(self)
 
     def children(self) -> Iterator[Any]:
         """The cells right below this one."""
-        return (cell for _, cell in self.named_children())
+        return module_functions.children(self)
 
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """This cell and all below it with their paths."""
-        return named_modules(self, memo, prefix, remove_duplicate)
+        return module_functions.named_modules(self, memo, prefix, remove_duplicate)
 
     def modules(self) -> Iterator[Any]:
         """This cell and all below it, each once."""
-        return (cell for _, cell in self.named_modules())
+        return module_functions.modules(self)
 
     def add_module(self, name: str, module: Any) -> None:
         """A child by its name."""
-        self.insert_child_to_cell(name, module)
-        if module is not None:
-            module.update_parameters_name(f"{self._place}{name}.")
+        module_functions.add_module(self, name, module)
 
     def register_module(self, name: str, module: Any) -> None:
         """A child by its name."""
-        self.add_module(name, module)
+        module_functions.add_module(self, name, module)
 
     def get_submodule(self, target: str) -> Any:
         """The cell at a path."""
-        cell = self
-        for name in filter(None, target.split(".")):
-            cell = cell._cells[name]
-        return cell
+        return module_functions.get_submodule(self, target)
 
     # ---- parameters and buffers
 
     @property
     def _parameters(self) -> dict[str, Any]:
-        return {n: p for n, p in self._params.items() if p is None or not is_statistic(n, p)}
+        found = self._params.items()
+        wanted = module_functions.is_statistic
+        return {name: p for name, p in found if p is None or not wanted(name, p)}
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """What torch calls parameters, with their paths."""
-        return named_parameters(self, prefix, recurse, remove_duplicate)
+        return module_functions.named_parameters(self, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """What torch calls parameters."""
-        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+        return module_functions.parameters(self, recurse)
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """Buffers and running statistics with their paths."""
-        return named_buffers(self, prefix, recurse, remove_duplicate)
+        return module_functions.named_buffers(self, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """Buffers and running statistics."""
-        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
-
-    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """A tensor that does not learn; a name that is used as an attribute is an error."""
-        super().register_buffer(name, tensor, persistent)
+        return module_functions.buffers(self, recurse)
 
     def register_parameter(self, name: str, param: Any) -> None:
         """A Parameter, or None in its place."""
@@ -140,30 +120,17 @@ class Module(nn.Cell):  # type: ignore[misc]
 
     def get_parameter(self, target: str) -> Any:
         """The Parameter at a path."""
-        path, _, name = target.rpartition(".")
-        return self.get_submodule(path)._params[name]
-
-    def state_dict(
-        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> Any:
-        """Parameters and lasting buffers by path, parameters first in each cell."""
-        return super().state_dict(
-            *args, destination=destination, prefix=prefix, keep_vars=keep_vars
-        )
+        return module_functions.get_parameter(self, target)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> Any:
-        """Copy values by path; norms here do not count their batches, so that may be left over."""
-        own = {f"{path}.num_batches_tracked".lstrip(".") for path, _ in self.named_modules()}
-        own -= set(self.state_dict())
-        values = OrderedDict((k, v) for k, v in state_dict.items() if k not in own)
-        return super().load_state_dict(values, strict)
+        """Copy values by path; the missing and the unexpected ones."""
+        return module_functions.load_state_dict(self, state_dict, strict)
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Whether the parameters learn."""
-        for parameter in self.parameters():
-            parameter.requires_grad = requires_grad
+        module_functions.requires_grad_(self, requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -189,42 +156,30 @@ class Module(nn.Cell):  # type: ignore[misc]
 
     # ---- dtypes; MindSpore places by its context
 
-    def _floats_to(self, dtype: Any) -> Module:
-        for cell in self.modules():
-            for parameter in cell._params.values():
-                if parameter is not None and parameter.dtype in _FLOATS:
-                    parameter.set_dtype(dtype)
-            for name, buffer in cell._buffers.items():
-                if buffer is not None and buffer.dtype in _FLOATS:
-                    cell._buffers[name] = buffer.astype(dtype)
-        return self
-
     def to(self, *args: Any, **kwargs: Any) -> Module:
         """To a dtype, where one is given (or that of a tensor)."""
-        given = [*args, *kwargs.values()]
-        given = [part.dtype if isinstance(part, ms.Tensor) else part for part in given]
-        dtypes = [part for part in given if part in _FLOATS]
-        return self._floats_to(dtypes[0]) if dtypes else self
+        module_functions.module_to(self, *args, **kwargs)
+        return self
 
     def half(self) -> Module:
         """To float16."""
-        return self._floats_to(ms.float16)
+        return self.to(ms.float16)
 
     def bfloat16(self) -> Module:
         """To bfloat16."""
-        return self._floats_to(ms.bfloat16)
+        return self.to(ms.bfloat16)
 
     def float(self) -> Module:
         """To float32."""
-        return self._floats_to(ms.float32)
+        return self.to(ms.float32)
 
     def double(self) -> Module:
         """To float64."""
-        return self._floats_to(ms.float64)
+        return self.to(ms.float64)
 
     def type(self, dst_type: Any) -> Module:
         """To a dtype."""
-        return self._floats_to(dst_type)
+        return self.to(dst_type)
 
     def cuda(self, device: Any = None) -> Module:
         """Itself: MindSpore places by its context."""
@@ -247,62 +202,3 @@ class Module(nn.Cell):  # type: ignore[misc]
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
         """A hook of gradients; runs inside mindspore.grad."""
         return self.register_backward_hook(hook)
-
-
-_FLOATS = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
-
-
-def named_modules(
-    cell: Any, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
-) -> Iterator[tuple[str, Any]]:
-    """Any cell and all below it with their paths."""
-    memo = set() if memo is None else memo
-    if cell in memo:
-        return
-    if remove_duplicate:
-        memo.add(cell)
-    yield prefix, cell
-    for name, child in cell._cells.items():
-        if child is not None:
-            path = f"{prefix}.{name}" if prefix else name
-            yield from named_modules(child, memo, path, remove_duplicate)
-
-
-def named_parameters(
-    cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-) -> Iterator[tuple[str, Any]]:
-    """What torch calls parameters, of any cell."""
-    found = (
-        (path, name, parameter)
-        for path, part in _parts(cell, prefix, recurse, remove_duplicate)
-        for name, parameter in part._params.items()
-        if parameter is not None and not is_statistic(name, parameter)
-    )
-    return _once(found, remove_duplicate)
-
-
-def named_buffers(
-    cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-) -> Iterator[tuple[str, Any]]:
-    """Buffers and running statistics of any cell."""
-    found = (
-        (path, name, value)
-        for path, part in _parts(cell, prefix, recurse, remove_duplicate)
-        for name, value in (*part._params.items(), *part._buffers.items())
-        if value is not None and (name in part._buffers or is_statistic(name, value))
-    )
-    return _once(found, remove_duplicate)
-
-
-def _parts(cell: Any, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
-    return named_modules(cell, None, prefix, once) if recurse else iter([(prefix, cell)])
-
-
-def _once(found: Any, once: bool) -> Iterator[tuple[str, Any]]:
-    seen = set()
-    for path, name, value in found:
-        if id(value) in seen:
-            continue
-        if once:
-            seen.add(id(value))
-        yield (f"{path}.{name}" if path else name), value

@@ -114,6 +114,7 @@ class _Tracking(_Affine):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
+        self._affine((num_features,), affine, affine)
         self.running_mean = self.running_var = self.num_batches_tracked = None
         if track_running_stats:
             zeros, ones = ops.zeros(num_features), ops.ones(num_features)
@@ -121,7 +122,6 @@ class _Tracking(_Affine):
             self.running_var = ms.Parameter(ones, requires_grad=False)
             if momentum is None:
                 self.num_batches_tracked = ms.Parameter(ms.Tensor(0.0), requires_grad=False)
-        self._affine((num_features,), affine, affine)
 
     def reset_running_stats(self) -> None:
         """Mean zero, variance one."""

@@ -1,0 +1,166 @@
+"""What torch.nn.Module's methods do, for any cell: MindSpore's own and torch-shaped ones."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+from mindspore import nn  # noqa: TID253
+
+#: Statistics that MindSpore keeps as Parameters and torch as buffers.
+STATISTICS = frozenset(
+    "running_mean running_var moving_mean moving_variance num_batches_tracked".split()
+)
+FLOATS = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
+
+
+def is_statistic(name: str, parameter: Any) -> bool:
+    """Whether a Parameter of a norm is a buffer in torch."""
+    return name in STATISTICS and not parameter.requires_grad
+
+
+def named_children(cell: Any) -> Iterator[tuple[str, Any]]:
+    """The cells right below one with their names, each once."""
+    seen = set()
+    for name, child in cell._cells.items():
+        if child is not None and id(child) not in seen:
+            seen.add(id(child))
+            yield name, child
+
+
+def children(cell: Any) -> Iterator[Any]:
+    """The cells right below one, each once."""
+    return (child for _, child in named_children(cell))
+
+
+def named_modules(
+    cell: Any, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+) -> Iterator[tuple[str, Any]]:
+    """A cell and all below it with their paths."""
+    memo = set() if memo is None else memo
+    if cell in memo:
+        return
+    if remove_duplicate:
+        memo.add(cell)
+    yield prefix, cell
+    for name, child in cell._cells.items():
+        if child is not None:
+            path = f"{prefix}.{name}" if prefix else name
+            yield from named_modules(child, memo, path, remove_duplicate)
+
+
+def modules(cell: Any) -> Iterator[Any]:
+    """A cell and all below it, each once."""
+    return (part for _, part in named_modules(cell))
+
+
+def named_parameters(
+    cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+) -> Iterator[tuple[str, Any]]:
+    """What torch calls parameters, with their paths."""
+    found = (
+        (path, name, parameter)
+        for path, part in _parts(cell, prefix, recurse, remove_duplicate)
+        for name, parameter in part._params.items()
+        if parameter is not None and not is_statistic(name, parameter)
+    )
+    return _once(found, remove_duplicate)
+
+
+def parameters(cell: Any, recurse: bool = True) -> Iterator[Any]:
+    """What torch calls parameters."""
+    return (parameter for _, parameter in named_parameters(cell, recurse=recurse))
+
+
+def named_buffers(
+    cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+) -> Iterator[tuple[str, Any]]:
+    """Buffers and running statistics with their paths."""
+    found = (
+        (path, name, value)
+        for path, part in _parts(cell, prefix, recurse, remove_duplicate)
+        for name, value in (*part._params.items(), *part._buffers.items())
+        if value is not None and (name in part._buffers or is_statistic(name, value))
+    )
+    return _once(found, remove_duplicate)
+
+
+def buffers(cell: Any, recurse: bool = True) -> Iterator[Any]:
+    """Buffers and running statistics."""
+    return (buffer for _, buffer in named_buffers(cell, recurse=recurse))
+
+
+def _parts(cell: Any, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
+    return named_modules(cell, None, prefix, once) if recurse else iter([(prefix, cell)])
+
+
+def _once(found: Any, once: bool) -> Iterator[tuple[str, Any]]:
+    seen = set()
+    for path, name, value in found:
+        if id(value) in seen:
+            continue
+        if once:
+            seen.add(id(value))
+        yield (f"{path}.{name}" if path else name), value
+
+
+def get_submodule(cell: Any, target: str) -> Any:
+    """The cell at a path.  Raises AttributeError where there is none."""
+    for name in filter(None, target.split(".")):
+        if name not in cell._cells:
+            raise AttributeError(f"{type(cell).__name__} has no attribute `{name}`")
+        cell = cell._cells[name]
+    return cell
+
+
+def get_parameter(cell: Any, target: str) -> Any:
+    """The Parameter at a path.  Raises AttributeError where there is none."""
+    path, _, name = target.rpartition(".")
+    owner = get_submodule(cell, path)
+    if name not in owner._params:
+        raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+    return owner._params[name]
+
+
+def add_module(cell: Any, name: str, module: Any) -> None:
+    """A child by its name, its parameters named by their path."""
+    cell.insert_child_to_cell(name, module)
+    if module is not None:
+        module.update_parameters_name(f"{getattr(cell, '_place', '')}{name}.")
+
+
+def requires_grad_(cell: Any, requires_grad: bool = True) -> Any:
+    """Whether the parameters learn; the cell itself."""
+    for parameter in parameters(cell):
+        parameter.requires_grad = requires_grad
+    return cell
+
+
+def load_state_dict(cell: Any, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
+    """Copy values by path; norms here do not count their batches, so that may be left over."""
+    paths = (f"{path}.num_batches_tracked".lstrip(".") for path, _ in named_modules(cell))
+    left = set(paths) - set(cell.state_dict())
+    values = OrderedDict((key, v) for key, v in state_dict.items() if key not in left)
+    return nn.Cell.load_state_dict(cell, values, strict)
+
+
+def floats_to(cell: Any, dtype: Any) -> Any:
+    """All parameters and buffers of floats to a dtype; the cell itself."""
+    for part in modules(cell):
+        for parameter in part._params.values():
+            if parameter is not None and parameter.dtype in FLOATS:
+                parameter.set_dtype(dtype)
+        for name, buffer in part._buffers.items():
+            if buffer is not None and buffer.dtype in FLOATS:
+                part._buffers[name] = buffer.astype(dtype)
+    return cell
+
+
+def module_to(cell: Any, *args: Any, **kwargs: Any) -> Any:
+    """To the dtype that is given, if one is, or a tensor's; MindSpore places by its context."""
+    given = [*args, *kwargs.values()]
+    given = [part.dtype if isinstance(part, ms.Tensor) else part for part in given]
+    dtypes = [part for part in given if part in FLOATS]
+    return floats_to(cell, dtypes[0]) if dtypes else cell

@@ -255,17 +255,10 @@ class Body:
         parts = ", ".join(":" if part is None else self.source(part) for part in indices)
         return f"{text}[{parts}]"
 
-    def fused_pair(self, node: Node) -> str:
-        """A pooling that returns its positions too, which nothing reads."""
-        sources = {key: self.source(value, key) for key, value in node.arguments.items()}
-        name = "adaptive_max_pool2d"
-        return f"(ops.{name}({sources['self']}, {sources['output_size']}), None)"
-
 
 _SPECIAL: dict[str, Callable[[Body, Node], str]] = {
     "aten.slice.Tensor": Body.slice,
     "aten.index.Tensor": Body.index,
-    "aten.adaptive_max_pool2d.default": Body.fused_pair,
 }
 
 

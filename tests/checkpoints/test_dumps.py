@@ -117,12 +117,14 @@ def test_damaged_binary_dumps(
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.getbasetemp() / NEW_NAME
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    refused = None
     try:
         source = AscendDump(path)
         for info in source:
             assert source.read(info.name).shape == info.shape
     except CheckpointError as error:
-        assert str(path) in str(error)
+        refused = error
+    assert refused is None or str(path) in str(refused)
 
 
 def test_names_that_were_too_long_for_the_disk(tmp_path: Path) -> None:

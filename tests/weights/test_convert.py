@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from isograd.checkpoints.base import RawTensor
 from isograd.checkpoints.open import open_source
 from isograd.cli import main
+from isograd.compare.pairing.transforms import Concatenate, Split, Transpose
 from isograd.errors import CheckpointError, UsageError
 from isograd.weights import convert as conversion
 from isograd.weights.blocks import bytes_of
 from isograd.weights.casts import cast
 from isograd.weights.convert import convert
 from isograd.weights.map_file import map_text, read_map
+from isograd.weights.model import Move, Plan
 from isograd.weights.plan import make_plan
 from isograd.weights.writers import FORMATS, Entry, WriteOptions
 
@@ -260,3 +266,93 @@ def test_wrong_calls(
     write(tmp_path / "a.pth", network())
     assert main(["weights", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_shards_appear_as_a_whole_folder(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.pth", network())
+    target = tmp_path / "sharded"
+    call = ["weights", str(source), "-o", str(target), "--shard-size", "400B", "--quiet"]
+    assert main(call) == 0
+    files = sorted(path.name for path in target.iterdir())
+    assert files[-1] == "model.safetensors.index.json"
+    assert len(files) > 2
+    found = open_source(target)
+    assert set(found.names()) == set(network())
+    for name, expected in network().items():
+        np.testing.assert_array_equal(found.read(name).values, expected, strict=True)
+    assert main(call) == 2  # the folder is no longer empty
+    assert main(["weights", str(target), "-o", str(tmp_path / "b.pth"), "--quiet"]) == 0
+    assert open_source(tmp_path / "b.pth").names() == found.names()
+    shard = str(target / files[0])
+    assert main(["weights", str(target), "-o", shard]) == 2  # it would overwrite its own source
+
+
+def test_a_damaged_source_is_refused_by_its_checksum(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write(tmp_path / "a.pth", network())
+    content = bytearray(source.read_bytes())
+    content[content.find(network()["conv.weight"].tobytes()) + 5] ^= 1
+    source.write_bytes(content)
+    assert main(["weights", str(source), "-o", str(tmp_path / "a.ckpt")]) == 2
+    assert "checksum" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.pth"]
+
+
+def test_a_checksum_of_mindspore(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.pth", network())
+    for flags, expected in (([], False), (["--crc"], True)):
+        target = tmp_path / f"a{len(flags)}.ckpt"
+        assert main(["weights", str(source), "-o", str(target), "--quiet", *flags]) == 0
+        assert open_source(target).verify() is expected
+
+
+def test_no_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_source(write(tmp_path / "a.pth", network()))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
+    with pytest.raises(CheckpointError, match="100 free"):
+        convert(source, tmp_path / "b.ckpt", make_plan(source, "mindspore"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.pth"]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    hnp.arrays(
+        st.sampled_from([np.float64, np.float32]),
+        st.integers(1, 20),
+        elements=st.floats(allow_subnormal=True, width=32),
+    )
+)
+def test_bfloat16_is_the_nearest(values: np.ndarray) -> None:
+    made, _ = cast("w", RawTensor(values, str(values.dtype)), "bfloat16")
+    wide = made.bits.astype(np.uint32) << 16
+    found = wide.view(np.float32).astype(np.float64)
+    for step in (-1, 1):
+        with np.errstate(over="ignore", invalid="ignore"):
+            other = (wide + np.uint32(step << 16 & 0xFFFFFFFF)).view(np.float32).astype(np.float64)
+        finite = np.isfinite(other) & np.isfinite(found) & np.isfinite(values)
+        here, there, exact = found[finite], other[finite], values[finite].astype(np.float64)
+        assert np.all(np.abs(here - exact) <= np.abs(there - exact))
+
+
+def test_float64_is_rounded_once() -> None:
+    values = np.array([1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, -(1 + 2**-8 + 2**-40)])
+    made, _ = cast("w", RawTensor(values, "float64"), "bfloat16")
+    assert made.bits.tolist() == [0x3F81, 0x3F80, 0xBF81]
+
+
+def test_large_tensors_pass_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isograd.weights.blocks.BLOCK_BYTES", 64)
+    monkeypatch.setattr("isograd.weights.stream._KEPT_BYTES", 128)
+    source = open_source(write(tmp_path / "a.pth", network()))
+    moves = [Move((name,), (name,)) for name in network()]
+    moves[0] = Move(("conv.weight",), ("turned",), Transpose((1, 2, 3, 0)))
+    moves[6] = Move(("ln.weight", "ln.bias"), ("joined",), Concatenate(0, (5, 5)))
+    moves[7] = Move(("embedding.weight",), ("first", "rest"), Split(0, (2, 5)))
+    convert(source, tmp_path / "b.safetensors", Plan((*moves[:8], *moves[9:])))
+    found, given = open_source(tmp_path / "b.safetensors"), network()
+    expected = given["conv.weight"].transpose(1, 2, 3, 0)
+    np.testing.assert_array_equal(found.read("turned").values, expected)
+    joined = np.concatenate([given["ln.weight"], given["ln.bias"]])
+    np.testing.assert_array_equal(found.read("joined").values, joined)
+    np.testing.assert_array_equal(found.read("rest").values, given["embedding.weight"][2:])

@@ -65,10 +65,10 @@ class _ToMindSpore:
             name = "embedding_table"
         elif attribute == "weight" and kind == "PReLU":
             name = "w" if module else "a"
-        elif attribute == "weight" and kind == "Conv1d":
+        elif attribute == "weight" and kind in ("Conv1d", "ConvTranspose1d"):
             transform = Reshape(info.shape, (*info.shape[:2], 1, info.shape[2]))
         if attribute == "weight" and kind in ("Embedding", "RMSNorm", "PReLU", "BatchNorm3d"):
-            self.notes.append(f"{module or 'the network'} is taken for a {kind}")
+            self.notes.append(f"{module or 'the network'} is taken for {_article(kind)}")
         if attribute in _PARAMETRISED:
             self.notes.append(
                 f"{info.name} is a parametrisation of torch's, which MindSpore has not: fold it "
@@ -118,9 +118,13 @@ class _ToTorch:
         elif info.name in self._flat:
             transform = Reshape(info.shape, (*info.shape[:2], info.shape[3]))
         if kind == "RMSNorm" and attribute == "gamma":
-            self.notes.append(f"{module or 'the network'} is taken for an RMSNorm")
+            self.notes.append(f"{module or 'the network'} is taken for {_article(kind)}")
         module = self._modules.get(self._inner.get(module, module), self._inner.get(module, module))
         return f"{module}.{name}" if module else name, transform
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "AEIR" else f"a {kind}"
 
 
 def _feed_forwards(kinds: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:

@@ -79,7 +79,7 @@ def _checked(plan: Plan) -> Plan:
 
 def plan_for_network(infos: list[TensorInfo], kind: str, network: Structure) -> Plan:
     """Plan what a network will load: every tensor gets its place, or is named as left over."""
-    found = pair_parameters(structure_of(infos, kind), network)
+    found = pair_parameters(structure_of(infos, kind, network), network)
     moves = [Move(pair.reference, pair.port, pair.transform, "network") for pair in found.pairs]
     alone = set(found.alone_by_convention)
     conflicts = dict(found.shape_conflicts)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from isograd.checkpoints.base import TensorInfo
+from isograd.compare.pairing.conventions import canonical_kind
 from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 
 _BUFFERS = frozenset(
@@ -68,11 +69,19 @@ def kinds_of(infos: Iterable[TensorInfo]) -> dict[str, str]:
     return kinds
 
 
-def structure_of(infos: Iterable[TensorInfo], kind: str = "") -> Structure:
-    """The network that a checkpoint suggests."""
+def structure_of(
+    infos: Iterable[TensorInfo], kind: str = "", known: Structure | None = None
+) -> Structure:
+    """The network that a checkpoint suggests.
+
+    known: a network whose modules of the same names are of the same kinds.
+    """
     found = list(infos)
     framework = framework_of((info.name for info in found), kind)
     kinds = kinds_of(found)
+    for module in known.modules if known is not None else ():
+        if module.library and module.name in kinds:
+            kinds[module.name] = canonical_kind(module.kind)
     names = {""}
     for module in kinds:
         parts = module.split(".")
@@ -119,7 +128,11 @@ def _kind(module: str, shapes: Shapes) -> str:
         return _vector_kind(module, shapes)
     if len(weight) == 2 and "bias" not in shapes and _EMBEDDING_WORD.search(module):
         return "Embedding"
-    return _KERNELS.get(len(weight), "")
+    kernel = _KERNELS.get(len(weight), "")
+    bias = shapes.get("bias", ())
+    if kernel.startswith("Conv") and len(bias) == 1 and bias[0] == weight[1] != weight[0]:
+        return kernel.replace("Conv", "ConvTranspose")
+    return kernel
 
 
 def _vector_kind(module: str, shapes: Shapes) -> str:
@@ -128,7 +141,7 @@ def _vector_kind(module: str, shapes: Shapes) -> str:
     last = module.rpartition(".")[2]
     if _NORM_WORD.search(last):
         return "RMSNorm"
-    if shapes["weight"] == (1,) or _ACTIVATION_WORD.search(last):
+    if shapes["weight"] == (1,) or _ACTIVATION_WORD.search(last) or last.isdigit():
         return "PReLU"
     return ""
 

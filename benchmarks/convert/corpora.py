@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,20 +14,50 @@ from pathlib import Path
 
 import tomllib
 
+from isograd.convert.verifying import Builder, parse_builder
 from isograd.convert.verifying.places import Place
 
 HERE = Path(__file__).resolve().parent
 FOLDER = Path.home() / ".cache" / "isograd-benchmarks" / "convert"
+WRAPPERS = FOLDER / "wrappers"
+#: Where both sides find the builders that make a network shallower.
+WRAPPED = Place((WRAPPERS, HERE))
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One builder with the edge of its images; why: what was made smaller or larger, and why."""
+    """One builder with the edge of its images; why: what was made smaller or larger, and why.
+
+    replaced: arguments inside the network that make it shallower, by callable.
+    """
 
     corpus: str
     builder: str
     edge: int
     why: str = ""
+    replaced: tuple[tuple[str, dict], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A name that may be a file's."""
+        return re.sub(r"\W+", "_", self.builder).strip("_")
+
+    def source(self) -> Builder:
+        """The builder, or one of its own that replaces the arguments."""
+        if not self.replaced:
+            return parse_builder(self.builder)
+        return Builder(f"shrunk_{self.name}", "build")
+
+    def write_source(self) -> None:
+        """Write the builder that replaces arguments; both sides import it."""
+        if not self.replaced:
+            return
+        made = parse_builder(self.builder)
+        WRAPPERS.mkdir(parents=True, exist_ok=True)
+        arguments = f"{made.module!r}, {made.name!r}, {dict(made.arguments)!r}"
+        text = f"import shrinking\n\n\ndef build():\n    replaced = {dict(self.replaced)!r}\n"
+        text += f"    return shrinking.build({arguments}, replaced)\n"
+        (WRAPPERS / f"shrunk_{self.name}.py").write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -66,11 +97,19 @@ def load() -> dict[str, Corpus]:
 
 def _corpus(name: str, entry: dict) -> Corpus:
     edge = entry["edge"]
-    plain = [Subject(name, f"{entry['module']}:{b}", edge) for b in entry["builders"].split()]
-    special = [
-        Subject(name, part["builder"], part.get("edge", edge), part.get("why", ""))
-        for part in entry.get("special", [])
-    ]
+    shrunk: dict[str, list[tuple[str, dict]]] = {}
+    for part in entry.get("shrunk", []):
+        for builder in part["builders"].split():
+            shrunk.setdefault(builder, []).append((part["callable"], part["arguments"]))
+
+    def subject(builder: str, part: dict) -> Subject:
+        called = parse_builder(builder).name
+        replaced = tuple(shrunk.get(called, ()))
+        why = part.get("why", "depth" if replaced else "")
+        return Subject(name, builder, part.get("edge", edge), why, replaced)
+
+    plain = [subject(f"{entry['module']}:{b}", {}) for b in entry["builders"].split()]
+    special = [subject(part["builder"], part) for part in entry.get("special", [])]
     return Corpus(
         name,
         entry["package"],

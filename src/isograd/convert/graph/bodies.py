@@ -80,10 +80,10 @@ class Body:
                     ref = bases[ref.name]
                 last[ref] = position
         for name in self._call.outputs:
-            ref: Reference = Produced(name)
-            while isinstance(ref, Produced) and ref.name in bases:
-                ref = bases[ref.name]
-            last[ref] = len(self._call.items)
+            result: Reference = Produced(name)
+            while isinstance(result, Produced) and result.name in bases:
+                result = bases[result.name]
+            last[result] = len(self._call.items)
         return last
 
     @staticmethod

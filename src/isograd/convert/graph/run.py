@@ -117,7 +117,7 @@ def export(
             )
         chosen = guessed
     arrays = {str(i): make_tensor(spec, (0, 0, i, 0)).values for i, spec in enumerate(chosen)}
-    np.savez(folder / "inputs.npz", **arrays)  # type: ignore[arg-type]
+    np.savez(folder / "inputs.npz", **arrays)
     command = [reference_python or sys.executable, str(_CHILD), str(folder)]
     try:
         done = subprocess.run(

@@ -45,11 +45,15 @@ class SeedResult:
 
 @dataclass(frozen=True)
 class BuilderResult:
-    """One builder over its seeds; inputs: as on the command line."""
+    """One builder over its seeds; inputs: as on the command line.
+
+    files: the port's files that were imported for it.
+    """
 
     builder: str
     inputs: tuple[str, ...]
     seeds: tuple[SeedResult, ...]
+    files: tuple[str, ...] = ()
     is_remembered: bool = False
 
     @property
@@ -91,7 +95,7 @@ class BuilderResult:
     def from_json(cls, value: Mapping[str, Any]) -> BuilderResult:
         """Back from `as_json`; raises KeyError, TypeError or ValueError for anything else."""
         seeds = tuple(_seed(part) for part in value["seeds"])
-        return cls(str(value["builder"]), tuple(value["inputs"]), seeds)
+        return cls(str(value["builder"]), tuple(value["inputs"]), seeds, tuple(value["files"]))
 
 
 def _seed(value: Mapping[str, Any]) -> SeedResult:

@@ -85,7 +85,7 @@ class _One:
         self._options = options
         self._progress = progress
         self._journal = Journal(options.journal)
-        self._files: set[str] = set()
+        self._files: dict[str, set[str]] = {"reference": set(), "port": set()}
 
     def verify(self) -> BuilderResult:
         question = self._question()
@@ -100,8 +100,9 @@ class _One:
             if result.outcome not in (Outcome.EQUIVALENT, Outcome.DIVERGENT, Outcome.INCOMPLETE):
                 break  # another seed would say the same
         texts = tuple(text_of(spec) for spec in inputs)
-        found = BuilderResult(self._builder.text, texts, tuple(seeds))
-        self._journal.store(question, found, self._files)
+        ports = tuple(sorted(self._files["port"]))
+        found = BuilderResult(self._builder.text, texts, tuple(seeds), ports)
+        self._journal.store(question, found, set().union(*self._files.values()))
         return found
 
     def _question(self) -> str:
@@ -142,8 +143,8 @@ class _One:
                 raise
             except IsogradError as error:
                 result = _failed(seed, _stopped(folder), error.what, begin)
-            for side in ("reference", "port"):
-                self._files.update(folder.notes(side).files)
+            for side, known in self._files.items():
+                known.update(folder.notes(side).files)
         return result, inputs
 
 

@@ -30,7 +30,7 @@ class Tensors:
     """Constants by name, each content once."""
 
     def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
+        self.arrays: dict[str, Any] = {}
         self._known: dict[str, str] = {}
 
     def add(self, tensor: Any, name: str = "") -> str:
@@ -241,7 +241,7 @@ def parameters_of(model: Any, tensors: Tensors) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     first: dict[int, str] = {}
     for module_name, module in model.named_modules(remove_duplicate=True):
-        lacking = getattr(module, "_non_persistent_buffers_set", set())
+        lacking: set[str] = getattr(module, "_non_persistent_buffers_set", set())
         own = [(a, p, "parameter") for a, p in module._parameters.items()]
         own += [(a, b, "buffer") for a, b in module._buffers.items()]
         for attribute, tensor, kind in own:

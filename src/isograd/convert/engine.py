@@ -90,6 +90,9 @@ class Engine:
             for node in file.tree.nodes:
                 if node in file.done:
                     continue
+                if not file.is_in_place(node):
+                    _told(node, file)
+                    continue
                 for item in self._passes.get(node.__class__, ()):
                     if _is_early(item) is early and item.convert(node, file):
                         break
@@ -108,6 +111,15 @@ class Engine:
             return Port(source.text, (failed,), file.uses, 0)
         findings = tuple(sorted(file.findings))
         return Port(text, findings, file.uses, file.converted, frozenset(file.spelling.used))
+
+
+def _told(node: ast.AST, file: FileEdit) -> None:
+    """Something of torch inside an f-string, where this Python does not know its place."""
+    use = file.use(node)
+    if use is not None:
+        message = f"{use.api} inside an f-string was not converted"
+        advice = "Give it a name on a line before."
+        file.finding(file.tree.statement(node), "f-string", message, advice, api=use.api)
 
 
 def _is_early(item: Pass) -> bool:

@@ -14,7 +14,7 @@ from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
 from isograd.convert.spelling import Spelling, mark, mark_first, marked
-from isograd.convert.text import Text, comments, narrow
+from isograd.convert.text import Text, comments, narrow, wide
 from isograd.convert.tree import Tree
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
@@ -155,8 +155,24 @@ class FileEdit:
     def replace(self, node: ast.AST, code: str) -> None:
         """Write a node anew; edits inside it are absorbed.  Brackets are the caller's concern."""
         start, end = self.text.span(node)
+        if node in self.tree.formatted:
+            code = self._quoted(code, start)
         if self.text.source(start, end) != code:
             self.text.replace(start, end, code)
+
+    def _quoted(self, code: str, at: int) -> str:
+        """Code inside an f-string, without the quote that would end it."""
+        before = self.text.original[:at]
+        quote = before[max(before.rfind("'"), before.rfind('"'))]
+        other = "'" if quote == '"' else '"'
+        return code.replace(quote, other) if other not in code else code
+
+    def is_in_place(self, node: ast.AST) -> bool:
+        """Whether a node stands where the tree says: older Pythons misplace parts of f-strings."""
+        if node not in self.tree.formatted:
+            return True
+        made = _parsed(self.text.raw(node))
+        return made is not None and ast.dump(made) == ast.dump(node)
 
     def leave_out(self, node: ast.stmt) -> None:
         """Remove a statement with its line, or put `pass` where its block would be empty."""
@@ -288,6 +304,13 @@ class FileEdit:
         if isinstance(node, ast.GeneratorExp) and not code.startswith("("):
             return f"({code})"
         return code
+
+
+def _parsed(code: str) -> ast.expr | None:
+    try:
+        return ast.parse(wide(code).strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
 
 
 class Entries:

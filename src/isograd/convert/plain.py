@@ -37,12 +37,28 @@ HELPERS = {
     "torch.nn._quadruple": "composites.quadruple",
     "torch.nn._ntuple": "composites.ntuple",
     "torch.nn._reverse_repeat_tuple": "composites.reverse_repeat_tuple",
+    "torch.autograd.Function": "composites.Function",
+    "torch.autograd.function.Function": "composites.Function",
     "torch.nn.modules.utils._single": "composites.single",
     "torch.nn.modules.utils._pair": "composites.pair",
     "torch.nn.modules.utils._triple": "composites.triple",
     "torch.nn.modules.utils._quadruple": "composites.quadruple",
     "torch.nn.modules.utils._ntuple": "composites.ntuple",
 }
+#: Contexts and decorators without arguments, where the knowledge has none.
+CONTEXTS = {
+    "torch.no_grad": "ms._no_grad",
+    "torch.inference_mode": "ms._no_grad",
+    "torch.autograd.no_grad": "ms._no_grad",
+}
+#: Functions for calls whose arguments are not all written out (`**where`).
+OPEN = {
+    f"torch.{name}": f"composites.torch_{name}"
+    for name in (
+        "zeros", "ones", "empty", "randn", "rand", "full", "arange", "linspace", "tensor",
+        "zeros_like", "ones_like", "eye",
+    )
+}  # fmt: skip
 #: `f(condition, message)` that is an assertion.
 ASSERTIONS = frozenset(("torch._assert", "torch._check", "torch._check_value"))
 #: Members of MindSpore's cells that are as torch's modules have them.

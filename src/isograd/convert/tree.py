@@ -19,6 +19,8 @@ class Tree:
     nodes: list[ast.AST] = field(default_factory=list)
     #: Names that anything but an import binds, anywhere in the file.
     stored: set[str] = field(default_factory=set)
+    #: Nodes inside f-strings.
+    formatted: set[ast.AST] = field(default_factory=set)
     _bound: dict[ast.AST, set[str]] = field(default_factory=dict)
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -87,6 +89,8 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
         if kind is ast.Name:
             if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
                 tree.stored.add(node.id)  # type: ignore[attr-defined]
+        elif kind is ast.FormattedValue:
+            tree.formatted.update(ast.walk(node.value))  # type: ignore[attr-defined]
         elif kind is ast.arg:
             tree.stored.add(node.arg)  # type: ignore[attr-defined]
     nodes.sort(key=_inner_first)

@@ -8,7 +8,7 @@ from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.rewrite import NotRewritten
+from isograd.knowledge.rewrite import WITHOUT_MEANING, NotRewritten
 
 _UNSURE = "what {0} is called on is not known to be a tensor"
 _UNSURE_ADVICE = "If it is a tensor, write {0}."
@@ -37,6 +37,10 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         _renamed(node, file.name(plain.HELPERS[use.api]), file)
         return
     entry = file.entry(use.api)
+    if use.api in plain.CONTEXTS and not (entry is not None and entry.rewrite):
+        if not node.args and not node.keywords:
+            _renamed(node, file.name(plain.CONTEXTS[use.api]), file)
+            return
     if entry is None:
         missing(node.func, use, file, f"{use.api} is not known to isograd")
         return
@@ -58,10 +62,23 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
             layout.write_call(file, node, code)
         file.converted += 1
         return
+    if use.api in plain.OPEN:
+        value = file.name(plain.OPEN[use.api])
+    elif not is_class and not _takes_torchs_arguments(node, entry):
+        value = ""
     if value:
         _renamed(node, value, file)
         return
     missing(node.func, use, file, result.reason, entry)
+
+
+def _takes_torchs_arguments(node: ast.Call, entry: Entry) -> bool:
+    """Whether the function that stands for torch's takes this call's arguments as they are."""
+    if entry.applicability is Applicability.HAND:
+        return False
+    if entry.value.startswith("composites."):
+        return True
+    return all(keyword.arg not in (None, *WITHOUT_MEANING) for keyword in node.keywords)
 
 
 def _renamed(node: ast.Call, value: str, file: FileEdit) -> None:

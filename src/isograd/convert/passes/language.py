@@ -9,6 +9,10 @@ from isograd.convert.file import FileEdit
 from isograd.knowledge.entry import Applicability
 
 
+#: What only keeps its arguments.
+_HOLDING = frozenset(
+    "dict list tuple set frozenset OrderedDict partial defaultdict field namedtuple".split()
+)
 _COMPUTING = (ast.Call, ast.BinOp, ast.Compare, ast.UnaryOp, ast.Subscript, ast.Starred)
 
 
@@ -80,7 +84,9 @@ class Constants:
         for part in file.tree.above(inner):
             if part is node:
                 return False
-            is_called = isinstance(part, ast.Call) and part.func is inner
+            is_called = isinstance(part, ast.Call) and (
+                part.func is inner or ast.unparse(part.func).rpartition(".")[2] in _HOLDING
+            )
             if isinstance(part, _COMPUTING) and not is_called:
                 break
         file.replace(node.value, file.unconverted(api))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
+import mindspore.dataset as ds  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
@@ -17,7 +19,31 @@ def _permutation(count: int) -> list[int]:
     return [int(i) for i in np.argsort(ops.rand(count).asnumpy())]
 
 
-class TensorDataset:
+class Dataset:
+    """Items by number, in a class of its own."""
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+class IterableDataset:
+    """Items one after the other, in a class of its own."""
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+class Sampler:
+    """Positions of a dataset, in a class of its own."""
+
+    def __init__(self, data_source: Any = None) -> None:
+        self.data_source = data_source
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+class TensorDataset(Dataset):
     """Rows of tensors of the same length."""
 
     def __init__(self, *tensors: Any) -> None:
@@ -30,7 +56,7 @@ class TensorDataset:
         return int(self.tensors[0].shape[0])
 
 
-class Subset:
+class Subset(Dataset):
     """Some items of a dataset."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
@@ -43,7 +69,7 @@ class Subset:
         return len(self.indices)
 
 
-class ConcatDataset:
+class ConcatDataset(Dataset):
     """Datasets one after the other."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -60,16 +86,21 @@ class ConcatDataset:
         return self.ends[-1]
 
 
-def random_split(dataset: Any, lengths: Sequence[int]) -> list[Subset]:
-    """Parts of a dataset, drawn without repetition."""
-    order, parts, start = _permutation(len(dataset)), [], 0
+def random_split(dataset: Any, lengths: Sequence[Any], generator: Any = None) -> list[Subset]:
+    """Parts of a dataset, drawn without repetition; lengths are numbers, or shares of one."""
+    count = len(dataset)
+    if sum(lengths) <= 1 < count:
+        shares = [int(count * share) for share in lengths]
+        left = count - sum(shares)
+        lengths = [size + (number < left) for number, size in enumerate(shares)]
+    order, parts, start = _permutation(count), [], 0
     for length in lengths:
         parts.append(Subset(dataset, order[start : start + length]))
         start += length
     return parts
 
 
-class SequentialSampler:
+class SequentialSampler(Sampler):
     """The positions in order."""
 
     def __init__(self, data_source: Any) -> None:
@@ -86,7 +117,11 @@ class RandomSampler(SequentialSampler):
     """The positions in random order, or drawn with replacement."""
 
     def __init__(
-        self, data_source: Any, replacement: bool = False, num_samples: int | None = None
+        self,
+        data_source: Any,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Any = None,
     ) -> None:
         super().__init__(data_source)
         self.replacement, self.num_samples = replacement, num_samples
@@ -171,8 +206,23 @@ def default_collate(batch: Sequence[Any]) -> Any:
     return tensor(list(batch))
 
 
+def default_convert(item: Any) -> Any:
+    """An item as it is, its arrays as tensors."""
+    if isinstance(item, (np.ndarray, np.generic)):
+        return ms.Tensor(item)
+    if isinstance(item, Mapping):
+        return {key: default_convert(part) for key, part in item.items()}
+    if isinstance(item, (tuple, list)):
+        return [default_convert(part) for part in item]
+    return item
+
+
 class DataLoader:
-    """Batches of a dataset, loaded in this process."""
+    """Batches of a dataset.
+
+    With workers, items that hold no tensors are loaded by threads of mindspore.dataset; the other
+    arguments of torch's have no meaning here.  Orders are drawn from MindSpore's random numbers.
+    """
 
     def __init__(
         self,
@@ -181,19 +231,109 @@ class DataLoader:
         shuffle: bool | None = None,
         sampler: Any = None,
         batch_sampler: Any = None,
+        num_workers: int = 0,
         collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
         drop_last: bool = False,
+        *_: Any,
+        **__: Any,
     ) -> None:
-        self.dataset, self.batch_size = dataset, batch_size
-        self.collate_fn = collate_fn or default_collate
-        chosen = sampler or (RandomSampler if shuffle else SequentialSampler)(dataset)
-        self.sampler = chosen
-        self.batch_sampler = batch_sampler or BatchSampler(chosen, batch_size or 1, drop_last)
+        self.dataset, self.batch_size, self.num_workers = dataset, batch_size, num_workers
+        self.drop_last = drop_last
+        self.collate_fn = collate_fn or (default_collate if batch_size else default_convert)
+        self._is_stream = not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
+        if batch_sampler is not None:
+            sampler, self.batch_size = batch_sampler.sampler, None
+        elif sampler is None and not self._is_stream:
+            sampler = (RandomSampler if shuffle else SequentialSampler)(dataset)
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        if batch_sampler is None and batch_size is not None and not self._is_stream:
+            self.batch_sampler = BatchSampler(sampler, batch_size, drop_last)
 
     def __iter__(self) -> Iterator[Any]:
-        for batch in self.batch_sampler:
-            items = [self.dataset[index] for index in batch]
-            yield items[0] if self.batch_size is None else self.collate_fn(items)
+        if self._is_stream:
+            return self._stream()
+        if self.batch_sampler is None:
+            return (self.collate_fn(self.dataset[index]) for index in self.sampler)
+        if self.num_workers > 0:
+            return self._parallel()
+        return (self._loaded(positions) for positions in self.batch_sampler)
 
     def __len__(self) -> int:
-        return len(self.batch_sampler)
+        if self._is_stream:
+            size = self.batch_size or 1
+            return len(self.dataset) // size if self.drop_last else -(-len(self.dataset) // size)
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+    def _loaded(self, positions: Iterable[int]) -> Any:
+        return self.collate_fn([self.dataset[position] for position in positions])
+
+    def _stream(self) -> Iterator[Any]:
+        items = iter(self.dataset)
+        if self.batch_size is None:
+            yield from (self.collate_fn(item) for item in items)
+            return
+        while batch := list(itertools.islice(items, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.collate_fn(batch)
+
+    def _parallel(self) -> Iterator[Any]:
+        """Whole batches, each a row of a GeneratorDataset, where their items are plain."""
+        waiting = iter(self.batch_sampler)
+        first = next(waiting, None)
+        if first is None:
+            return
+        items = [self.dataset[position] for position in first]
+        batches = list(waiting)
+        if self.collate_fn is not default_collate or not all(_is_plain(item) for item in items):
+            yield self.collate_fn(items)
+            yield from (self._loaded(positions) for positions in batches)
+            return
+        yield default_collate(items)
+        if not batches:
+            return
+        columns = [f"column_{number}" for number, _ in enumerate(_leaves(items[0]))]
+        rows = ds.GeneratorDataset(
+            _Rows(self.dataset, batches),
+            columns,
+            shuffle=False,
+            num_parallel_workers=self.num_workers,
+            python_multiprocessing=False,
+        )
+        for row in rows.create_tuple_iterator(num_epochs=1):
+            yield _rebuilt(items[0], iter(row))
+
+
+class _Rows:
+    """The batches of an epoch as rows of arrays."""
+
+    def __init__(self, dataset: Any, batches: Sequence[Sequence[int]]) -> None:
+        self.dataset, self.batches = dataset, batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, number: int) -> tuple[Any, ...]:
+        items = [_leaves(self.dataset[position]) for position in self.batches[int(number)]]
+        return tuple(np.stack([np.asarray(p) for p in part]) for part in zip(*items, strict=True))
+
+
+def _is_plain(item: Any) -> bool:
+    return all(isinstance(leaf, (np.ndarray, np.generic, int, float)) for leaf in _leaves(item))
+
+
+def _leaves(item: Any) -> list[Any]:
+    if isinstance(item, Mapping):
+        item = list(item.values())
+    if isinstance(item, (tuple, list)):
+        return [leaf for part in item for leaf in _leaves(part)]
+    return [item]
+
+
+def _rebuilt(item: Any, leaves: Iterator[Any]) -> Any:
+    """A batch in the shape of an item."""
+    if isinstance(item, Mapping):
+        return {key: _rebuilt(part, leaves) for key, part in item.items()}
+    if isinstance(item, (tuple, list)):
+        return [_rebuilt(part, leaves) for part in item]
+    return next(leaves)

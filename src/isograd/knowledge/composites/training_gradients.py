@@ -21,6 +21,8 @@ from mindspore.common import api  # noqa: TID253
 
 #: The parameters that were differentiated before, and those of optimizers.
 _PARAMETERS: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+#: What is done to each new gradient of a parameter before it is added.
+AFTER_BACKWARD: list[Callable[[Any, Any], Any]] = []
 
 
 def record_gradients() -> None:
@@ -121,7 +123,7 @@ def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
         part = part.sum()
         total = part if total is None else total + part
     assert total is not None
-    if not total._has_auto_grad():
+    if total._grad_node is None:
         raise RuntimeError("element 0 of tensors does not require grad: nothing was recorded.")
     reached = _reached(total)
     try:
@@ -134,6 +136,8 @@ def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
         for parameter, gradient in zip(reached, found, strict=True):
             held = getattr(parameter, "grad", None)
             added = gradient.astype(parameter.dtype)
+            for change in AFTER_BACKWARD:
+                added = change(parameter, added)
             parameter.grad = added if held is None else held + added
 
 
@@ -260,6 +264,8 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        if isinstance(device, (int, float)):  # torch.cuda.amp.GradScaler has no device
+            device, init_scale = "cuda", device
         on_cpu = ms.get_context("device_target") == "CPU"
         self._enabled = bool(enabled) and (str(device).startswith("cpu") or not on_cpu)
         self._scale, self._growth, self._backoff = init_scale, growth_factor, backoff_factor
@@ -340,3 +346,28 @@ class GradScaler:
             self._backoff = state_dict["backoff_factor"]
             self._interval = state_dict["growth_interval"]
             self._clean = state_dict["_growth_tracker"]
+
+
+class device:  # noqa: N801  # torch's name
+    """The name of a device; where tensors lie is chosen by mindspore.set_device."""
+
+    def __init__(self, type: Any = None, index: int | None = None) -> None:
+        kind, _, number = str("cpu" if type is None else type).partition(":")
+        self.type = kind
+        self.index = int(number) if number else index
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    __repr__ = __str__
+
+
+def has_accelerator() -> bool:
+    """Whether MindSpore computes on another device than the CPU."""
+    return bool(ms.get_context("device_target") != "CPU")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -128,16 +127,16 @@ class MultiStepLR(LRScheduler):
     def __init__(
         self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones, self.gamma = Counter(milestones), gamma
+        self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
         """The next rates."""
-        power = self.milestones.get(self.last_epoch, 0)
+        power = self.milestones.count(self.last_epoch)
         return [rate * self.gamma**power if power else rate for rate in self._rates()]
 
     def _closed(self) -> list[float]:
-        power = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+        power = bisect_right(self.milestones, self.last_epoch)
         return [base * self.gamma**power for base in self.base_lrs]
 
 
@@ -235,7 +234,7 @@ class CosineAnnealingLR(LRScheduler):
     """Down to eta_min, and up again, along a cosine."""
 
     def __init__(
-        self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+        self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1  # noqa: N803
     ) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
@@ -268,8 +267,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(
         self,
         optimizer: Any,
-        T_0: int,
-        T_mult: int = 1,
+        T_0: int,  # noqa: N803
+        T_mult: int = 1,  # noqa: N803
         eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:
@@ -559,5 +558,3 @@ class ReduceLROnPlateau(LRScheduler):
                     group["lr"] = rate
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()
-
-

@@ -1,0 +1,119 @@
+"""torch.save and torch.load without pickle: one .ckpt file of MindSpore for any nest of values.
+
+A plain state dict is an ordinary checkpoint.  Anything else is one too, whose tensors are named by
+their path and whose structure is JSON in one more entry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+import numpy as np
+
+_STRUCTURE = "__structure__"
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def save(obj: Any, f: Any, *_: Any, **__: Any) -> None:
+    """Write tensors, numbers, texts, lists, tuples and dicts into one file.
+
+    Raises TypeError for anything else: of an object its state_dict() can be kept.
+    """
+    tensors: dict[str, Any] = {}
+    if _is_state(obj):
+        tensors.update(obj)
+    else:
+        structure = json.dumps(_described(obj, "", tensors)).encode()
+        tensors[_STRUCTURE] = ms.Tensor(np.frombuffer(structure, np.uint8).copy())
+    entries = [{"name": name, "data": ms.Tensor(value)} for name, value in tensors.items()]
+    path = os.fspath(f)
+    folder = os.path.dirname(path) or "."
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        made = os.path.join(own, "checkpoint.ckpt")
+        ms.save_checkpoint(entries, made)
+        os.chmod(made, 0o644)
+        os.replace(made, path)
+
+
+def load(f: Any, map_location: Any = None, *_: Any, **__: Any) -> Any:
+    """Read what `save` wrote, or any checkpoint of MindSpore as a dict of tensors."""
+    path = os.fspath(f)
+    with open(path, "rb") as file:
+        if file.read(2) in (b"PK", b"\x80\x02"):
+            raise ValueError(
+                f"{path} is a checkpoint of torch. Convert it: isograd weights {path} -o NEW.ckpt"
+            )
+    with tempfile.TemporaryDirectory() as own:
+        link = os.path.join(own, "checkpoint.ckpt")
+        try:
+            os.symlink(os.path.abspath(path), link)
+        except OSError:
+            shutil.copyfile(path, link)
+        read = ms.load_checkpoint(link)
+    tensors = {name: ms.Tensor(value.asnumpy()) for name, value in read.items()}
+    structure = tensors.pop(_STRUCTURE, None)
+    if structure is None:
+        return OrderedDict(tensors)
+    return _built(json.loads(bytes(structure.asnumpy())), tensors)
+
+
+def _is_state(obj: Any) -> bool:
+    """Whether an object is a state dict with names that a checkpoint can hold."""
+    return (
+        isinstance(obj, Mapping)
+        and bool(obj)
+        and all(isinstance(key, str) and key for key in obj)
+        and all(isinstance(value, ms.Tensor) for value in obj.values())
+    )
+
+
+def _described(value: Any, path: str, tensors: dict[str, Any]) -> Any:
+    """A value as JSON; its tensors are put aside by their path."""
+    if isinstance(value, (ms.Tensor, np.ndarray)):
+        name = path or "value"
+        while name in tensors:
+            name += "_"
+        tensors[name] = ms.Tensor(value)
+        return {"array" if isinstance(value, np.ndarray) else "tensor": name}
+    if isinstance(value, _PLAIN):
+        return {"value": value}
+    if isinstance(value, np.generic):
+        return {"value": value.item()}
+    if isinstance(value, argparse.Namespace):
+        return {"namespace": _described(vars(value), path, tensors)}
+    if isinstance(value, Mapping):
+        items = [
+            [_described(key, path, tensors), _described(part, f"{path}.{key}".lstrip("."), tensors)]
+            for key, part in value.items()
+        ]
+        return {"dict": items}
+    if isinstance(value, (list, tuple, set)):
+        kind = next(kind for kind in (list, tuple, set) if isinstance(value, kind)).__name__
+        parts = enumerate(value)
+        return {kind: [_described(p, f"{path}.{n}".lstrip("."), tensors) for n, p in parts]}
+    if isinstance(value, Path):
+        return {"value": str(value)}
+    raise TypeError(f"{type(value).__name__} at {path or 'the top'} cannot be kept: save a dict.")
+
+
+def _built(described: Any, tensors: dict[str, Any]) -> Any:
+    ((kind, content),) = described.items()
+    if kind == "value":
+        return content
+    if kind in ("tensor", "array"):
+        return tensors[content].asnumpy() if kind == "array" else tensors[content]
+    if kind == "namespace":
+        return argparse.Namespace(**_built(content, tensors))
+    if kind == "dict":
+        return {_built(key, tensors): _built(part, tensors) for key, part in content}
+    parts = [_built(part, tensors) for part in content]
+    return {"list": list, "tuple": tuple, "set": set}[kind](parts)

@@ -143,7 +143,36 @@ def load_state_dict(cell: Any, state_dict: Mapping[str, Any], strict: bool = Tru
     paths = (f"{path}.num_batches_tracked".lstrip(".") for path, _ in named_modules(cell))
     left = set(paths) - set(cell.state_dict())
     values = OrderedDict((key, v) for key, v in state_dict.items() if key not in left)
-    return nn.Cell.load_state_dict(cell, values, strict)
+    return nn.Cell.load_state_dict(cell, _by_own_names(cell, values), strict)
+
+
+def _by_own_names(cell: Any, values: Mapping[str, Any]) -> Any:
+    """Values under the cell's names, whether they bear torch's or MindSpore's for its layers."""
+    own, found = cell.state_dict(), OrderedDict()
+    for key, value in values.items():
+        path, _, name = key.rpartition(".")
+        twins = [f"{path}.{twin}".lstrip(".") for twin in _TWINS.get(name, ())]
+        free = [twin for twin in twins if twin in own and twin not in values]
+        chosen = free[0] if key not in own and free else key
+        wanted = own[chosen].shape if chosen in own else value.shape
+        is_same = [n for n in value.shape if n != 1] == [n for n in wanted if n != 1]
+        found[chosen] = value.reshape(wanted) if is_same and value.shape != wanted else value
+    return found
+
+
+#: What torch and MindSpore call the same parameter of a layer.
+_TWINS = {
+    "gamma": ("weight",),
+    "beta": ("bias",),
+    "moving_mean": ("running_mean",),
+    "moving_variance": ("running_var",),
+    "embedding_table": ("weight",),
+    "w": ("weight",),
+    "weight": ("gamma", "embedding_table", "w"),
+    "bias": ("beta",),
+    "running_mean": ("moving_mean",),
+    "running_var": ("moving_variance",),
+}
 
 
 def floats_to(cell: Any, dtype: Any) -> Any:

@@ -134,7 +134,10 @@ class Module(nn.Cell):  # type: ignore[misc]
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Nothing: gradients are results in MindSpore, and not kept."""
+        """Forget the gradients that `backward` left in the parameters."""
+        for parameter in self.get_parameters():
+            if getattr(parameter, "grad", None) is not None:
+                parameter.grad = None if set_to_none else ms.ops.zeros_like(parameter.grad)
 
     # ---- modes
 

@@ -11,7 +11,7 @@ from isograd.compare.files import plain
 from isograd.compare.files.tally import Row
 
 #: Below this numpy is done before numba is imported (2 s; 6 s more when it compiles once).
-COMPILED_FROM_BYTES = 512_000_000
+COMPILED_FROM_BYTES = 100_000_000
 
 Measure = Callable[..., Row]
 Recount = Callable[..., int]

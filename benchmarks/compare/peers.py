@@ -1,0 +1,3 @@
+"""placeholder"""
+PEERS=()
+def measure_peer(name, folder): ...

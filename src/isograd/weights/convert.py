@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,7 @@ _KEPT_BYTES = 1 << 26
 class ConvertOptions:
     """How a target is written.
 
-    verify: whether the source's checksums are checked first and the target is read back.
+    verify: whether the source's checksums are checked and the target is read back.
     shard_bytes: the most bytes of a shard of a folder; None for a single file.
     may_overflow: whether numbers may become infinite by a cast.
     is_partial: whether a target may lack what the loading network needs.
@@ -67,9 +67,6 @@ def convert(
     losses: tuple[CastLoss, ...] = ()
     is_written = options.is_partial or not plan.does_not_fit
     if is_written:
-        if options.verify:
-            source.verify()
-            source.forget()
         if not options.may_overflow:
             _refuse_overflows(stream.overflows())
         check_space(target, size)
@@ -128,17 +125,18 @@ def _write(
     write_options = WriteOptions(options.has_checksum, _metadata(source, entries))
     with (
         appearing(target, is_folder=options.shard_bytes is not None) as partial,
-        ThreadPoolExecutor(1, thread_name_prefix="isograd-sync") as pool,
+        ThreadPoolExecutor(2, thread_name_prefix="isograd-weights") as pool,
     ):
         tensors = counter.counted(stream.tensors(entries))
-        syncs = []
+        # A checksum costs as much as the writing, and the disk waits: both beside the rest.
+        waiting: list[Future[object]] = [pool.submit(source.verify)] if options.verify else []
         for path, part in _files(partial, entries, options.shard_bytes):
             with path.open("xb") as file:
                 FORMATS[suffix][0](file, part, _first(tensors, len(part)), write_options)
-            syncs.append(pool.submit(sync, path))
+            waiting.append(pool.submit(sync, path))
         if options.verify:
             _read_back(partial, entries, counter.counted(stream.tensors(entries)))
-        for done in syncs:
+        for done in waiting:
             done.result()
         if partial.is_dir():
             sync(partial)

@@ -79,9 +79,9 @@ def structure_of(
     found = list(infos)
     framework = framework_of((info.name for info in found), kind)
     kinds = kinds_of(found)
-    for module in known.modules if known is not None else ():
-        if module.library and module.name in kinds:
-            kinds[module.name] = canonical_kind(module.kind)
+    for there in known.modules if known is not None else ():
+        if there.library and there.name in kinds:
+            kinds[there.name] = canonical_kind(there.kind)
     names = {""}
     for module in kinds:
         parts = module.split(".")

@@ -45,7 +45,7 @@ def _is_torch(node: Import, alias: ast.alias, file: FileEdit, package: str) -> b
         return False
     if not node.level and base.partition(".")[0] not in file.own_roots:
         return is_torch(base)
-    return alias.name != "*" and (alias.asname or alias.name) in file.imported.torch
+    return alias.name != "*" and id(alias) in file.imported.borrowed
 
 
 def _module_name(node: Import, package: str) -> str:

@@ -207,12 +207,12 @@ def _write_parts(
                 text.insert(after, f", {written}")
             continue
         previous = old[position]
+        if waiting:
+            first = text.original[opening + 1 :]
+            text.insert(opening + 1 + len(first) - len(first.lstrip()), "".join(waiting))
+            waiting = []
         _rename(file, previous, part)
         after = previous.end
-    if waiting:
-        first = text.original[opening + 1 :]
-        space = len(first) - len(first.lstrip())
-        text.insert(opening + 1 + space, "".join(waiting))
 
 
 def _rename(file: FileEdit, old: _Part, new: _Part) -> None:

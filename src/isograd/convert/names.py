@@ -38,6 +38,8 @@ class ImportedNames:
         default_factory=list
     )
     stars: list[str] = field(default_factory=list)
+    #: Imports from the project's own files of what they import from torch, by identity.
+    borrowed: set[int] = field(default_factory=set)
 
 
 def is_torch(name: str) -> bool:
@@ -101,6 +103,7 @@ class Index:
                     )
                 elif alias.name in held:
                     found.torch[name] = held[alias.name]
+                    found.borrowed.add(id(alias))
             elif is_torch(base):
                 if alias.name == "*":
                     found.stars.append(base)

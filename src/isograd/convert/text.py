@@ -100,7 +100,13 @@ class Text:
         insort(self._edits, Edit(start, end, text))
 
     def insert(self, at: int, text: str) -> None:
-        """Put text before an offset."""
+        """Put text before an offset, behind what was put there before."""
+        position = bisect_left(self._edits, Edit(at, at, ""))
+        if position < len(self._edits):
+            found = self._edits[position]
+            if found.start == found.end == at:
+                self._edits[position] = Edit(at, at, found.text + text)
+                return
         insort(self._edits, Edit(at, at, text))
 
     def edits(self) -> tuple[Edit, ...]:

@@ -31,6 +31,8 @@ class Members:
         if file.is_ported_module_member(use):
             file.converted += 1
             return True
+        if use.api == "torch.Tensor.device" and _device_kind(node, parent, file):
+            return True
         entry = file.entry(use.api)
         if entry is None or entry.applicability is Applicability.HAND:
             if use.is_sure and use.api not in plain.SAME_ATTRIBUTES:
@@ -55,6 +57,16 @@ class Members:
         layout.write(file, node, code.replace(_SELF, receiver))
         file.converted += 1
         return True
+
+
+def _device_kind(node: ast.Attribute, parent: ast.AST | None, file: FileEdit) -> bool:
+    """`x.device.type` is a text of its own in torch; MindSpore's device is a text."""
+    if not isinstance(parent, ast.Attribute) or parent.attr != "type":
+        return False
+    receiver = file.source(node.value)
+    file.replace(parent, f'{receiver}.device.partition(":")[0].lower()')
+    file.converted += 1
+    return True
 
 
 def _bound_method(node: ast.Attribute, api: str, file: FileEdit) -> None:

@@ -110,6 +110,15 @@ def test_shared_lists_do_not_explode(tmp_path: Path) -> None:
         open_source(_zip_with(tmp_path / "a.pth", pickle.dumps(bomb, 2)))
 
 
+@pytest.mark.parametrize("size", [10, 128, 0x280, 0x4B50, 0x2E80])
+def test_a_header_whose_size_looks_like_another_format(size: int, tmp_path: Path) -> None:
+    fields = {"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}} if size > 60 else {}
+    text = json.dumps(fields).encode().ljust(size)
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(struct.pack("<Q", size) + text + b"\0" * (4 if fields else 0))
+    assert open_source(path).kind == "safetensors"
+
+
 def test_a_header_of_ten_gigabytes(tmp_path: Path) -> None:
     header = json.dumps(
         {"w": {"dtype": "F32", "shape": [2_500_000_000], "data_offsets": [0, 10_000_000_000]}}

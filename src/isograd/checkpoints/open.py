@@ -46,18 +46,19 @@ def _open_file(path: Path) -> TensorSource:
         raise CheckpointError(f"{path}: cannot be read ({error})", "Check its rights.") from error
     if not head:
         raise CheckpointError(f"{path}: is empty", "Copy it again.")
+    # The size of a safetensors header may look like the first bytes of any other format.
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 40:
+        return SafetensorsFile(path)
     if is_binary_dump(path, head):
         return AscendDump(path)
     if head.startswith(b"\x93NUMPY"):
         return NpyFile(path)
-    if head.startswith(b"PK"):
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         names = member_names(path)
         is_torch = any(name == "data.pkl" or name.endswith("/data.pkl") for name in names)
         return TorchZipFile(path) if is_torch else NpzFile(path)
-    if head[:1] == b"\x80" and head[1:2] <= b"\x05":
+    if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":
         return LegacyTorchFile(path)
-    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 40:
-        return SafetensorsFile(path)
     if head.lstrip()[:1] == b"{":
         return _open_json(path)
     if head[:1] == b"\x0a":

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from isograd.cli import outputs
-from isograd.files import require_writable
+from isograd.errors import UsageError
+from isograd.files import require_writable, write_text
+
+if TYPE_CHECKING:
+    from isograd.weights.correspondence import ParamsReport
+
+_FILE = click.Path(path_type=Path)
 
 
 @click.command()
@@ -16,44 +25,92 @@ from isograd.files import require_writable
 @click.option(
     "--json",
     "json_file",
-    type=click.Path(path_type=Path),
+    type=_FILE,
     metavar="FILE",
     help="Write the report as JSON; `-` is standard output and moves the text to standard error.",
 )
+@click.option("--csv", "csv_file", type=_FILE, metavar="FILE", help="Write a row per tensor.")
+@click.option(
+    "--html",
+    "html_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Write the report as one HTML page that needs no network.",
+)
 @click.option("--names-only", is_flag=True, help="Do not read the numbers.")
-@click.option("--quiet", is_flag=True, help="Show only the last line.")
+@click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
 def command(
-    first: str, second: str | None, json_file: Path | None, names_only: bool, quiet: bool
+    first: str,
+    second: str | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+    html_file: Path | None,
+    names_only: bool,
+    quiet: bool,
 ) -> int:
     """What does this checkpoint hold, is it sound, and which tensor is which of another?
 
     With two files, their tensors are paired by names, layouts and the conventions of both
-    frameworks; where all names are the same, what changed between them is listed.
+    frameworks; where most names are the same, what changed between them is listed.
 
     Exit status: 0 sound, and every tensor has its partner; 1 something needs a person; 2 isograd
     was called wrongly or could not do its work.
     """
-    if json_file is not None and json_file != outputs.STANDARD_OUTPUT:
-        require_writable(json_file)
+    files = {"--json": json_file, "--csv": csv_file, "--html": html_file}
+    _check(tuple(path for path in (first, second) if path), files)
     from contextlib import ExitStack
 
     from isograd.checkpoints.open import open_source
     from isograd.cli.screen import show
     from isograd.report import params_text
-    from isograd.report.params_json import render_json
+    from isograd.report.bytes_progress import BytesLine
     from isograd.weights.correspondence import report_of
 
     with ExitStack() as stack:
         sources = [stack.enter_context(open_source(path)) for path in (first, second) if path]
-        report = report_of(*sources, read=not names_only)
-    if json_file is not None:
-        outputs.write_json(json_file, render_json(report))
+        line = None if quiet else stack.enter_context(BytesLine(sys.stderr, "params"))
+        report = report_of(
+            *sources,
+            read=not names_only,
+            listener=line.advance if line else lambda done, total: None,
+        )
+    _write(report, files)
     show(
         lambda width, colour: (
             params_text.sentence(report) + "\n"
             if quiet
             else params_text.render_text(report, width=width, colour=colour)
         ),
-        to_error=json_file == outputs.STANDARD_OUTPUT,
+        to_error=outputs.STANDARD_OUTPUT in files.values(),
     )
     return 1 if report.needs_action else 0
+
+
+def _write(report: ParamsReport, files: Mapping[str, Path | None]) -> None:
+    from isograd.report.params_json import render_csv, render_json
+
+    if (json_file := files["--json"]) is not None:
+        outputs.write_json(json_file, render_json(report))
+    if (csv_file := files["--csv"]) is not None:
+        outputs.write_json(csv_file, render_csv(report))
+    if (html_file := files["--html"]) is not None:
+        from isograd.report.params_html import render_html
+
+        write_text(html_file, render_html(report))
+
+
+def _check(sources: tuple[str, ...], files: Mapping[str, Path | None]) -> None:
+    """Raise UsageError for outputs that cannot be written, before the work begins."""
+    named = [path for path in files.values() if path is not None]
+    if files["--html"] == outputs.STANDARD_OUTPUT:
+        raise UsageError("--html cannot write to standard output", "Give the name of a file.")
+    if named.count(outputs.STANDARD_OUTPUT) > 1:
+        raise UsageError("two reports go to standard output", "Give one of them a file.")
+    seen = {Path(source).resolve() for source in sources}
+    for path in named:
+        if path == outputs.STANDARD_OUTPUT:
+            continue
+        if path.resolve() in seen:
+            raise UsageError(f"{path} would be overwritten", "Give each file its own name.")
+        seen.add(path.resolve())
+        require_writable(path)

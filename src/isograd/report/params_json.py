@@ -1,17 +1,46 @@
-"""The inventory of `isograd params` as JSON by the schema `isograd/params/1`."""
+"""The inventory of `isograd params` as JSON by the schema `isograd/params/1`, and as CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from isograd.report.json import plain_value
 from isograd.weights.correspondence import ParamsReport
+from isograd.weights.health import TensorHealth
 from isograd.weights.inventory import Inventory
 from isograd.weights.map_file import transform_value
 
 SCHEMA = "isograd/params/1"
+_INFO_COLUMNS = ("name", "dtype", "shape", "size_bytes", "trainable", "part", "tied_to")
+_HEALTH_COLUMNS = tuple(field.name for field in fields(TensorHealth))
+COLUMNS = ("file", *_INFO_COLUMNS, *_HEALTH_COLUMNS, "change", "findings")
+
+
+def render_csv(report: ParamsReport) -> str:
+    """A row for each tensor of each file; change: the update ratio between the two files."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    ratios = {change.name: change.ratio for change in report.changes}
+    for inventory in (found for found in (report.first, report.second) if found):
+        codes: dict[str, list[str]] = {}
+        for issue in inventory.issues:
+            codes.setdefault(issue.name, []).append(issue.code)
+        for row in inventory.rows:
+            values = {**asdict(row.info), **(asdict(row.health) if row.health else {})}
+            values |= {
+                "file": inventory.path,
+                "trainable": row.trainable,
+                "shape": " ".join(map(str, row.info.shape)),
+                "change": ratios.get(row.info.name),
+                "findings": " ".join(codes.get(row.info.name, [])),
+            }
+            writer.writerow({column: values.get(column) for column in COLUMNS})
+    return stream.getvalue()
 
 
 def render_json(report: ParamsReport) -> str:
@@ -54,12 +83,18 @@ def _inventory(inventory: Inventory) -> dict[str, Any]:
         "elements": inventory.elements,
         "size_bytes": inventory.size_bytes,
         "trainable": inventory.trainable,
+        "frozen": inventory.frozen,
         "checksums_fit": inventory.is_verified,
         "tensors": [
-            {**asdict(row.info), "health": row.health and asdict(row.health)}
+            {
+                **asdict(row.info),
+                "trainable": row.trainable,
+                "health": row.health and asdict(row.health),
+            }
             for row in inventory.rows
         ],
         "by_module": [asdict(share) for share in inventory.by_module],
+        "by_part": [asdict(share) for share in inventory.by_part],
         "by_dtype": [asdict(share) for share in inventory.by_dtype],
         "metadata": inventory.metadata,
         "skipped": inventory.skipped,

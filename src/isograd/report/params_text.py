@@ -30,9 +30,20 @@ def render_text(report: ParamsReport, *, width: int = 100, colour: bool = False)
     issues = [(f"{i.code}  {i.name}: {i.message}", i.needs_action) for i in report.issues]
     _lines(console, "Found", [line for line, _ in issues])
     if report.pairing is not None:
-        _pairing(console, report.pairing)
+        for title, lines in pairing_sections(report.pairing):
+            _lines(console, title, lines)
+    _lines(console, "Changed most", changes_text(report))
     write_line(console, sentence(report), "bold yellow" if report.needs_action else "bold green")
     return written(stream)
+
+
+def changes_text(report: ParamsReport) -> list[str]:
+    """How far each tensor moved between the two files, the farthest first."""
+    moved = [change for change in report.changes if not change.is_unchanged]
+    return [
+        f"{change.name}: {change.ratio:.3g} of its mean size"
+        for change in sorted(moved, key=lambda change: -change.ratio)
+    ]
 
 
 def sentence(report: ParamsReport) -> str:
@@ -50,12 +61,12 @@ def sentence(report: ParamsReport) -> str:
 def _inventory(console: Console, inventory: Inventory, *, has_rows: bool) -> None:
     write_line(console, f"{printable(inventory.path)} ({inventory.kind})", "bold")
     checked = ", checksums fit" if inventory.is_verified else ""
-    trainable = "" if inventory.trainable is None else f", {inventory.trainable:,} trainable"
     write_line(
         console,
-        f"  {count_text(len(inventory.rows), 'tensor')}{trainable}, {inventory.elements:,} "
+        f"  {count_text(len(inventory.rows), 'tensor')}, {inventory.elements:,} "
         f"numbers, {inventory.size_bytes:,} bytes{checked}",
     )
+    write_line(console, f"  {training_text(inventory)}")
     dtypes = ", ".join(f"{share.name} {share.tensors:,}" for share in inventory.by_dtype)
     write_line(console, f"  {dtypes}")
     if has_rows:
@@ -68,10 +79,26 @@ def _inventory(console: Console, inventory: Inventory, *, has_rows: bool) -> Non
         for share in inventory.by_module
     ]
     _lines(console, "Share by module", shares)
+    beside = [
+        f"{share.name}: {count_text(share.tensors, 'tensor')}, {share.size_bytes:,} bytes"
+        for share in inventory.by_part
+    ]
+    _lines(console, "Beside the network", beside)
     ties = [f"{r.info.name} is {r.info.tied_to}" for r in inventory.rows if r.info.tied_to]
     _lines(console, "Tied", ties)
     skipped = [f"{name}: {reason}" for name, reason in inventory.skipped.items()]
     _lines(console, "Skipped", skipped)
+
+
+def training_text(inventory: Inventory) -> str:
+    """How many numbers train, as far as that is known."""
+    unknown = inventory.elements - inventory.trainable - inventory.frozen
+    parts = [
+        f"{inventory.trainable:,} numbers train" if inventory.trainable else "",
+        f"{inventory.frozen:,} do not (statistics, counters, states)" if inventory.frozen else "",
+        f"of {unknown:,} the file does not say" if unknown else "",
+    ]
+    return ", ".join(part for part in parts if part) or "no numbers"
 
 
 def _rows(inventory: Inventory) -> Table:
@@ -93,26 +120,28 @@ def _rows(inventory: Inventory) -> Table:
     return table
 
 
-def _pairing(console: Console, pairing: ParameterPairing) -> None:
+def pairing_sections(pairing: ParameterPairing) -> list[tuple[str, list[str]]]:
+    """What of a correspondence a person should see, each list with its title."""
     changed = [
         f"{', '.join(p.reference)} → {', '.join(p.port)}"
         + ("" if isinstance(p.transform, Identity) else f"  {p.transform}")
         for p in pairing.pairs
         if p.reference != p.port or not isinstance(p.transform, Identity)
     ]
-    _lines(console, "Called or stored otherwise", changed)
-    _lines(console, "Only in the first", list(pairing.unpaired_reference))
-    _lines(console, "Only in the second", list(pairing.unpaired_port))
-    conflicts = [f"{first} ≠ {second}" for first, second in pairing.shape_conflicts]
-    _lines(console, "Shapes contradict", conflicts)
     doubts = [
         f"{', '.join(p.reference)} → {', '.join(p.port)} (or {', '.join(p.ambiguous_with)})"
         for group in pairing.ambiguous
         for p in group
     ]
-    _lines(console, "Ambiguous", doubts)
     buffers = (*pairing.unpaired_buffers_reference, *pairing.unpaired_buffers_port)
-    _lines(console, "Alone by convention", [*pairing.alone_by_convention, *buffers])
+    return [
+        ("Called or stored otherwise", changed),
+        ("Only in the first", list(pairing.unpaired_reference)),
+        ("Only in the second", list(pairing.unpaired_port)),
+        ("Shapes contradict", [f"{here} ≠ {there}" for here, there in pairing.shape_conflicts]),
+        ("Ambiguous", doubts),
+        ("Alone by convention", [*pairing.alone_by_convention, *buffers]),
+    ]
 
 
 def _lines(console: Console, title: str, lines: list[str]) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from isograd.checkpoints.base import TensorSource
 from isograd.compare.pairing import ParameterPairing, pair_parameters
+from isograd.frameworks.base import Structure
 from isograd.weights.health import LARGE_CHANGE, SMALL_CHANGE, Change, Issue, change_of
 from isograd.weights.inventory import Inventory, take_inventory
+from isograd.weights.parts import with_parts
 from isograd.weights.structure import structure_of
+
+_Listener = Callable[[int, int], None]
+#: Share of the names that two states of one training have in common.
+_MOSTLY_THE_SAME = 0.5
 
 
 @dataclass(frozen=True)
 class ParamsReport:
     """One inventory, or two with their correspondence.
 
-    changes: of tensors with the same name, shape and dtype; only where all names are the same.
+    changes: of tensors with the same name, shape and dtype, where most names are the same.
     """
 
     first: Inventory
@@ -48,33 +55,61 @@ class ParamsReport:
 
 
 def report_of(
-    first: TensorSource, second: TensorSource | None = None, *, read: bool = True
+    first: TensorSource,
+    second: TensorSource | None = None,
+    *,
+    read: bool = True,
+    listener: _Listener = lambda done, total: None,
 ) -> ParamsReport:
-    """Take the inventory of one or two sources, and pair them."""
-    inventory = take_inventory(first, read=read)
+    """Take the inventory of one or two sources, and pair their networks.
+
+    listener: told the bytes that are done and their total.
+    """
+    count = _counter(first, second, listener)
+    inventory = take_inventory(first, read=read, listener=count)
     if second is None:
         return ParamsReport(inventory)
-    pairing = pair_parameters(structure_of(first, first.kind), structure_of(second, second.kind))
-    changes = _changes(first, second) if read else ()
-    return ParamsReport(
-        inventory,
-        take_inventory(second, read=read),
-        pairing,
-        changes,
-        tuple(_change_issues(changes)),
-    )
+    other = take_inventory(second, read=read, listener=count)
+    pairing = pair_parameters(_network(first), _network(second))
+    changes = _changes(first, second, count) if read else ()
+    return ParamsReport(inventory, other, pairing, changes, tuple(_change_issues(changes)))
 
 
-def _changes(first: TensorSource, second: TensorSource) -> tuple[Change, ...]:
-    if set(first.names()) != set(second.names()):
+def _network(source: TensorSource) -> Structure:
+    """The network of a source, without what lies beside it and without wrappers' prefixes."""
+    infos = [info for info in with_parts(source) if not info.part]
+    return structure_of(infos, source.kind)
+
+
+def _counter(
+    first: TensorSource, second: TensorSource | None, listener: _Listener
+) -> Callable[[int], None]:
+    total = sum(info.size_bytes for source in (first, second) if source for info in source)
+    total *= 1 if second is None else 2
+    done = 0
+
+    def count(size_bytes: int) -> None:
+        nonlocal done
+        done += size_bytes
+        listener(done, total)
+
+    return count
+
+
+def _changes(
+    first: TensorSource, second: TensorSource, count: Callable[[int], None]
+) -> tuple[Change, ...]:
+    shared = [info for info in first if info.name in second]
+    if len(shared) < _MOSTLY_THE_SAME * max(len(first), len(second)):
         return ()
     found: list[Change] = []
-    for info in first:
+    for info in shared:
         other = second.info(info.name)
         if (info.dtype, info.shape) == (other.dtype, other.shape) and info.size_bytes:
             found.append(change_of(info.name, first.raw(info.name), second.raw(info.name)))
             first.forget()
             second.forget()
+            count(2 * info.size_bytes)
     return tuple(found)
 
 

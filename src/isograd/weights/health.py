@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from isograd.checkpoints.base import RawTensor
 from isograd.checkpoints.dtypes import decoded
 from isograd.tensors import Array
 
-#: Elements that are looked at at a time.
-BLOCK = 1 << 20
+#: Elements that are looked at at a time: so many stay in the processor's cache.
+BLOCK = 1 << 17
+_FAST = (np.dtype(np.float32), np.dtype(np.float64))
 #: The smallest normal number of each dtype; below it precision is lost.
 SMALLEST_NORMAL = {
     "float64": 2.0**-1022,
@@ -29,6 +31,9 @@ TINY_RMS = 1e-8
 #: MindInsight's watchpoints weight_change_too_large and _small: mean|Δ| / (mean|before| + 1e-9).
 LARGE_CHANGE = 0.1
 SMALL_CHANGE = 1e-4
+
+
+_VARIANCES = frozenset({"running_var", "moving_variance", "variance"})
 
 
 @dataclass(frozen=True)
@@ -75,19 +80,23 @@ def health_of(tensor: RawTensor) -> TensorHealth:
     low, high, total, squares = math.inf, -math.inf, 0.0, 0.0
     smallest = SMALLEST_NORMAL.get(tensor.dtype, 0.0)
     for values in _blocks(tensor):
-        nan += int(np.count_nonzero(np.isnan(values)))
-        infinite += int(np.count_nonzero(np.isinf(values)))
-        sound = values[np.isfinite(values)]
-        zero += int(np.count_nonzero(sound == 0))
+        least, greatest = float(values.min()), float(values.max())
+        sound = values
+        if not (math.isfinite(least) and math.isfinite(greatest)):
+            nan += int(np.count_nonzero(np.isnan(values)))
+            infinite += int(np.count_nonzero(np.isinf(values)))
+            sound = values[np.isfinite(values)]
+            least = float(sound.min(initial=math.inf))
+            greatest = float(sound.max(initial=-math.inf))
+        zeros = sound.size - int(np.count_nonzero(sound))
+        zero += zeros
         if smallest:
-            size = np.abs(sound)
-            denormal += int(np.count_nonzero((size < smallest) & (size > 0)))
-        if sound.size:
-            low, high = min(low, float(sound.min())), max(high, float(sound.max()))
-            total += float(sound.sum())
-            with np.errstate(over="ignore"):
-                squares += float(np.square(sound).sum())
-            finite += sound.size
+            denormal += int(np.count_nonzero(np.abs(sound) < smallest)) - zeros
+        low, high = min(low, least), max(high, greatest)
+        wide = sound.astype(np.float64, copy=False)
+        total += float(wide.sum())
+        squares += float(np.dot(wide, wide))
+        finite += sound.size
     count = tensor.bits.size
     return TensorHealth(
         nan,
@@ -99,7 +108,7 @@ def health_of(tensor: RawTensor) -> TensorHealth:
         total / finite if finite else math.nan,
         math.sqrt(squares / finite) if finite else math.nan,
         count > 1 and finite == count and low == high,
-        _dead_channels(tensor.bits) if zero else 0,
+        _dead_channels(tensor) if zero else 0,
     )
 
 
@@ -118,12 +127,8 @@ def issues_of(name: str, dtype: str, shape: tuple[int, ...], health: TensorHealt
     is_floating = dtype.startswith(("float", "bfloat", "complex"))
     if not is_floating or not count:
         return found
-    if len(shape) >= 2 and health.zero == count:
-        note("zero", "all its numbers are 0", True)
-    elif len(shape) >= 2 and health.is_constant:
-        note("constant", f"all its numbers are {health.minimum:g}")
-    elif health.dead_channels:
-        note("dead", f"{health.dead_channels:,} of {shape[0]:,} rows are all 0")
+    for code, message, needs_action in _of_shape(name.rpartition(".")[2], shape, health):
+        note(code, message, needs_action)
     if health.denormal:
         note("denormal", f"{health.denormal:,} of {count:,} numbers are denormal in {dtype}")
     greatest = max(abs(health.minimum), abs(health.maximum))
@@ -134,11 +139,31 @@ def issues_of(name: str, dtype: str, shape: tuple[int, ...], health: TensorHealt
     return found
 
 
+def _of_shape(
+    attribute: str, shape: tuple[int, ...], health: TensorHealth
+) -> Iterator[tuple[str, str, bool]]:
+    """What zeros and equal numbers mean for a variance, a matrix or a norm's scale."""
+    count = math.prod(shape)
+    if attribute in _VARIANCES and health.minimum < 0:
+        yield "variance", f"a variance is negative: {health.minimum:.3g}", True
+    elif attribute in _VARIANCES and health.is_constant and health.minimum == 1:
+        yield "untrained", "all its variances are 1: the statistics were never updated", False
+    if len(shape) >= 2 and health.zero == count:
+        yield "zero", "all its numbers are 0", True
+    elif len(shape) >= 2 and health.is_constant:
+        yield "constant", f"all its numbers are {health.minimum:g}", False
+    elif health.dead_channels:
+        yield "dead", f"{health.dead_channels:,} of {shape[0]:,} rows are all 0", False
+    elif attribute in ("weight", "gamma") and len(shape) == 1 and 0 < health.zero < count:
+        yield "dead", f"{health.zero:,} of {count:,} scales are 0", False
+
+
 def change_of(name: str, before: RawTensor, after: RawTensor) -> Change:
     """How far a tensor of the same shape moved from one step to the next."""
     moved = size = 0.0
     is_unchanged = True
-    for first, second in zip(_blocks(before), _blocks(after), strict=True):
+    for old, new in zip(_blocks(before), _blocks(after), strict=True):
+        first, second = old.astype(np.float64), new.astype(np.float64)
         same = (first == second) | (np.isnan(first) & np.isnan(second))
         if not same.all():
             is_unchanged = False
@@ -149,17 +174,24 @@ def change_of(name: str, before: RawTensor, after: RawTensor) -> Change:
     return Change(name, is_unchanged, moved / count / (size / count + 1e-9))
 
 
-def _blocks(tensor: RawTensor) -> Iterator[NDArray[np.float64]]:
-    """The values as float64, block by block; a complex number as its two parts."""
+def _blocks(tensor: RawTensor) -> Iterator[NDArray[np.floating[Any]]]:
+    """The values block by block, none empty; a complex number as its two parts."""
     flat: Array = tensor.bits.reshape(-1)
     for start in range(0, flat.size, BLOCK):
-        values = decoded(flat[start : start + BLOCK], tensor.dtype).values
+        values: Any = decoded(flat[start : start + BLOCK], tensor.dtype).values
         if values.dtype.kind == "c":
             values = np.ascontiguousarray(values).view(f"f{values.dtype.itemsize // 2}")
-        yield values.astype(np.float64)
+        yield values if values.dtype in _FAST else values.astype(np.float64)
 
 
-def _dead_channels(bits: Array) -> int:
+def _dead_channels(tensor: RawTensor) -> int:
+    """Rows of the first axis that are all zero."""
+    bits = tensor.bits
     if bits.ndim < 2 or not bits.size:
         return 0
-    return sum(1 for row in bits if not np.any(row))
+    rows = bits.reshape(len(bits), -1)
+    step = max(1, BLOCK // rows.shape[1])
+    return sum(
+        int(np.count_nonzero(~decoded(rows[start : start + step], tensor.dtype).values.any(axis=1)))
+        for start in range(0, len(rows), step)
+    )

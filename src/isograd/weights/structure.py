@@ -13,7 +13,8 @@ from isograd.checkpoints.base import TensorInfo
 from isograd.compare.pairing.conventions import canonical_kind
 from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 
-_BUFFERS = frozenset(
+#: Names of what layers keep beside their parameters and do not train.
+STATISTICS = frozenset(
     {"running_mean", "running_var", "num_batches_tracked", "moving_mean", "moving_variance"}
 )
 #: Names that only one framework's own layers give; gamma and beta are also people's.
@@ -95,7 +96,7 @@ def structure_of(
 
 def _parameter(info: TensorInfo, framework: str) -> ParameterInfo:
     module, attribute = split_name(info.name)
-    is_statistic = attribute in _BUFFERS
+    is_statistic = attribute in STATISTICS
     return ParameterInfo(
         info.name,
         module,

@@ -36,14 +36,16 @@ class Member:
 class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
-    values: of targets of `+=`.  owners: of `x.forward`.
-    shaped: classes of torch that are passed around, derived from or asked for. 
+    values: of targets of `+=`.  owners: of `x.forward`.  unknown: attributes of values of which
+    nothing is known.
+    shaped: classes of torch that are passed around, derived from or asked for.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
     classes: dict[Place, ClassInfo] = field(default_factory=dict)
     values: dict[Place, Value] = field(default_factory=dict)
     owners: dict[Place, Value] = field(default_factory=dict)
+    unknown: set[Place] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
@@ -96,7 +98,13 @@ class _Located(Statements):
         found, owner = super()._method(node)
         if node.attr == "forward":
             self.facts.owners[place(node)] = owner
+        if found is None and owner is None:
+            self.facts.unknown.add(place(node))
         return found, owner
+
+    def _of_unknown(self, node: ast.Attribute) -> Value:
+        self.facts.unknown.add(place(node))
+        return super()._of_unknown(node)
 
     def record(self, line: int, column: int, api: str, how: str, node: ast.AST) -> None:
         if self._in_annotation and how is REFERENCE:
@@ -120,7 +128,7 @@ def locate(
     """Read one file; returns what its conversion needs, and what other files may import."""
     facts = Facts()
     summary = ModuleSummary(name)
-    state = State(torch_names(), project, summary, package, _Silent(facts))  # type: ignore[arg-type]
+    state = State(torch_names(), project, summary, package, _Silent(facts))
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()
     walker = _Located(state, facts)
@@ -132,7 +140,9 @@ def locate(
         for _, _, api, how in state.uses
         if how is REFERENCE and api != _MODULE and state.names.kind(api) == "M"
     }
-    if any(api.startswith(f"{_MODULE}.") and api not in _EVERY_MODULE for _, _, api, _ in state.uses):
+    if any(
+        api.startswith(f"{_MODULE}.") and api not in _EVERY_MODULE for _, _, api, _ in state.uses
+    ):
         facts.shaped.add(_MODULE)
     summary.exports = {
         key: value

@@ -34,12 +34,15 @@ from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.references import References
+from isograd.convert.passes.uncertain import Uncertain
 
 
 class Pass(Protocol):
     """One kind of construct."""
 
-    kinds: tuple[type[ast.AST], ...]
+    @property
+    def kinds(self) -> tuple[type[ast.AST], ...]:
+        """The classes of nodes that it looks at."""
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the node if it is of this kind; True where no later pass needs to see it."""
@@ -52,6 +55,7 @@ PASSES: tuple[Pass, ...] = (
     Questions(),
     InPlace(),
     AugmentedAssignments(),
+    Uncertain(),
     Calls(),
     Members(),
     References(),

@@ -1,0 +1,82 @@
+"""Methods of training code on values of unknown kind, decided where the port runs.
+
+A loss, a batch or a network is often a function's argument.  `batch.to(device)` is right for a
+tensor, a network and a class of one's own only if the port asks which it is.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+
+#: Methods, and the compositions that ask what the value is.
+_ASKING = {
+    "backward": "composites.backward",
+    "zero_grad": "composites.zero_grad",
+    "to": "composites.moved",
+    "cuda": "composites.on_accelerator",
+    "cpu": "composites.on_host",
+    "detach": "composites.detached",
+    "numpy": "composites.as_numpy",
+    "size": "composites.size_of",
+}
+#: Values whose methods of these names are their own: `self.backward(loss)`, `super().to(…)`.
+_OWN = frozenset(("self", "cls", "super", "ctx"))
+
+
+class Uncertain:
+    """`loss.backward()` and its like where what they are called on is not known."""
+
+    kinds = (ast.Call, ast.Attribute)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the composition that asks; `x.grad` is None where nothing is kept."""
+        if isinstance(node, ast.Attribute):
+            return _gradient(node, file)
+        assert isinstance(node, ast.Call)
+        function = node.func
+        if not isinstance(function, ast.Attribute) or function.attr not in _ASKING:
+            return False
+        if not _is_open(function, file) or any(part.arg is None for part in node.keywords):
+            return False
+        parts = [file.source(function.value), *(file.argument(part) for part in node.args)]
+        parts += [f"{part.arg}={file.argument(part.value)}" for part in node.keywords]
+        layout.write_call(file, node, f"{file.name(_ASKING[function.attr])}({', '.join(parts)})")
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _is_open(node: ast.Attribute, file: FileEdit) -> bool:
+    """Whether the value may be torch's, and is not known to be."""
+    if node in file.named or _root(node) in _OWN:
+        return False
+    use = file.use(node)
+    if use is not None:
+        return use.is_member and not use.is_sure
+    return place(node) in file.facts.unknown
+
+
+def _root(node: ast.Attribute) -> str:
+    """The name of the value itself, where it is a plain one."""
+    value: ast.expr = node.value
+    if isinstance(value, ast.Call):
+        value = value.func
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _gradient(node: ast.Attribute, file: FileEdit) -> bool:
+    if node.attr != "grad" or not isinstance(node.ctx, ast.Load) or node in file.named:
+        return False
+    parent = file.tree.parents.get(node)
+    if isinstance(parent, ast.Call) and parent.func is node:
+        return False
+    if not _is_open(node, file):
+        return False
+    layout.write(file, node, f"getattr({file.source(node.value)}, 'grad', None)")
+    file.uses += 1
+    file.converted += 1
+    return True

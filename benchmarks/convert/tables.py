@@ -79,13 +79,7 @@ def of_speed(speed: dict[str, float]) -> str:
 
 def machine() -> dict[str, Any]:
     """What a reader needs to judge the figures."""
-    names = ("isograd", "torch", "mindspore", "numpy")
-    versions = {}
-    for name in names:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
+    versions = {name: _version(name) for name in ("isograd", "torch", "mindspore", "numpy")}
     command = ["git", "-C", str(_HERE), "rev-parse", "HEAD"]
     commit = subprocess.run(command, capture_output=True, text=True, check=False)
     return {
@@ -95,3 +89,10 @@ def machine() -> dict[str, Any]:
         "versions": versions,
         "commit": commit.stdout.strip(),
     }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

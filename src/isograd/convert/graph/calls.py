@@ -102,28 +102,30 @@ def _flat(output: object) -> tuple[object, ...]:
 def shared_changes(nodes: Iterable[Node]) -> list[Node]:
     """Nodes that change a tensor which is read later under another of its names.
 
-    A graph without memory cannot say them by rebinding alone.
+    A graph without memory cannot say them by rebinding alone.  nodes: all of a graph, also those
+    whose result nothing reads.
     """
     listed = list(nodes)
     base: dict[str, str] = {}
-    for node in listed:
-        first = next(iter(node.references()), None)
-        name = functional(node.target).split(".")[1]
-        shares = name in _VIEWS or is_in_place(node)
-        if shares and isinstance(first, Produced):
-            base[node.name] = base.get(first.name, first.name)
     last: dict[str, int] = {}
     for position, node in enumerate(listed):
-        for ref in node.references():
-            if isinstance(ref, Produced):
-                last[ref.name] = position
+        references = list(node.references())
+        last.update({ref.name: position for ref in references if isinstance(ref, Produced)})
+        shares = functional(node.target).split(".")[1] in _VIEWS or is_in_place(node)
+        if shares and references:
+            first = references[0]
+            if isinstance(first, Produced):
+                base[node.name] = base.get(first.name, first.name)
+            elif isinstance(first, Weight) and not is_in_place(node):
+                base[node.name] = f"weight {first.name}"
     found = []
     for position, node in enumerate(listed):
         if not is_in_place(node) or node.name not in base:
             continue
-        family = {n for n, b in base.items() if b == base[node.name]} | {base[node.name]}
+        root = base[node.name]
+        family = {name for name, known in base.items() if known == root} | {root}
         made_before = {n.name for n in listed[:position]} & family
-        if any(last.get(name, -1) > position for name in made_before):
+        if root.startswith("weight ") or any(last.get(n, -1) > position for n in made_before):
             found.append(node)
     return found
 

@@ -318,4 +318,5 @@ def _tensor_lines(tensor: Tensor, holes: Holes) -> list[str]:
     source = _parameter(tensor, holes)
     if is_attribute(name):
         return [f"self.{name} = {source}"]
-    return [f"self.insert_param_to_cell({name!r}, {source})"]
+    named = f"{source[:-1]}, name={name!r})"
+    return [f"self._params[{name!r}] = {named}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ SEQUENTIAL = "torch.nn.modules.container.Sequential"
 class Module:
     """One module: kind is its class in torch; variants: the code of its different calls.
 
-    constants: names of tensors that its code reads.  A module without code is never called.
+    constants: names of tensors that its code reads.  is_called: whether it has code.
     """
 
     path: str
@@ -34,11 +35,7 @@ class Module:
     constants: list[str] = field(default_factory=list)
     holes: Holes = field(default_factory=Holes)
     chain: list[str] | None = None
-
-    @property
-    def is_called(self) -> bool:
-        """Whether it has code."""
-        return bool(self.variants)
+    is_called: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Variant:
 
 def is_attribute(name: str) -> bool:
     """Whether a child or parameter of this name can be an attribute of its cell."""
-    return name.isidentifier() and name not in _TAKEN
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in _TAKEN
 
 
 class Hierarchy:
@@ -85,8 +82,8 @@ class Hierarchy:
             owner, _, _ = tensor.name.rpartition(".")
             self._module(owner).tensors.append(tensor)
         for call in (*tree.calls(), *self._alignment.alone):
-            self._module(call.path)
-        self._module("")
+            self._module(call.path).is_called = True
+        self._module("").is_called = True
         self._write(tree)
 
     def _module(self, path: str) -> Module:
@@ -203,7 +200,9 @@ class Hierarchy:
     def _weight(self, module: Module, name: str) -> str:
         owner, _, attribute = name.rpartition(".")
         place = "self" if owner == module.path else self._within(module.path, owner)
-        return f"{place}.{attribute}" if is_attribute(attribute) else f"{place}._params[{name!r}]"
+        return (
+            f"{place}.{attribute}" if is_attribute(attribute) else f"{place}._params[{attribute!r}]"
+        )
 
     def _constant(self, module: Module, name: str) -> str:
         if name in self._scalars:

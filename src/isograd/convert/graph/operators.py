@@ -8,14 +8,13 @@ template of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from isograd.knowledge import load_knowledge
-from isograd.knowledge.entry import Entry, Status
+from isograd.knowledge.entry import Applicability, Entry, Status
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, parameters_of, rewrite
 
 if sys.version_info >= (3, 11):
@@ -27,6 +26,15 @@ _TABLE = Path(__file__).with_name("aten.toml")
 #: Arguments that say where and how a tensor lies, which no result depends on.
 _PLACEMENT = frozenset(
     "device layout pin_memory memory_format non_blocking copy cudnn_enable cudnn_enabled".split()
+)
+#: The beginnings of ATen's names, and the packages of torch whose functions they are.
+_PACKAGES = (
+    ("linalg_", "linalg."),
+    ("special_", "special."),
+    ("fft_", "fft."),
+    ("", ""),
+    ("", "nn.functional."),
+    ("", "Tensor."),
 )
 
 
@@ -75,14 +83,40 @@ def functional(target: str) -> str:
     return target
 
 
+@lru_cache(maxsize=4096)
+def row_of(target: str) -> Operator | None:
+    """The table's row of the operator, or of the one without its effect.
+
+    An operator that is not in the table is the API of its name, if the knowledge may rewrite that
+    without a person's look and it was executed.
+    """
+    meant = functional(target)
+    known = operators().get(meant)
+    if known is not None or not meant.startswith("aten."):
+        return known
+    name = meant.split(".")[1]
+    for start, package in _PACKAGES:
+        if name.startswith(start):
+            api = f"torch.{package}{name[len(start) :]}"
+            entry = load_knowledge().find(api)
+            if entry is not None and _is_sure(entry):
+                return Operator(target, api)
+    return None
+
+
+def _is_sure(entry: Entry) -> bool:
+    executed = entry.verified is not None and bool(entry.verified.forward)
+    return executed and entry.applicability is Applicability.SAFE
+
+
 def is_known(target: str) -> bool:
-    """Whether the operator, or the one without its effect, is in the table."""
-    return functional(target) in operators()
+    """Whether the operator, or the one without its effect, can be written."""
+    return row_of(target) is not None
 
 
 def written(target: str, arguments: Mapping[str, str]) -> str | NotRewritten:
     """The expression of an operator; arguments: their sources by the names of ATen's schema."""
-    row = operators().get(functional(target))
+    row = row_of(target)
     if row is None:
         return NotRewritten(f"{target} is not in the table of operators")
     given = {
@@ -119,6 +153,3 @@ def _call(entry: Entry, row: Operator, given: Mapping[str, str]) -> Call:
         else:
             keywords[meant] = source
     return Call((), keywords, receiver)
-
-
-Argument = Callable[[Any], str]

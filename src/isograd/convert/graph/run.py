@@ -37,6 +37,8 @@ from isograd.verify.inputs import make_tensor
 
 _CHILD = Path(__file__).parent / "children" / "export_child.py"
 _EXPORT_S = 1200
+#: Names of builders that say nothing of the network.
+_PLAIN_NAMES = ("build", "make", "create", "model", "net", "network", "main", "from_name")
 _LOST = (
     "What a graph does not hold: control flow (this is the path that the given inputs took),",
     "sizes other than those of the inputs where the code reshapes by number, and code between the",
@@ -157,16 +159,7 @@ def write_port(
     findings = list(_mode_findings(program))
     nodes = needed(graph)
     findings += _unknown(program)
-    for node in shared_changes(nodes):
-        findings.append(
-            GraphFinding(
-                "export.shared-memory",
-                node.stack[-1][1] if node.stack else "",
-                f"{node.target} changes a tensor that is read again under another name"
-                f"{_place(node.trace)}",
-                "Write the original without changing it in place.",
-            )
-        )
+    findings += _shared(program)
     port = Builder(name, "build")
     if any(finding.needs_a_person for finding in findings):
         return GraphConversion(port, (), tuple(findings), inputs, len(nodes))
@@ -198,8 +191,10 @@ def _write(
 
 
 def _file_name(builder: Builder) -> str:
-    name = re.sub(r"\W", "_", builder.name.rpartition(".")[2]).lower()
-    return f"{name}_" if name in (COMPOSITIONS, "build") or name[:1].isdigit() else name
+    last = builder.name.rpartition(".")[2]
+    chosen = builder.module.rpartition(".")[2] if last in _PLAIN_NAMES else last
+    name = re.sub(r"\W", "_", chosen).lower()
+    return f"{name}_port" if name == COMPOSITIONS or name[:1].isdigit() else name
 
 
 def _hierarchy(program: Program, graph: Graph, tensors: Path) -> Hierarchy:
@@ -257,6 +252,21 @@ def _mode_findings(program: Program) -> list[GraphFinding]:
             needs_a_person=False,
         )
     ]
+
+
+def _shared(program: Program) -> list[GraphFinding]:
+    found = {}
+    for graph in (program.train, program.evaluate):
+        for node in shared_changes(graph.nodes if graph is not None else ()):
+            path = node.stack[-1][1] if node.stack else ""
+            found[(node.target, node.trace)] = GraphFinding(
+                "export.shared-memory",
+                path,
+                f"{node.target} in {path or 'the network'} changes a tensor that is read again "
+                f"under another name{_place(node.trace)}",
+                "Write the original without changing it in place.",
+            )
+    return list(found.values())
 
 
 def _unknown(program: Program) -> list[GraphFinding]:

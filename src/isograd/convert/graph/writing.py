@@ -22,14 +22,15 @@ class Group(nn.Cell):
         super().__init__()
         for name, member in members.items():
             if isinstance(member, Parameter):
-                self.insert_param_to_cell(name, member)
+                member.name = name
+                self._params[name] = member
             else:
                 self.insert_child_to_cell(name, member)
 '''
 _PARAMETER = '''
-def parameter(*shape, dtype=ms.float32, requires_grad=True):
+def parameter(*shape, dtype=ms.float32, requires_grad=True, name=None):
     """A parameter of zeros, which `build` gives its first values."""
-    return Parameter(ms.Tensor(np.zeros(shape), dtype), requires_grad=requires_grad)
+    return Parameter(ms.Tensor(np.zeros(shape), dtype), name, requires_grad=requires_grad)
 '''
 _CONSTANT = '''
 def constant(name):

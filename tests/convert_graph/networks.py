@@ -1,0 +1,112 @@
+"""Small networks that each have something that a graph makes hard."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width: int, out: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(width, out, 3, stride, 1, bias=False)
+        self.bn = nn.BatchNorm2d(out)
+        self.relu = nn.ReLU(inplace=True)
+        self.skip = nn.Conv2d(width, out, 1, stride) if width != out else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.bn(self.conv(self.relu(x * 1.5)))
+        out += self.skip(x)
+        return self.relu(out)
+
+
+class DropPath(nn.Module):
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            return x
+        kept = torch.empty((x.shape[0], 1, 1, 1)).bernoulli_(1 - self.p)
+        return x * kept / (1 - self.p)
+
+
+class Shared(nn.Module):
+    """A module called twice, a list of modules, weights tied, weights that another module uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU())
+        self.blocks = nn.ModuleList([Block(4, 4), Block(4, 6, 2), Block(6, 6)])
+        self.paths = nn.ModuleDict({"a-b": DropPath(0.2), "for": nn.Dropout(0.1)})
+        self.twice = nn.Conv2d(6, 6, 1)
+        self.head = nn.Linear(6, 5)
+        self.other = nn.Linear(6, 5)
+        self.other.weight = self.head.weight
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x)
+        x = self.paths["a-b"](self.twice(self.twice(x)))
+        x = self.paths["for"](x).mean((2, 3))
+        return {"first": self.head(x), "second": F.linear(x, self.other.weight, self.other.bias)}
+
+
+class Heads(nn.Module):
+    """Another result in training than in evaluation, and an attention whose layer is not called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True, dropout=0.1)
+        self.norm = nn.LayerNorm(8)
+        self.main, self.extra = nn.Linear(8, 4), nn.Linear(8, 3)
+        self.register_buffer("scale", torch.linspace(0.5, 1.5, 8), persistent=False)
+        self.register_buffer("shift", torch.linspace(-1, 1, 8))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        x = self.embed(tokens) * self.scale + self.shift
+        mask = torch.full((x.shape[1], x.shape[1]), float("-inf")).triu(1)
+        with torch.no_grad():
+            weight = torch.sigmoid(x.mean(-1, keepdim=True))
+        x = self.norm(x + self.attention(x, x, x, attn_mask=mask, need_weights=False)[0]) * weight
+        last = x[:, -1]
+        return (self.main(last), self.extra(x[:, ::2].sum(1))) if self.training else self.main(last)
+
+
+class Frozen(nn.Module):
+    """Names that a cell has for itself, a buffer that is written, frozen weights, split results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.phase = nn.Linear(6, 6)
+        self.phase.weight.requires_grad_(False)
+        self.cells = nn.Parameter(torch.ones(6))
+        self.register_buffer("seen", torch.zeros(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = (self.phase(x) * self.cells).clamp_(min=-0.5)
+        self.seen.add_(x.detach().mean(0))
+        first, second = x.split([2, 4], 1)
+        best, where = second.max(1)
+        return torch.cat([first, best[:, None], where[:, None].to(x.dtype)], 1)
+
+
+class Unknown(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.LSTM(4, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.inner(x)[0]
+        return found
+
+
+class Overwritten(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[:, 0].mul_(3)
+        return y + 1

@@ -39,7 +39,7 @@ def test_every_output(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "bn.running_var: a variance is negative: -0.5" in shown
     assert "bn.weight: 1 of 2 scales are 0" in shown
-    assert "5 do not" in shown
+    assert "5 do not train" in shown
     assert "\u202e" not in shown
     found = json.loads(files["json"].read_text())
     assert found["schema"] == "isograd/params/1"

@@ -24,11 +24,10 @@ def render_text(report: ParamsReport, *, width: int = 100, colour: bool = False)
     """The report as lines of text."""
     stream = StringIO()
     console = make_console(stream, width, colour)
+    _lines(console, "Found", [f"{i.code}  {i.name}: {i.message}" for i in report.issues])
     for inventory in (report.first, report.second):
         if inventory is not None:
             _inventory(console, inventory, has_rows=report.second is None)
-    issues = [(f"{i.code}  {i.name}: {i.message}", i.needs_action) for i in report.issues]
-    _lines(console, "Found", [line for line, _ in issues])
     if report.pairing is not None:
         for title, lines in pairing_sections(report.pairing):
             _lines(console, title, lines)
@@ -95,10 +94,12 @@ def training_text(inventory: Inventory) -> str:
     unknown = inventory.elements - inventory.trainable - inventory.frozen
     parts = [
         f"{inventory.trainable:,} numbers train" if inventory.trainable else "",
-        f"{inventory.frozen:,} do not (statistics, counters, states)" if inventory.frozen else "",
-        f"of {unknown:,} the file does not say" if unknown else "",
+        f"{inventory.frozen:,} do not train (statistics, counters, states)"
+        if inventory.frozen
+        else "",
+        f"of {unknown:,} the file does not say whether they train" if unknown else "",
     ]
-    return ", ".join(part for part in parts if part) or "no numbers"
+    return "; ".join(part for part in parts if part) or "no numbers"
 
 
 def _rows(inventory: Inventory) -> Table:

@@ -55,10 +55,14 @@ def torch_arange(*ends: Any, dtype: Any = None, device: Any = None, **_: Any) ->
     """torch.arange: start, end, step; whole numbers stay whole."""
     if dtype is None:
         dtype = ms.int64 if all(isinstance(end, int) for end in ends) else ms.float32
-    return ms.Tensor(np.arange(*(float(e) if isinstance(e, float) else int(e) for e in ends)), dtype)
+    return ms.Tensor(
+        np.arange(*(float(e) if isinstance(e, float) else int(e) for e in ends)), dtype
+    )
 
 
-def torch_linspace(start: Any, end: Any, steps: int, dtype: Any = None, device: Any = None, **_: Any) -> Any:
+def torch_linspace(
+    start: Any, end: Any, steps: int, dtype: Any = None, device: Any = None, **_: Any
+) -> Any:
     """torch.linspace."""
     return ops.linspace(float(start), float(end), int(steps)).astype(dtype or ms.float32)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from bisect import bisect_left
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 from isograd.convert import plain
 from isograd.convert.generated import library
@@ -20,7 +20,6 @@ from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
 from isograd.scan.names import TorchNames
 from isograd.scan.values import ClassInfo, Made, Value
-
 
 _MODULE = "torch.nn.Module"
 #: Handlers that a failing import reaches.
@@ -93,8 +92,7 @@ class FileEdit:
     def __post_init__(self) -> None:
         known = self.imported.torch
         for node in self.tree.nodes:
-            if node.__class__ is ast.Name and node.id in known:  # type: ignore[attr-defined]
-                assert isinstance(node, ast.Name)
+            if isinstance(node, ast.Name) and node.id in known:
                 if not self.tree.binds(node.id, node):
                     part, api = resolve(node, self.tree, known[node.id], self.names)
                     self.named[part] = api
@@ -301,6 +299,11 @@ class FileEdit:
     def argument(self, node: ast.expr) -> str:
         """An expression that stands as an argument; a generator keeps its brackets."""
         code = self.source(node)
+        if code.startswith("(") and not isinstance(node, (ast.Tuple, ast.GeneratorExp)):
+            inner = code[1:-1]
+            made = _parsed(code)
+            if made is not None and not isinstance(made, ast.Tuple) and _is_same(inner, made):
+                return inner
         if isinstance(node, ast.GeneratorExp) and not code.startswith("("):
             return f"({code})"
         return code
@@ -313,6 +316,14 @@ def _parsed(code: str) -> ast.expr | None:
         return None
 
 
+def _is_same(code: str, made: ast.expr) -> bool:
+    """Whether brackets around the code are all that was left out."""
+    if "\n" in code:
+        return False
+    inner = _parsed(code)
+    return inner is not None and ast.dump(inner) == ast.dump(made)
+
+
 class Entries:
     """The knowledge's entries by scan's names."""
 
@@ -320,7 +331,7 @@ class Entries:
         self._find = find
         self._marked: dict[str, Entry] = {}
 
-    @lru_cache(maxsize=None)  # noqa: B019  # lives as long as one conversion
+    @cache  # noqa: B019  # lives as long as one conversion
     def entry(self, api: str) -> Entry | None:
         """The entry of an API, or None."""
         return self._find(api)

@@ -17,7 +17,8 @@ COMPOSITES = FOLDER / "composites"
 _PACKAGE = "isograd.knowledge.composites"
 #: Further files of what ports may need.
 _OWN = {
-    name: Path(__file__).with_name(f"{name}.py") for name in ("unconverted", "helpers", "factories", "autograd")
+    name: Path(__file__).with_name(f"{name}.py")
+    for name in ("unconverted", "helpers", "factories", "autograd")
 }
 _NOQA = re.compile(r"\s*# (noqa|type:|isort)[^\n#]*")
 _HEAD = '''"""What PyTorch has and MindSpore lacks, composed of MindSpore's operators: {names}.
@@ -141,9 +142,7 @@ class Library:
                     start, end = _span(unit, node)
                     unit.reads.append((start, end, self._followed((other, node.attr))))
 
-    def _resolve_name(
-        self, node: ast.Name, unit: _Unit, module: _Module, own: set[str]
-    ) -> None:
+    def _resolve_name(self, node: ast.Name, unit: _Unit, module: _Module, own: set[str]) -> None:
         name = node.id
         if name in module.modules:
             return

@@ -150,5 +150,3 @@ def _head(body: list[ast.stmt]) -> list[ast.stmt]:
         elif not isinstance(statement, (ast.If, ast.Try, ast.Assign)):
             break
     return body[:last]
-
-

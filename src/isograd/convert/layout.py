@@ -45,7 +45,7 @@ class _Part:
 
 
 def write_call(file: FileEdit, node: ast.Call, code: str) -> None:
-    """Put code in place of a call; the lines and comments between its arguments stay if they can."""
+    """Put code in place of a call; lines and comments between its arguments stay if they can."""
     start, end = file.text.span(node)
     original = file.text.original[start:end]
     if "\n" in original and _in_place(file, node, code):
@@ -88,12 +88,14 @@ def parsed(code: str) -> ast.expr | None:
 def _in_place(file: FileEdit, node: ast.Call, code: str) -> bool:
     """Write only what differs between two calls; False where they are too different."""
     made = parsed(code)
-    if not isinstance(made, ast.Call) or not made.args and not made.keywords:
+    if not isinstance(made, ast.Call) or (not made.args and not made.keywords):
         return False
     inner = _Latin(code)
-    old = [_original(file, part) for part in (*node.args, *node.keywords)]
+    given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+    old = [_original(file, part) for part in given]
     old.sort(key=lambda part: part.start)
-    new = [_made(inner, part) for part in (*made.args, *made.keywords)]
+    wanted: list[ast.expr | ast.keyword] = [*made.args, *made.keywords]
+    new = [_made(inner, part) for part in wanted]
     new.sort(key=lambda part: part.start)
     matched = _match(old, new)
     if matched is None:
@@ -167,7 +169,7 @@ def _match(old: list[_Part], new: list[_Part]) -> list[int | None] | None:
             after = min((i for i in found[position + 1 :] if i is not None), default=len(old))
             between = [i for i in sorted(free) if before < i < after]
             found[position] = next((i for i in between if _same(old[i].value, part.value)), None)
-            free.discard(-1 if found[position] is None else found[position])  # type: ignore[arg-type]
+            free -= {i for i in found if i is not None}
     used = [position for position in found if position is not None]
     if not used or used != sorted(used):
         return None

@@ -77,8 +77,9 @@ DECORATORS = frozenset(
 )
 #: Statements that only set or tell something of torch's own machinery.
 STATEMENTS = frozenset(
-    """torch._C._log_api_usage_once torch.fx.wrap torch.jit.script torch.set_float32_matmul_precision
-    torch.set_printoptions torch.cuda.empty_cache torch.set_num_threads
+    """torch._C._log_api_usage_once torch.fx.wrap torch.jit.script
+    torch.set_float32_matmul_precision torch.set_printoptions torch.cuda.empty_cache
+    torch.set_num_threads
     torch.jit.annotate torch._dynamo.reset""".split()
 )
 #: Settings of torch's backends: `torch.backends.cudnn.benchmark = True`.

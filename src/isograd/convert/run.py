@@ -40,7 +40,9 @@ _TORCH_ATTRIBUTES = re.compile(
     rb"in_proj_weight|num_heads|embed_dim|track_running_stats|affine|elementwise_affine)\b"
 )
 #: What behaves otherwise in training: a network with these starts in training, as torch's do.
-_MODES = re.compile(rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)")
+_MODES = re.compile(
+    rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)"
+)
 
 
 @dataclass
@@ -214,9 +216,7 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
     def find(api: str) -> Entry | None:
         return run.knowledge.find(answers.of(api).api)
 
-    settings = Settings(
-        run.options.target, frozenset(run.shaped), run.all_shaped, _mixed(run)
-    )
+    settings = Settings(run.options.target, frozenset(run.shaped), run.all_shaped, _mixed(run))
     engine = Engine(Entries(find), run.names, settings)
     total = len(run.files.python)
     for done, file in enumerate(run.files.python):
@@ -294,9 +294,7 @@ def _place(run: _Run, file: Path) -> Place:
     home = _home(run, file)
     is_package = (run.base / file.parent / "__init__.py").is_file()
     level = len(file.parent.relative_to(home).parts) + 1 if is_package else 0
-    return Place(
-        run.index.names.get(path, ""), run.index.packages.get(path, ""), level, GENERATED
-    )
+    return Place(run.index.names.get(path, ""), run.index.packages.get(path, ""), level, GENERATED)
 
 
 def _generated(run: _Run, folder: Path | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -349,5 +347,3 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-

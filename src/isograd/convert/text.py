@@ -72,7 +72,7 @@ class Text:
         return self.original[start:end]
 
     def source(self, start: int, end: int) -> str:
-        """The text from `start` to `end` with the edits inside; insertions at its edges stay out."""
+        """The text from `start` to `end` with the edits inside, but those at its edges."""
         first = bisect_right(self._edits, Edit(start, start, _LAST))
         return self._joined(first, start, end)
 

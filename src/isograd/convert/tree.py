@@ -1,4 +1,4 @@
-"""One walk over a file's tree: the nodes that passes ask for, innermost first, and their parents."""
+"""One walk over a file's tree: the nodes that passes ask for, inner ones first, and parents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @dataclass
 class Tree:
-    """A parsed file; parents: the node around each node; nodes: of the kinds that were asked for."""
+    """A parsed file; parents: the node around each node; nodes: of the kinds asked for."""
 
     module: ast.Module
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)

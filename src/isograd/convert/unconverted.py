@@ -62,11 +62,11 @@ class _Missing:
 
 def _is_importing() -> bool:
     """Whether the calling code runs because a module is being imported."""
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == "importlib._bootstrap":
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 

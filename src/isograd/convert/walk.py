@@ -45,9 +45,7 @@ def find_files(root: Path) -> Files:
     return found
 
 
-def _sort(
-    entry: os.DirEntry[str], root: Path, real: Path, found: Files, stack: list[Path]
-) -> None:
+def _sort(entry: os.DirEntry[str], root: Path, real: Path, found: Files, stack: list[Path]) -> None:
     path = Path(entry.path)
     try:
         if entry.is_symlink():

@@ -8,7 +8,7 @@ from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.rewrite import WITHOUT_MEANING, NotRewritten
+from isograd.knowledge.rewrite import WITHOUT_MEANING, Call, NotRewritten, parameters_of
 
 _UNSURE = "what {0} is called on is not known to be a tensor"
 _UNSURE_ADVICE = "If it is a tensor, write {0}."
@@ -64,7 +64,7 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         return
     if use.api in plain.OPEN:
         value = file.name(plain.OPEN[use.api])
-    elif not is_class and not _takes_torchs_arguments(node, entry):
+    elif not _takes_torchs_arguments(node, entry, is_class):
         value = ""
     if value:
         _renamed(node, value, file)
@@ -72,13 +72,18 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
     missing(node.func, use, file, result.reason, entry)
 
 
-def _takes_torchs_arguments(node: ast.Call, entry: Entry) -> bool:
-    """Whether the function that stands for torch's takes this call's arguments as they are."""
+def _takes_torchs_arguments(node: ast.Call, entry: Entry, is_class: bool) -> bool:
+    """Whether what stands for torch's function or class takes this call's arguments as they are."""
+    names = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+    known = {parameter.name for parameter in parameters_of(entry.signature or "()")}
+    if names - known - WITHOUT_MEANING - {"dtype"}:
+        return False
+    if is_class:
+        return True
     if entry.applicability is Applicability.HAND:
         return False
-    if entry.value.startswith("composites."):
-        return True
-    return all(keyword.arg not in (None, *WITHOUT_MEANING) for keyword in node.keywords)
+    is_open = any(keyword.arg is None for keyword in node.keywords)
+    return entry.value.startswith("composites.") or not (is_open or names & WITHOUT_MEANING)
 
 
 def _renamed(node: ast.Call, value: str, file: FileEdit) -> None:
@@ -123,13 +128,16 @@ def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
         file.converted += 1
         return True
     entry = file.entry(use.api)
-    receiver = file.source(node.func.value)
+    receiver = file.argument(node.func.value)
     if entry is None:
         if use.is_sure:
             reason = f"{use.api} is not known to isograd"
             file.finding(node.func, "not-converted", reason, api=use.api)
         return True
     call = file.call(node, receiver)
+    if use.api == "torch.Tensor.to" and isinstance(call, Call) and len(node.args) == 1:
+        if file.names.kind(file.named.get(node.args[0], "")) == "d":  # not a place
+            call = Call((), {"dtype": call.positional[0], **call.keywords}, receiver)
     result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
     if isinstance(result, NotRewritten):
         if use.is_sure:

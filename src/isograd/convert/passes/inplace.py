@@ -34,7 +34,7 @@ class InPlace:
             return False
         file.uses += 1
         receiver = node.func.value
-        call = file.call(node, _plain(file, receiver))
+        call = file.call(node, file.argument(receiver))
         result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
         if isinstance(result, NotRewritten):
             file.finding(node.func, "not-converted", result.reason, entry.advice, api=use.api)
@@ -42,10 +42,6 @@ class InPlace:
         _write(node, receiver, result.code, use, entry, file)
         file.converted += 1
         return True
-
-
-def _plain(file: FileEdit, node: ast.expr) -> str:
-    return file.source(node)
 
 
 def _write(

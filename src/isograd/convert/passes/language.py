@@ -8,7 +8,6 @@ from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit
 from isograd.knowledge.entry import Applicability
 
-
 #: What only keeps its arguments.
 _HOLDING = frozenset(
     "dict list tuple set frozenset OrderedDict partial defaultdict field namedtuple".split()
@@ -133,7 +132,9 @@ class Questions:
 
 def _is_known(api: str, file: FileEdit) -> bool:
     entry = file.entry(api)
-    return entry is not None and bool(entry.rewrite) and entry.applicability is not Applicability.HAND
+    return (
+        entry is not None and bool(entry.rewrite) and entry.applicability is not Applicability.HAND
+    )
 
 
 def _asks_for_name(node: ast.Call, file: FileEdit) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, plain
-from isograd.convert.file import FileEdit
+from isograd.convert.file import FileEdit, Use
 from isograd.knowledge.entry import Applicability
 
 _SELF = "{self}"
@@ -33,30 +33,34 @@ class Members:
             return True
         if use.api == "torch.Tensor.device" and _device_kind(node, parent, file):
             return True
-        entry = file.entry(use.api)
-        if entry is None or entry.applicability is Applicability.HAND:
-            if use.is_sure and use.api not in plain.SAME_ATTRIBUTES:
-                reason = entry.difference if entry is not None else ""
-                reason = reason or f"{use.api} has no counterpart that could stand for it"
-                advice = entry.advice if entry is not None else ""
-                file.finding(node, "not-converted", reason, advice, api=use.api)
-            return True
-        if entry.signature or not entry.rewrite:
-            if entry.rewrite != f"{_SELF}.{node.attr}" and use.is_sure and entry.signature:
-                _bound_method(node, use.api, file)
-            return True
-        code = file.spelled(entry.rewrite)
-        receiver = file.source(node.value)
-        if code == f"{_SELF}.{node.attr}":
-            file.converted += 1
-            return True
-        if not use.is_sure:
-            return True
-        if not isinstance(node.value, layout.ATOMS) and not receiver.startswith("("):
-            receiver = f"({receiver})"
-        layout.write(file, node, code.replace(_SELF, receiver))
+        return _by_entry(node, use, file)
+
+
+def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
+    entry = file.entry(use.api)
+    if entry is None or entry.applicability is Applicability.HAND:
+        if use.is_sure and use.api not in plain.SAME_ATTRIBUTES:
+            reason = entry.difference if entry is not None else ""
+            reason = reason or f"{use.api} has no counterpart that could stand for it"
+            advice = entry.advice if entry is not None else ""
+            file.finding(node, "not-converted", reason, advice, api=use.api)
+        return True
+    if entry.signature or not entry.rewrite:
+        if entry.rewrite != f"{_SELF}.{node.attr}" and use.is_sure and entry.signature:
+            _bound_method(node, use.api, file)
+        return True
+    code = file.spelled(entry.rewrite)
+    receiver = file.source(node.value)
+    if code == f"{_SELF}.{node.attr}":
         file.converted += 1
         return True
+    if not use.is_sure:
+        return True
+    if not isinstance(node.value, layout.ATOMS) and not receiver.startswith("("):
+        receiver = f"({receiver})"
+    layout.write(file, node, code.replace(_SELF, receiver))
+    file.converted += 1
+    return True
 
 
 def _device_kind(node: ast.Attribute, parent: ast.AST | None, file: FileEdit) -> bool:

@@ -62,9 +62,7 @@ def _stored(node: ast.Name | ast.Attribute, api: str, file: FileEdit) -> bool:
     return True
 
 
-def _meant(
-    node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit
-) -> str:
+def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:
     """MindSpore's name, by where the name stands; empty where there is none."""
     if api == "torch.nn.Module" and _is_base(node, file) and file.settings.is_shaped(api):
         if entry is not None and entry.value:

@@ -1,0 +1,61 @@
+"""Converting a text or a folder of texts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from isograd.convert import ConvertReport, Finding, Options, convert_path
+
+#: What a port may not import.
+_WITHOUT_TORCH = """
+import sys
+class _Banned:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "torchvision", "isograd"):
+            raise ImportError(f"a port imports {name}")
+sys.meta_path.insert(0, _Banned())
+"""
+
+
+def port_of(code: str, target: str = "ops") -> tuple[str, tuple[Finding, ...]]:
+    """The port of one file's text, with its findings."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.py"
+        path.write_text(textwrap.dedent(code))
+        report = convert_path(path, Path(folder) / "out", Options(target))
+        return (Path(folder) / "out" / "net.py").read_text(), report.findings
+
+
+def write_all(root: Path, files: Mapping[str, str]) -> Path:
+    """A folder of files."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    return root
+
+
+def converted(root: Path, files: Mapping[str, str]) -> tuple[Path, ConvertReport]:
+    """The folder of the port of these files, and the report."""
+    source = write_all(root / "original", files)
+    report = convert_path(source, root / "port")
+    return root / "port", report
+
+
+def run_port(folder: Path, code: str) -> str:
+    """What a child prints that can import the port but neither torch nor isograd."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_TORCH + textwrap.dedent(code)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout

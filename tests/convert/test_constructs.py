@@ -1,0 +1,196 @@
+"""Each construct before and after: what is written, what is kept, what is told."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from tests.convert.support import port_of
+
+from isograd.convert import Level
+
+HEAD = "import torch\nfrom torch import nn, Tensor\nimport torch.nn.functional as F\n"
+
+#: A line of torch, and the line of the port.
+LINES = {
+    "function": ("y = torch.exp(x)", "y = ops.exp(x)"),
+    "nested calls": ("y = torch.exp(torch.sin(x) + 1)", "y = ops.exp(ops.sin(x) + 1)"),
+    "axis by keyword": ("y = torch.cat([x, x], dim=1)", "y = ops.cat([x, x], 1)"),
+    "size of an axis": ("b = x.size(0)", "b = x.shape[0]"),
+    "size": ("s = x.size()", "s = x.shape"),
+    "shape stays": ("b, c = x.shape", "b, c = x.shape"),
+    "dtype": ("y = x.to(torch.float16)", "y = x.astype(ms.float16)"),
+    "dtype alone": ("t = torch.int64", "t = ms.int64"),
+    "device goes": ("y = torch.zeros(2, 3, device='cuda')", "y = ops.zeros((2, 3), dtype=ms.float32)"),
+    "in place, alone": ("y = x + 1; y.mul_(2)", "y = x + 1; y = y * 2"),
+    "in place, a chain": ("y = x + 1; y.mul_(2).add_(1)", "y = x + 1; y = (y * 2) + 1"),
+    "not torch's": ("y = sorted(x)  # torch.exp", "y = sorted(x)  # torch.exp"),
+    "a text": ("t = 'torch.exp(x)'", "t = 'torch.exp(x)'"),
+    "compilers": ("if torch.jit.is_scripting(): y = 1", "if False: y = 1"),
+    "annotated": ("y: Tensor = torch.jit.annotate(Tensor, x)", "y: ms.Tensor = x"),
+    "assertion": ("torch._assert(x.ndim == 2, 'two')", "assert x.ndim == 2, 'two'"),
+    "asked": ("t = isinstance(x, torch.Tensor)", "t = isinstance(x, ms.Tensor)"),
+    "has": ("t = hasattr(F, 'relu')", "t = True"),
+    "has not": ("t = hasattr(torch, 'no_such_thing')", "t = False"),
+    "no gradient": ("with torch.no_grad(): y = x", "with compat.no_grad(): y = x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_line_is_written_in_mindspores_words(name: str) -> None:
+    before, after = LINES[name]
+    port, findings = port_of(f"{HEAD}def f(x: Tensor):\n    {before}\n    return x\n")
+    assert port.splitlines()[-2].strip() == after
+    assert not [finding for finding in findings if finding.level is Level.FINISH]
+
+
+def test_layers_arguments_keep_their_lines_and_comments() -> None:
+    port, _ = port_of(
+        HEAD
+        + """
+        layer = nn.Linear(
+            3,  # colours
+            4,
+            # no bias here
+            bias=False,
+        )
+        """.replace("        ", "")
+    )
+    assert "    3,  # colours\n    4,\n    # no bias here\n    has_bias=False,\n)" in port
+
+
+def test_a_module_is_a_cell() -> None:
+    port, findings = port_of(
+        HEAD
+        + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+
+    @torch.jit.ignore
+    def helper(self, x):
+        return self.first(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.helper(x).relu()
+
+
+class More(Net):
+    def forward(self, x):
+        return super().forward(x) + self.forward.__name__
+"""
+    )
+    tree = ast.parse(port)
+    net, more = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    assert ast.unparse(net.bases[0]) == "nn.Cell"
+    assert [part.name for part in net.body if isinstance(part, ast.FunctionDef)] == [
+        "__init__",
+        "helper",
+        "construct",
+    ]
+    assert "super().construct(x) + self.construct.__name__" in ast.unparse(more)
+    assert "jit" not in port
+    assert not findings
+
+
+def test_a_network_with_dropout_starts_in_training_as_torchs_does() -> None:
+    port, _ = port_of(
+        HEAD + "class Net(nn.Module):\n    def forward(self, x):\n"
+        "        return F.dropout(x, 0.5, self.training)\n"
+    )
+    assert "class Net(compat.Module):" in port
+
+
+def test_classes_that_are_passed_around_take_torchs_arguments() -> None:
+    port, _ = port_of(
+        HEAD
+        + """
+def block(norm=nn.BatchNorm2d):
+    return nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), norm(4, eps=1e-3), nn.BatchNorm2d(4))
+"""
+    )
+    assert "norm=compat.BatchNorm2d" in port
+    assert "norm(4, eps=1e-3), compat.BatchNorm2d(4))" in port  # alike everywhere in the project
+
+
+def test_open_arguments_go_to_a_function_that_takes_torchs() -> None:
+    port, findings = port_of(HEAD + "def f(**where):\n    return nn.Linear(3, 4, **where)\n")
+    assert "compat.Linear(3, 4, **where)" in port
+    assert not findings
+
+
+def test_a_parameter_of_a_function_is_changed_for_its_caller_too() -> None:
+    port, _ = port_of(HEAD + "def start(tensor):\n    with torch.no_grad():\n        tensor.zero_()\n")
+    assert "tensor.copy_(" in port
+
+
+def test_a_value_that_is_read_later_is_bound_within_the_expression() -> None:
+    port, _ = port_of(
+        HEAD + "def f(x: Tensor):\n    y = x + 1\n    z = y.add_(1)\n    return y + z\n"
+    )
+    assert "z = (y := y + 1)" in port
+
+
+@pytest.mark.parametrize(
+    ("line", "api"),
+    [
+        ("y = torch.linalg.ldl_factor(x)", "torch.linalg.ldl_factor"),
+        ("y = torch.nn.quantized.FloatFunctional()", "torch.nn.quantized.FloatFunctional"),
+        ("y = torch.add(x, x, out=x)", "torch.add"),
+        ("y = torch.exp(x, bogus=1)", "torch.exp"),
+    ],
+)
+def test_what_has_no_counterpart_is_told_at_its_line(line: str, api: str) -> None:
+    port, findings = port_of(f"{HEAD}\ndef f(x: Tensor):\n    {line}\n")
+    (finding,) = [finding for finding in findings if finding.level is Level.FINISH]
+    assert (finding.line, finding.api, finding.code) == (6, api, "not-converted")
+    written = port.splitlines()[-1]
+    assert "# isograd: " in written
+    assert f'compat.unconverted("{api}")' in written
+    ast.parse(port)
+
+
+def test_a_comment_about_several_lines_stands_above_them() -> None:
+    port, _ = port_of(HEAD + "def f(x):\n    return torch.linalg.ldl_factor(\n        x,\n    )\n")
+    lines = port.splitlines()
+    at = next(i for i, line in enumerate(lines) if "# isograd" in line)
+    assert lines[at].startswith("    # isograd: ")
+    assert "return" in lines[at + 1]
+
+
+def test_an_import_that_code_can_do_without_fails_as_it_would_without_torch() -> None:
+    port, findings = port_of(
+        "try:\n    from torch.nn.attention.flex_attention import flex_attention\n    HAS = True\n"
+        "except ImportError:\n    HAS = False\n"
+    )
+    assert 'raise ImportError("torch.nn.attention.flex_attention needs torch")' in port
+    assert not findings
+
+
+def test_libraries_that_need_torch_are_told_at_their_import() -> None:
+    port, findings = port_of("import torch\nfrom timm.layers import DropPath\n\nd = DropPath\n")
+    (finding,) = findings
+    assert (finding.code, finding.line, finding.api) == ("third-party", 2, "timm.layers.DropPath")
+    assert 'DropPath = compat.unconverted("timm.layers.DropPath")' in port
+
+
+def test_names_that_the_file_uses_otherwise_are_not_taken() -> None:
+    port, _ = port_of("import torch\n\ndef f(ops, ms):\n    return torch.exp(ops).to(torch.int64)\n")
+    assert "import mindspore as mindspore_\n" in port or "import mindspore" in port
+    assert "def f(ops, ms):" in port
+    body = port.splitlines()[-1]
+    assert "ops.exp(ops)" not in body.replace("mindspore_ops.exp(ops)", "").replace(
+        "mindspore.ops.exp(ops)", ""
+    )
+
+
+def test_variables_that_hide_an_import_are_left_alone() -> None:
+    code = "import torch\nF = torch.nn.functional\n\ndef f(nn):\n    return nn.Conv2d(1)\n"
+    port, _ = port_of("from torch import nn\n" + code)
+    assert "return nn.Conv2d(1)" in port
+
+
+def test_mint_is_written_where_there_is_one() -> None:
+    port, _ = port_of(HEAD + "def f(x):\n    return torch.add(x, x, alpha=2)\n", target="mint")
+    assert "mint.add(x, x, alpha=2)" in port

@@ -88,6 +88,27 @@ def make_compressed(folder: Path) -> Path:
     return path
 
 
+def make_binary_dump(folder: Path) -> Path:
+    from tests.checkpoints.test_dumps import NEW_NAME, X, Y, binary_dump, plain
+
+    path = folder / NEW_NAME
+    path.write_bytes(binary_dump([plain(X, 1)], [plain(Y, 2)]))
+    return path
+
+
+def make_msprobe(folder: Path) -> Path:
+    data = folder / "dump_tensor_data"
+    data.mkdir()
+    slots = []
+    for slot, (name, array) in enumerate(tensors().items()):
+        file = f"Cell.{name}.forward.{slot}.npy"
+        np.save(data / file, array)
+        slots.append({"type": "mindspore.Tensor", "data_name": file})
+    path = folder / "dump.json"
+    path.write_text(json.dumps({"task": "tensor", "data": {"Cell.a.forward.0": {"output": slots}}}))
+    return path
+
+
 MAKERS: dict[str, Maker] = {
     "pth": lambda folder: write(folder / "a.pth", tensors()),
     "legacy": make_legacy,
@@ -97,6 +118,8 @@ MAKERS: dict[str, Maker] = {
     "npz": lambda folder: write(folder / "a.npz", tensors()),
     "compressed npz": make_compressed,
     "npy": make_npy,
+    "binary dump": make_binary_dump,
+    "msprobe": make_msprobe,
 }
 
 

@@ -42,7 +42,6 @@ def load_kernels() -> None:
 
     if is_compiled_there():
         kernels(is_compiled=True).measure("f", "i")
-        kernels(is_compiled=True).measure("f", "l")
         kernels(is_compiled=True).recount("f")
     assert run
 
@@ -59,11 +58,22 @@ def main() -> None:
     way, first, second = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     if way != "np.sum":
         load_kernels()
-    started = time.perf_counter()
+    before_bytes = _peak_bytes()
+    started, started_cpu = time.perf_counter(), time.process_time()
     pairs = WAYS[way](first, second)
     elapsed_s = time.perf_counter() - started
-    rss_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": elapsed_s, "pairs": pairs, "rss_bytes": rss_bytes}))
+    result = {
+        "seconds": elapsed_s,
+        "cpu_s": time.process_time() - started_cpu,
+        "pairs": pairs,
+        "rss_bytes": _peak_bytes(),
+        "before_bytes": before_bytes,
+    }
+    print(json.dumps(result))
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":

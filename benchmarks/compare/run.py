@@ -1,7 +1,7 @@
 """Measures `isograd compare` beside np.sum and beside other tools, on the same data in one run.
 
-    python benchmarks/compare/run.py --out compare.json
-    python benchmarks/compare/run.py --gigabytes 0.2 --pairs 20 --sizes 0.05,0.2 --tiny 5000
+python benchmarks/compare/run.py --out compare.json
+python benchmarks/compare/run.py --gigabytes 0.2 --pairs 20 --sizes 0.05,0.2 --tiny 5000
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data import link_pairs, make_pairs, make_tiny
 from measure import WAYS
 from peers import PEERS, measure_peer
+
+from data import link_pairs, make_pairs, make_tiny
 
 HERE = Path(__file__).parent
 
@@ -81,15 +82,19 @@ def _rates(folder: Path, total: int, rounds: int) -> dict[str, Any]:
     pair = max(file.stat().st_size for file in (folder / "a").iterdir()) * 2
     print(f"\n{total / 1e9:g} GB in {len(list((folder / 'a').iterdir()))} pairs, largest pair "
           f"{pair / 1e6:.1f} MB, {rounds} rounds\n")  # fmt: skip
-    print("| way | GB/s, median | best | of np.sum | peak RSS MB | beyond the largest pair MB |")
-    print("|---|---|---|---|---|---|")
+    print("| way | GB/s, median | best | of np.sum | CPU s | peak RSS MB | beyond the pair MB |")
+    print("|---|---|---|---|---|---|---|")
     base = statistics.median(found["seconds"] for found in runs["np.sum"])
     for way, found in runs.items():
         seconds = [one["seconds"] for one in found]
         rss = max(one["rss_bytes"] for one in found)
         median = statistics.median(seconds)
-        print(f"| {way} | {total / median / 1e9:.2f} | {total / min(seconds) / 1e9:.2f} "
-              f"| {base / median:.2f} | {rss / 1e6:.0f} | {(rss - pair) / 1e6:.0f} |")  # fmt: skip
+        cpu = statistics.median(one["cpu_s"] for one in found)
+        cells = (
+            f"{total / median / 1e9:.2f}", f"{total / min(seconds) / 1e9:.2f}",
+            f"{base / median:.2f}", f"{cpu:.2f}", f"{rss / 1e6:.0f}", f"{(rss - pair) / 1e6:.0f}",
+        )  # fmt: skip
+        print(f"| {way} | {' | '.join(cells)} |")
     return runs
 
 

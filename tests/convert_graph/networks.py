@@ -84,11 +84,11 @@ class Frozen(nn.Module):
         super().__init__()
         self.phase = nn.Linear(6, 6)
         self.phase.weight.requires_grad_(False)
-        self.cells = nn.Parameter(torch.ones(6))
+        self.gain = nn.Parameter(torch.ones(6))
         self.register_buffer("seen", torch.zeros(6))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (self.phase(x) * self.cells).clamp_(min=-0.5)
+        x = (self.phase(x) * self.gain).clamp_(min=-0.5)
         self.seen.add_(x.detach().mean(0))
         first, second = x.split([2, 4], 1)
         best, where = second.max(1)

@@ -161,6 +161,9 @@ class Classes:
             source = self._child(path, holes)
             if is_attribute(part):
                 making.append(f"self.{part} = {source}")
+            elif part.isidentifier() and not keyword.iskeyword(part):  # a cell has it for itself
+                making.append(f"self._cells[{part!r}] = {source}")
+                making.append(f"self._cells[{part!r}].update_parameters_name({part + '.'!r})")
             else:
                 making.append(f"self.insert_child_to_cell({part!r}, {source})")
         lines: list[str] = list(making)

@@ -225,6 +225,14 @@ def test_a_folder_of_troubleshooter(tmp_path: Path) -> None:
     assert open_source(tmp_path).names() == ("0_conv0", "2_conv2", "10_conv10")
 
 
+def test_a_folder_of_tensor_dump(tmp_path: Path) -> None:
+    for number, name in ((2, "div_out"), (10, "mul"), (0, "add")):
+        np.save(tmp_path / f"{name}_float32_{number}.npy", np.full(1, number))
+    source = open_source(tmp_path)
+    assert source.names() == ("add_float32_0", "div_out_float32_2", "mul_float32_10")
+    assert [info.order for info in source] == [0, 1, 2]
+
+
 def test_a_dump_of_msprobe(tmp_path: Path) -> None:
     folder = tmp_path / "dump_tensor_data"
     folder.mkdir()

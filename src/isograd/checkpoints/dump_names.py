@@ -19,7 +19,12 @@ _BINARY = re.compile(
 )
 #: A folder of a rank, of a device or of a step.
 RANK = re.compile(r"(?:rank|device|step)[_-]?(\d+)")
-_NUMBERED = re.compile(r"(?P<index>\d+)_(?P<name>.+)")
+#: TroubleShooter's `ts.save` and MindSpore 2.3's `ops.TensorDump` number before the name; since 2.4
+#: TensorDump writes NAME_DTYPE_NUMBER.
+_NUMBERED = re.compile(
+    r"(?P<index>\d+)_(?P<name>.+)"
+    r"|(?P<called>.+)_(?:bool|bfloat16|(?:u?int|float|complex)\d{1,3})_(?P<count>\d+)"
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,10 @@ def parse_binary_name(name: str) -> DumpName | None:
 
 
 def parse_numbered(stem: str) -> tuple[int, str] | None:
-    """The number and the name of a file of TroubleShooter's, such as `3_conv1.npy`."""
+    """The number and the name of a file such as `3_conv1.npy` or `conv1_float32_3.npy`."""
     found = _NUMBERED.fullmatch(stem)
-    return (int(found["index"]), found["name"]) if found else None
+    if found is None:
+        return None
+    if found["index"] is not None:
+        return int(found["index"]), found["name"]
+    return int(found["count"]), found["called"]

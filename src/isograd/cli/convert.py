@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from isograd.cli.convert_builders import BuilderRequest, all_equivalent, builder_options
 from isograd.cli.outputs import STANDARD_OUTPUT, write_json
 from isograd.errors import UsageError
 from isograd.files import require_writable, write_text
@@ -47,6 +48,7 @@ _FILE = click.Path(path_type=Path)
     metavar="FILE",
     help="Write one HTML page with original and port side by side, which needs no network.",
 )
+@builder_options
 @click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
 def command(
     path: Path,
@@ -57,38 +59,58 @@ def command(
     force: bool,
     json_file: Path | None,
     html_file: Path | None,
+    verified: tuple[str, ...],
+    exported: str | None,
+    inputs: tuple[str, ...],
+    seeds: tuple[int, ...],
+    preludes: tuple[Path, ...],
+    torch_python: str | None,
     quiet: bool,
 ) -> int:
     """What is this PyTorch code in MindSpore?
 
     PATH is a Python file or a folder; nothing in it is imported or run, and nothing is written to
     it. OUT mirrors it: same files, same names, importable without torch. What is not converted
-    keeps a comment `# isograd: …` at its line and is reported.
+    keeps a comment `# isograd: …` at its line and is reported. With --verify and --from-export the
+    original is imported and run, in a process of its own.
 
-    Exit status: 0 everything was converted; 1 a person has to finish something; 2 isograd was
-    called wrongly or could not do its work.
+    Exit status: 0 everything was converted, and what was verified is equivalent; 1 a person has to
+    finish something; 2 isograd was called wrongly or could not do its work.
     """
+    asked = BuilderRequest(verified, exported, inputs, seeds, preludes, torch_python)
     if out is None and not (check or diff):
         raise UsageError("no place for the port is given", "Give -o OUT, or --check or --diff.")
     if out is not None and check:
         raise UsageError("--check writes nothing, and -o OUT is given", "Give one of the two.")
     _check_files(path, json_file, html_file)
+    asked.check(path, out, check or diff)
+    if exported is not None and out is not None:
+        return asked.export(path, out, json_file, quiet)
     from isograd.convert import Options, convert_path
 
     keeps = diff or html_file is not None
     with _progress(quiet) as progress:
         options = Options(target, force=force, keep_texts=keeps, progress=progress)
         report = convert_path(path, out, options)
+    results = asked.verify(path, out, quiet) if verified and out is not None else ()
     if json_file is not None:
+        from isograd.report.convert_builders import with_builders
         from isograd.report.convert_json import render_json
 
-        write_json(json_file, render_json(report))
+        text = render_json(report)
+        write_json(json_file, with_builders(text, results) if results else text)
     if html_file is not None:
         from isograd.report.convert_html import render_html
 
         write_text(html_file, render_html(report))
     _show(report, quiet, diff, to_error=json_file == STANDARD_OUTPUT)
-    return 1 if report.needs_a_person else 0
+    if results:
+        from isograd.cli.screen import show
+        from isograd.report.convert_builders import builders_text
+
+        said = builders_text(results)
+        show(lambda width, colour: said, to_error=json_file == STANDARD_OUTPUT)
+    return 1 if report.needs_a_person or not all_equivalent(results) else 0
 
 
 def _check_files(path: Path, json_file: Path | None, html_file: Path | None) -> None:

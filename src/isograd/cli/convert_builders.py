@@ -1,0 +1,181 @@
+"""What `isograd convert` does with builders: `--verify` and `--from-export`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from isograd.cli.outputs import STANDARD_OUTPUT, progress_on_screen, write_json
+from isograd.errors import UsageError
+from isograd.files import prepare_folder
+
+if TYPE_CHECKING:
+    from isograd.convert.verifying import BuilderResult, VerifyOptions
+    from isograd.convert.verifying.places import Place
+
+_FILE = click.Path(path_type=Path)
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def builder_options(command: Command) -> Command:
+    """The options that concern builders."""
+    decorators = (
+        click.option(
+            "--verify",
+            "verified",
+            multiple=True,
+            metavar="BUILDER",
+            help="Verify the port's `package.module:function`, or `…:function(width=8)`, against "
+            "the original's; more than once for several.",
+        ),
+        click.option(
+            "--from-export",
+            "exported",
+            metavar="BUILDER",
+            help="Write the builder's network from its graph (torch.export) instead of its source.",
+        ),
+        click.option(
+            "--input",
+            "inputs",
+            multiple=True,
+            metavar="SIZES",
+            help="The network's arguments in order: 2x3x64x64, or 2x16:int64<1000. Guessed from "
+            "its first layer where it is not given.",
+        ),
+        click.option(
+            "--seed",
+            "seeds",
+            multiple=True,
+            type=click.IntRange(min=0),
+            default=(0,),
+            show_default=True,
+            help="Seeds to verify with; more than once for several.",
+        ),
+        click.option(
+            "--before",
+            "preludes",
+            multiple=True,
+            type=_FILE,
+            metavar="FILE.py",
+            help="Run this file before the original is imported.",
+        ),
+        click.option(
+            "--torch-python",
+            metavar="PYTHON",
+            help="The interpreter that has torch, if it is not this one.",
+        ),
+    )
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+@dataclass(frozen=True)
+class BuilderRequest:
+    """What was asked about builders."""
+
+    verified: tuple[str, ...]
+    exported: str | None
+    inputs: tuple[str, ...]
+    seeds: tuple[int, ...]
+    preludes: tuple[Path, ...]
+    torch_python: str | None
+
+    def check(self, path: Path, out: Path | None, writes_nothing: bool) -> None:
+        """Raise UsageError for what cannot be meant, before the work begins."""
+        from isograd.convert.verifying import parse_builder, parse_input
+
+        for text in (*self.verified, *filter(None, [self.exported])):
+            parse_builder(text)
+        for text in self.inputs:
+            parse_input(text)
+        for prelude in self.preludes:
+            if not prelude.is_file():
+                raise UsageError(f"--before: there is no file {prelude}", "Correct its path.")
+        if not self.verified and not self.exported:
+            return
+        option = "--verify" if self.verified else "--from-export"
+        if out is None or writes_nothing:
+            raise UsageError(f"{option} needs a port", "Give -o OUT, without --check or --diff.")
+        if not path.exists():
+            raise UsageError(f"there is no file or folder {path}", "Give the path of the original.")
+        if self.verified and self.exported:
+            raise UsageError(
+                "--verify and --from-export are both given",
+                "Give --from-export alone: what it writes is verified.",
+            )
+
+    def _original(self, path: Path) -> Place:
+        from isograd.convert.verifying.places import Place, place_of
+
+        return place_of(path).beside(Place(preludes=tuple(p.resolve() for p in self.preludes)))
+
+    def _options(self) -> VerifyOptions:
+        from isograd.convert.verifying import VerifyOptions, parse_input
+        from isograd.convert.verifying.journal import usual_folder
+
+        return VerifyOptions(
+            tuple(parse_input(text) for text in self.inputs),
+            tuple(dict.fromkeys(self.seeds)),
+            journal=usual_folder(),
+            reference_python=self.torch_python,
+        )
+
+    def verify(self, path: Path, out: Path, quiet: bool) -> tuple[BuilderResult, ...]:
+        """Verify the port's builders; what is finished is remembered."""
+        from isograd.convert.verifying import parse_builder, verify_builders
+        from isograd.convert.verifying.places import place_of_port
+
+        builders = [parse_builder(text) for text in self.verified]
+        places = self._original(path), place_of_port(path, out)
+        with progress_on_screen(quiet) as progress:
+            return tuple(verify_builders(*places, builders, self._options(), progress))
+
+    def export(self, path: Path, out: Path, json_file: Path | None, quiet: bool) -> int:
+        """Write a builder's network from its graph, verify it, and say what was found."""
+        from isograd.cli.screen import show
+        from isograd.convert.graph.run import convert_from_export
+        from isograd.convert.verifying import parse_builder, verify_builders
+        from isograd.convert.verifying.places import place_of
+        from isograd.report.convert_builders import builders_text, graph_json, graph_text
+
+        assert self.exported is not None
+        prepare_folder(out)
+        builder, original, options = (
+            parse_builder(self.exported),
+            self._original(path),
+            self._options(),
+        )
+        conversion = convert_from_export(original, builder, out, options.inputs, self.torch_python)
+        results: tuple[BuilderResult, ...] = ()
+        if conversion.files:
+            from dataclasses import replace
+
+            chosen = replace(options, inputs=conversion.inputs)
+            with progress_on_screen(quiet) as progress:
+                results = tuple(
+                    verify_builders(
+                        original,
+                        place_of(out),
+                        [builder],
+                        chosen,
+                        progress,
+                        port_builders=[conversion.builder],
+                    )
+                )
+        if json_file is not None:
+            write_json(json_file, graph_json(str(path), conversion, results))
+        text = graph_text(conversion) + builders_text(results)
+        show(lambda width, colour: text, to_error=json_file == STANDARD_OUTPUT)
+        return 1 if conversion.needs_a_person or not all_equivalent(results) else 0
+
+
+def all_equivalent(results: Sequence[BuilderResult]) -> bool:
+    """Whether nothing about the builders needs a person."""
+    from isograd.convert.verifying import Outcome
+
+    return all(result.outcome is Outcome.EQUIVALENT for result in results)

@@ -12,7 +12,7 @@ from isograd.knowledge.composites.module_functions import module_to
 
 
 def moved(value: Any, *where: Any, **named: Any) -> Any:
-    """`value.to(…)`: tensors and networks go to a dtype, where one is given; devices are no matter."""
+    """`value.to(…)`: tensors and networks go to a dtype, if one is given."""
     if isinstance(value, ms.Tensor):
         given = {name: part for name, part in named.items() if name == "dtype"}
         return tensor_to(value, *where, **given)

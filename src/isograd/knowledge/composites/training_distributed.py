@@ -103,7 +103,7 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(DataParallel):
-    """A network whose gradients are the means over all processes, which start with equal weights."""
+    """A network whose gradients are means over all processes, which start with equal weights."""
 
     def __init__(self, module: Any, *_: Any, **__: Any) -> None:
         super().__init__(module)

@@ -1,4 +1,4 @@
-"""torch's optimizers: groups of parameters, a step from `parameter.grad`, state that can be kept."""
+"""torch's optimizers: groups of parameters, a step from `parameter.grad`, state to be kept."""
 
 from __future__ import annotations
 

@@ -43,6 +43,30 @@ def test_shards(tmp_path: Path) -> None:
         np.testing.assert_array_equal(source.read("count").values, 7)
 
 
+def test_shards_of_torch(tmp_path: Path) -> None:
+    found = tensors()
+    names = list(found)
+    for number, part in enumerate((names[:2], names[2:])):
+        path = write(tmp_path / f"{number}.pth", {name: found[name] for name in part})
+        path.rename(tmp_path / f"pytorch_model-{number}.bin")
+    places = {name: f"pytorch_model-{int(name not in names[:2])}.bin" for name in names}
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": places}))
+    for path in (index, tmp_path):
+        source = open_source(path)
+        assert source.kind == "torch, sharded"
+        assert source.verify()
+        np.testing.assert_array_equal(source.read("count").values, 7)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".ckpt", ".safetensors", ".pth"])
+def test_stored_bits_are_those_that_are_read(suffix: str, tmp_path: Path) -> None:
+    source = open_source(write(tmp_path / f"a{suffix}", tensors()))
+    for name in source.names():
+        np.testing.assert_array_equal(source.stored(name).bits, source.raw(name).bits, strict=True)
+        assert source.raw(name).bits.flags.aligned
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [(0x00, 0.0), (0x38, 1.0), (0x7E, 448.0), (0x7F, np.nan), (0x01, 2.0**-9), (0xB8, -1.0)],

@@ -30,15 +30,18 @@ def open_folder(path: Path) -> TensorSource:
     from isograd.checkpoints.groups import GroupedSource, group_folders
     from isograd.checkpoints.msprobe import MsprobeDump
     from isograd.checkpoints.recordings import RecordingSource
-    from isograd.checkpoints.safetensors_file import SafetensorsFile, ShardedSafetensors
+    from isograd.checkpoints.safetensors_file import SafetensorsFile, ShardedCheckpoint
 
     if (path / "manifest.json").is_file() and (path / "steps").is_dir():
         return RecordingSource(path)
     if (path / "dump.json").is_file():
         return MsprobeDump(path / "dump.json")
-    indices = sorted(path.glob("*.safetensors.index.json"))
+    indices = [
+        *sorted(path.glob("*.safetensors.index.json")),
+        *sorted(path.glob("*.bin.index.json")),
+    ]
     if indices:
-        return ShardedSafetensors(indices[0])
+        return ShardedCheckpoint(indices[0])
     single = sorted(path.glob("*.safetensors"))
     if len(single) == 1:
         return SafetensorsFile(single[0])

@@ -85,7 +85,7 @@ def _evaluated(literal: bytes) -> tuple[object, object, object]:
         raise ValueError("its header is no literal of numpy's") from error
 
 
-def elements(data: memoryview, header: NpyHeader) -> Array:
+def elements(data: memoryview, header: NpyHeader, *, aligned: bool = True) -> Array:
     """The elements in C order; a view where the file has them so. ValueError where it is short."""
     from isograd.checkpoints.base import view
 
@@ -98,5 +98,5 @@ def elements(data: memoryview, header: NpyHeader) -> Array:
         turned = view(data, header.start, header.dtype, header.shape[::-1])
         values: Array = np.ascontiguousarray(turned.T).reshape(header.shape)
     else:
-        values = view(data, header.start, header.dtype, header.shape)
+        values = view(data, header.start, header.dtype, header.shape, aligned=aligned)
     return values.byteswap() if header.is_swapped else values

@@ -60,10 +60,16 @@ class NpzFile(IndexedSource):
         return self._skipped
 
     def raw(self, name: str) -> RawTensor:
+        return self._taken(name, aligned=True)
+
+    def stored(self, name: str) -> RawTensor:
+        return self._taken(name, aligned=False)
+
+    def _taken(self, name: str, *, aligned: bool) -> RawTensor:
         info = self.info(name)
         data = self._zip.member(self._member_of[name])
         try:
-            return RawTensor(elements(data, parse_header(data)), info.dtype)
+            return RawTensor(elements(data, parse_header(data), aligned=aligned), info.dtype)
         except ValueError as error:
             raise self.refusal(f"{name!r}: {error}") from error
 

@@ -71,8 +71,8 @@ def _open_file(path: Path) -> TensorSource:
 
 def _open_json(path: Path) -> TensorSource:
     from isograd.checkpoints.msprobe import MsprobeDump, is_dump_json
-    from isograd.checkpoints.safetensors_file import ShardedSafetensors
+    from isograd.checkpoints.safetensors_file import ShardedCheckpoint
 
     if is_dump_json(path):
         return MsprobeDump(path)
-    return ShardedSafetensors(path)
+    return ShardedCheckpoint(path)

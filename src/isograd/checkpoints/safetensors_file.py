@@ -15,6 +15,7 @@ from isograd.checkpoints.base import (
     IndexedSource,
     RawTensor,
     TensorInfo,
+    TensorSource,
     drop_pages,
     map_file,
     size_in_bytes,
@@ -69,9 +70,16 @@ class SafetensorsFile(IndexedSource):
         drop_pages(self._data)
 
     def raw(self, name: str) -> RawTensor:
+        return self._taken(name, aligned=True)
+
+    def stored(self, name: str) -> RawTensor:
+        return self._taken(name, aligned=False)
+
+    def _taken(self, name: str, *, aligned: bool) -> RawTensor:
         info = self.info(name)
         start = self._body + self._starts[name]
-        return RawTensor(view(self._data, start, info.dtype, info.shape), info.dtype)
+        bits = view(self._data, start, info.dtype, info.shape, aligned=aligned)
+        return RawTensor(bits, info.dtype)
 
     def _header(self) -> tuple[int, dict[str, Any]]:
         size = int.from_bytes(self._data[:8], "little")
@@ -118,8 +126,8 @@ class SafetensorsFile(IndexedSource):
             )
 
 
-class ShardedSafetensors(IndexedSource):
-    """Shards that an index (`model.safetensors.index.json`) puts together."""
+class ShardedCheckpoint(IndexedSource):
+    """Shards that an index puts together: `model.safetensors.index.json`, or torch's `.bin`."""
 
     kind = "safetensors, sharded"
 
@@ -129,14 +137,16 @@ class ShardedSafetensors(IndexedSource):
         weight_map = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(weight_map, dict) or not weight_map:
             raise self.refusal("is JSON, and no index of safetensors shards")
-        self._shards: dict[str, SafetensorsFile] = {}
-        self._shard_of: dict[str, SafetensorsFile] = {}
+        self._shards: dict[str, TensorSource] = {}
+        self._shard_of: dict[str, TensorSource] = {}
         for name, file in weight_map.items():
             shard = self._open_shard(file)
             if name not in shard:
                 raise self.refusal(f"places {name!r} in {file}, which does not hold it")
             self.add(shard.info(name))
             self._shard_of[name] = shard
+        if any(shard.kind.startswith("torch") for shard in self._shards.values()):
+            self.kind = "torch, sharded"
         self._skipped = {
             f"{file}: {info.name}": "the index does not name it"
             for file, shard in self._shards.items()
@@ -160,7 +170,15 @@ class ShardedSafetensors(IndexedSource):
         self.info(name)
         return self._shard_of[name].raw(name)
 
-    def _open_shard(self, file: object) -> SafetensorsFile:
+    def stored(self, name: str) -> RawTensor:
+        self.info(name)
+        return self._shard_of[name].stored(name)
+
+    def verify(self) -> bool:
+        """Check the shards that have checksums; true where all have."""
+        return sum(shard.verify() for shard in self._shards.values()) == len(self._shards)
+
+    def _open_shard(self, file: object) -> TensorSource:
         if not isinstance(file, str) or not file or Path(file).name != file:
             raise self.refusal(f"names the shard {file!r:.100}, which is no file beside it")
         if file not in self._shards:
@@ -168,8 +186,17 @@ class ShardedSafetensors(IndexedSource):
             with contextlib.suppress(OSError):
                 if path.resolve().parent != self.path.parent.resolve() and not _is_hub_cache(path):
                     raise self.refusal(f"names the shard {file!r}, a link out of its folder")
-            self._shards[file] = SafetensorsFile(path)
+            self._shards[file] = _open_one(path)
         return self._shards[file]
+
+
+def _open_one(path: Path) -> TensorSource:
+    """A shard: torch's zip format where it is called `.bin`, and never another index."""
+    if path.suffix == ".bin":
+        from isograd.checkpoints.torch_zip import TorchZipFile
+
+        return TorchZipFile(path)
+    return SafetensorsFile(path)
 
 
 def _is_hub_cache(path: Path) -> bool:

@@ -149,15 +149,11 @@ def _may_use(tree: Tree, facts: Facts) -> bool:
 
 def _taken(tree: Tree, dropped: set[str]) -> set[str]:
     """The names that a file binds by anything but the imports that go away."""
-    taken = set(tree.stored)
-    for node in ast.walk(tree.module):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            taken.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+    taken = tree.stored | (tree.used - dropped)
+    for node in tree.nodes:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
             taken |= names - dropped
-        elif isinstance(node, ast.Name) and node.id not in dropped:
-            taken.add(node.id)
     return taken
 
 

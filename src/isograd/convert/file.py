@@ -248,6 +248,8 @@ class FileEdit:
 
     def comments_between(self, start: int, end: int) -> list[str]:
         """The comments from one offset to another, in narrow form."""
+        if "#" not in self.text.original[start:end]:
+            return []
         first = bisect_left(self.comment_places, (start, ""))
         last = bisect_left(self.comment_places, (end, ""))
         return [text for _, text in self.comment_places[first:last]]

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from isograd.convert.file import FileEdit
 from isograd.convert.text import Text
@@ -77,6 +78,7 @@ def stands(file: FileEdit, node: ast.expr, code: str) -> bool:
     return isinstance(parent, _ROOMY) and "\n" not in code
 
 
+@lru_cache(maxsize=4096)
 def parsed(code: str) -> ast.expr | None:
     """An expression from its code, or None."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -19,6 +20,8 @@ class Tree:
     nodes: list[ast.AST] = field(default_factory=list)
     #: Names that anything but an import binds, anywhere in the file.
     stored: set[str] = field(default_factory=set)
+    #: All names that are read, bound or defined, imports left out.
+    used: set[str] = field(default_factory=set)
     #: Nodes inside f-strings.
     formatted: set[ast.AST] = field(default_factory=set)
     _bound: dict[ast.AST, set[str]] = field(default_factory=dict)
@@ -87,12 +90,15 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
         if kind in kinds:
             nodes.append(node)
         if kind is ast.Name:
+            tree.used.add(node.id)  # type: ignore[attr-defined]
             if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
                 tree.stored.add(node.id)  # type: ignore[attr-defined]
         elif kind is ast.FormattedValue:
             tree.formatted.update(ast.walk(node.value))  # type: ignore[attr-defined]
         elif kind is ast.arg:
             tree.stored.add(node.arg)  # type: ignore[attr-defined]
+        elif kind in _DEFINITIONS:
+            tree.used.add(node.name)  # type: ignore[attr-defined]
     nodes.sort(key=_inner_first)
     return tree
 

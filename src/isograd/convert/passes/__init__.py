@@ -34,6 +34,7 @@ from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.references import References
+from isograd.convert.passes.subscripts import Subscripts
 from isograd.convert.passes.uncertain import Uncertain
 
 
@@ -59,6 +60,7 @@ PASSES: tuple[Pass, ...] = (
     Calls(),
     Members(),
     References(),
+    Subscripts(),
     Constants(),
 )
 

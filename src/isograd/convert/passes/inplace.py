@@ -57,7 +57,9 @@ def _write(
     if not is_statement and _is_in_chain(node, file):
         layout.write(file, node, code)
         return
-    if _must_copy(target, node, use, file):
+    if is_statement and isinstance(target, ast.Subscript):
+        layout.write_statement(file, node, f"{place} = {code}")
+    elif _must_copy(target, node, use, file):
         written = place if not place.endswith(".data") else place.removesuffix(".data")
         file.replace(node, f"{written}.copy_({code})")
     elif is_statement:

@@ -18,7 +18,7 @@ from isograd.compare.files.differences import (
 from isograd.compare.files.kernels import kernels
 from isograd.compare.files.operands import MASK32, MASK64, Operand
 from isograd.compare.files.tally import BLOCK, POWERS, ULP_PLACES
-from isograd.compare.files.tolerance import Tolerance
+from isograd.compare.files.tolerance import Tolerance, tolerance_for
 from isograd.tensors import Array, TensorValue, tensor_value
 
 
@@ -167,6 +167,26 @@ def test_noise_is_within_and_ten_times_more_is_not() -> None:
     noise = np.random.default_rng(1).standard_normal(50_000)
     assert _compare(values, (values + 1e-6 * noise).astype("f4")).outside == 0
     assert _compare(values, (values + 1e-4 * noise).astype("f4")).outside > 0
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64"])
+def test_alignment_in_the_file_does_not_matter(dtype: str, is_compiled: bool) -> None:
+    holder = np.dtype("u2" if dtype == "bfloat16" else dtype)
+    bits = (100 * _normal(20_000)).astype(holder)
+    other = bits + np.asarray(1, holder)
+    sides = []
+    for values in (bits, other):
+        shifted = np.frombuffer(b"x" + values.tobytes(), np.uint8)[1:].view(holder)
+        assert not shifted.flags.aligned
+        sides.append([Operand(part, dtype, values.shape) for part in (values, shifted)])
+    tolerance = tolerance_for(dtype, dtype)
+    found = [
+        compare_operands(first, second, tolerance, is_compiled=is_compiled)
+        for first, second in zip(*sides, strict=True)
+    ]
+    assert found[0] == found[1]
+    assert found[0].unequal > 0
 
 
 def test_layout_in_memory_does_not_matter() -> None:

@@ -49,9 +49,14 @@ class Operand:
         """Whether float32 holds every element."""
         return self.dtype in FOREIGN or self.bits.dtype.char in "fe"
 
+    def piece(self, start: int, stop: int) -> Array:
+        """The bits of a segment; copied where they are not aligned in their file."""
+        bits = self.bits[start:stop]
+        return bits if bits.flags.aligned else bits.copy()
+
     def values(self, start: int, stop: int) -> Array:
         """The values of a segment; float32 for the dtypes that numpy lacks."""
-        return decoded(self.bits[start:stop], self.dtype).values
+        return decoded(self.piece(start, stop), self.dtype).values
 
 
 def operand(raw: RawTensor) -> Operand:
@@ -70,8 +75,7 @@ def _flat(array: Array) -> Array:
     """One dimension in the machine's byte order; a view where that is possible."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    flat = array.reshape(-1)
-    return flat if flat.flags.aligned else flat.copy()
+    return array.reshape(-1)
 
 
 def coarser(first: str, second: str) -> str | None:
@@ -86,7 +90,7 @@ def coarser(first: str, second: str) -> str | None:
 def signed_bits(side: Operand, dtype: str, start: int, stop: int) -> tuple[Array, int]:
     """The bits of a segment in a dtype, as integers with the element's sign, and their mask."""
     if dtype == side.dtype:
-        bits = side.bits[start:stop]
+        bits = side.piece(start, stop)
     else:
         with np.errstate(all="ignore"):
             bits = _rounded(side.values(start, stop), dtype)

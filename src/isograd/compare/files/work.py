@@ -114,8 +114,8 @@ class Worker:
 
     def operands(self, job: Job) -> tuple[Operand, Operand]:
         """Both tensors as they lie in their files; ValueError where one has changed."""
-        first = self._reference.raw(job.reference.name)
-        second = self._other.raw(job.other.name)
+        first = self._reference.stored(job.reference.name)
+        second = self._other.stored(job.other.name)
         for raw, info in ((first, job.reference), (second, job.other)):
             if raw.bits.shape != info.shape or raw.dtype != info.dtype:
                 raise ValueError(f"{info.name} is not what it was when the comparison began")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +189,21 @@ def test_a_safetensors_file_for_each_framework(tmp_path: Path) -> None:
             assert file.metadata() == {"format": label}
     found = mindspore.load_checkpoint(str(tmp_path / "a.safetensors"), format="safetensors")
     assert "ln.gamma" in found
+
+
+def test_settings_and_numbers_beside_the_network(tmp_path: Path) -> None:
+    state = torch.nn.Linear(3, 2).state_dict()
+    content = {
+        "state_dict": {"model": state},
+        "args": argparse.Namespace(lr=0.1, names=["a"], inner=argparse.Namespace(depth=3)),
+        "best": np.float64(0.75),
+        "epoch": np.int64(7),
+        "history": np.ones(3),
+    }
+    torch.save(content, tmp_path / "a.pth")
+    source = open_source(tmp_path / "a.pth")
+    assert source.names() == ("weight", "bias")
+    found = source.metadata
+    assert (found["wrapper"], found["best"], found["epoch"]) == ("state_dict.model", "0.75", "7")
+    assert (found["args.lr"], found["args.inner.depth"]) == ("0.1", "3")
+    assert "array of numpy" in found["history"]

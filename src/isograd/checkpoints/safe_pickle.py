@@ -40,6 +40,10 @@ class Global:
         self.value = value
 
 
+class Attributes(dict[str, Any]):
+    """The attributes of an object that holds nothing else, such as argparse's settings."""
+
+
 Function = Callable[..., Any]
 
 
@@ -222,8 +226,10 @@ class _Machine:
         self._run_reduce(argument)
 
     def _run_build(self, _: Any) -> None:
-        """The state of an OrderedDict (`_metadata`) or a Parameter is not needed."""
-        self.pop()
+        """Only settings have a state that counts; an OrderedDict's `_metadata` does not."""
+        state = self.pop()
+        if isinstance(self._stack[-1], Attributes) and isinstance(state, dict):
+            self._stack[-1].update({str(_key(name)): value for name, value in state.items()})
 
     def _run_binpersid(self, _: Any) -> None:
         self._stack.append(self._persistent(self.pop()))

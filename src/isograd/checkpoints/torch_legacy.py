@@ -15,7 +15,7 @@ from isograd.checkpoints.torch_values import (
     StoredTensor,
     storage_of,
 )
-from isograd.checkpoints.torch_zip import UNSAFE_ADVICE, TorchSource
+from isograd.checkpoints.torch_zip import TorchSource, advice_for
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -34,7 +34,7 @@ class LegacyTorchFile(TorchSource):
         try:
             self._read()
         except ValueError as error:
-            raise self.refusal(str(error), UNSAFE_ADVICE) from error
+            raise self.refusal(str(error), advice_for(error)) from error
 
     def forget(self) -> None:
         drop_pages(self._data)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from isograd.checkpoints import plain_values
 from isograd.checkpoints.base import size_in_bytes
 from isograd.checkpoints.dtypes import item_size_bytes
 from isograd.checkpoints.safe_pickle import MAX_DEPTH, Function, Global, RefusedPickle
@@ -16,6 +17,8 @@ from isograd.checkpoints.safe_pickle import MAX_DEPTH, Function, Global, Refused
 #: Elements that a tensor may repeat beyond its storage, where an axis has the stride 0.
 MOST_EXPANDED_BYTES = 64 * 1024 * 1024
 _MOST_LEAVES = 1_000_000
+#: Wrappers within wrappers, as in `{"state_dict": {"model": …}}`.
+_MOST_WRAPPERS = 4
 #: Keys under which training scripts put the state of the network.
 WRAPPERS = (
     "state_dict", "model_state_dict", "model_state", "model", "module", "network", "net",
@@ -172,6 +175,7 @@ FUNCTIONS: dict[str, Function] = {
     "torch.Size": _plain_tuple,
     "torch.device": lambda *names: ":".join(str(name) for name in names if isinstance(name, str)),
     "torch.serialization._get_layout": lambda name: str(name),
+    **plain_values.FUNCTIONS,
 }
 VALUES: dict[str, Any] = {
     **{f"torch.{name}Storage": dtype for name, dtype in _STORAGES.items()},
@@ -179,6 +183,7 @@ VALUES: dict[str, Any] = {
     **{f"torch.{dtype}": dtype for dtype in _DTYPES},
     **{f"torch.{alias}": dtype for alias, dtype in _DTYPE_ALIASES.items()},
     "torch.Tensor": None,
+    **plain_values.VALUES,
 }
 
 
@@ -217,6 +222,7 @@ def flattened(root: Any) -> Flattened:
     others: dict[str, str] = {}
     states = _states_of_optimizers(root)
     wrapper = _wrapper(root)
+    depth = len(wrapper)
     parts: dict[str, str] = {}
     for count, (path, leaf) in enumerate(_leaves(root, (), set())):
         if count > _MOST_LEAVES:
@@ -226,25 +232,38 @@ def flattened(root: Any) -> Flattened:
             raise RefusedPickle(f"two of its values have the name {name!r:.200}")
         if isinstance(leaf, StoredTensor):
             tensors[name] = leaf
-            if path and (path[0] in states or (wrapper and path[0] != wrapper)):
+            if path and (path[0] in states or path[:depth] != wrapper):
                 parts[name] = path[0]
         else:
             others[name] = _shown(leaf)
-    start = f"{wrapper}."
+    start = "".join(f"{key}." for key in wrapper)
     stripped = {name.removeprefix(start): tensor for name, tensor in tensors.items()}
     if not wrapper or len(stripped) != len(tensors) or stripped.keys() & others.keys():
         return Flattened(tensors, others, parts)
-    return Flattened(stripped, others, parts, wrapper)
+    return Flattened(stripped, others, parts, ".".join(wrapper))
 
 
-def _wrapper(root: Any) -> str:
-    """The key under which a training script put the state of the network, or nothing."""
-    if isinstance(root, dict):
-        for wrapper in WRAPPERS:
-            inner = root.get(wrapper)
-            if isinstance(inner, dict) and any(isinstance(v, StoredTensor) for v in inner.values()):
-                return wrapper
-    return ""
+def _wrapper(root: Any) -> tuple[str, ...]:
+    """The keys under which a training script put the state of the network, if any."""
+    found: list[str] = []
+    while isinstance(root, dict) and len(found) < _MOST_WRAPPERS:
+        key = next((key for key in WRAPPERS if _holds_tensors(root.get(key))), None)
+        if key is None or any(isinstance(value, StoredTensor) for value in root.values()):
+            break
+        found.append(key)
+        root = root[key]
+    return tuple(found)
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Whether a dictionary holds tensors, itself or under the key of a further wrapper."""
+    for _ in range(_MOST_WRAPPERS):
+        if not isinstance(value, dict):
+            return False
+        if any(isinstance(item, StoredTensor) for item in value.values()):
+            return True
+        value = next((value[key] for key in WRAPPERS if isinstance(value.get(key), dict)), None)
+    return False
 
 
 def _states_of_optimizers(root: Any) -> set[str]:

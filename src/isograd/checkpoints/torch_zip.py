@@ -30,6 +30,13 @@ UNSAFE_ADVICE = (
 )
 
 
+def advice_for(error: ValueError) -> str:
+    """What to do about a pickle: another advice where it asks for code than where it is damaged."""
+    if isinstance(error, safe_pickle.RefusedPickle):
+        return UNSAFE_ADVICE
+    return "Copy it again, or name a file that holds tensors."
+
+
 class TorchSource(IndexedSource):
     """What both formats of torch share: tensors as places in storages."""
 
@@ -127,7 +134,7 @@ class TorchZipFile(TorchSource):
         try:
             self.register(safe_pickle.load(stream, FUNCTIONS, VALUES, storage_of))
         except ValueError as error:
-            raise self.refusal(str(error), UNSAFE_ADVICE) from error
+            raise self.refusal(str(error), advice_for(error)) from error
         for tensor in self._tensors.values():
             member = self._member(tensor)
             if self._zip.size_bytes(member) != tensor.storage.size_bytes:

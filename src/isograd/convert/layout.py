@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from isograd.convert.file import FileEdit
-from isograd.convert.text import Text
+from isograd.convert.text import Text, wide
 
 _SPACE = re.compile(r"[ \t]*")
 #: What needs no brackets wherever it stands.
@@ -82,7 +82,7 @@ def stands(file: FileEdit, node: ast.expr, code: str) -> bool:
 def parsed(code: str) -> ast.expr | None:
     """An expression from its code, or None."""
     try:
-        return ast.parse(code, mode="eval").body
+        return ast.parse(wide(code), mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
         return None
 
@@ -92,7 +92,7 @@ def _in_place(file: FileEdit, node: ast.Call, code: str) -> bool:
     made = parsed(code)
     if not isinstance(made, ast.Call) or (not made.args and not made.keywords):
         return False
-    inner = _Latin(code)
+    inner = Text(wide(code))
     given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
     old = [_original(file, part) for part in given]
     old.sort(key=lambda part: part.start)
@@ -109,30 +109,6 @@ def _in_place(file: FileEdit, node: ast.Call, code: str) -> bool:
     return True
 
 
-class _Latin(Text):
-    """A text that is already in the narrow form."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__("")
-        self.original = code
-        self._starts = [0, *(i + 1 for i, letter in enumerate(code) if letter == "\n")]
-
-    def span(self, node: ast.AST) -> tuple[int, int]:
-        """Offsets in characters: columns count bytes, of which a narrow letter may be two."""
-        lines = self.original.split("\n")
-
-        def at(line: int, column: int) -> int:
-            text = lines[line - 1]
-            if not text.isascii():
-                column = len(text.encode()[:column].decode(errors="replace"))
-            return self._starts[line - 1] + column
-
-        return (
-            at(node.lineno, node.col_offset),  # type: ignore[attr-defined]
-            at(node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
-        )
-
-
 def _original(file: FileEdit, node: ast.expr | ast.keyword) -> _Part:
     start, end = file.text.span(node)
     if isinstance(node, ast.keyword):
@@ -140,7 +116,7 @@ def _original(file: FileEdit, node: ast.expr | ast.keyword) -> _Part:
     return _Part("", file.argument(node), start, end)
 
 
-def _made(text: _Latin, node: ast.expr | ast.keyword) -> _Part:
+def _made(text: Text, node: ast.expr | ast.keyword) -> _Part:
     start, end = text.span(node)
     if isinstance(node, ast.keyword):
         return _Part(node.arg or "**", text.raw(node.value), start, end)

@@ -13,6 +13,8 @@ from isograd.scan.values import PARAMETER, Tensor
 
 _IN_PLACE = "in_place"
 _ALIAS = "{0} changes a tensor in place that {1} also names; the port binds a new one"
+_VIEW = "{0} is a view, and changing it may not reach the tensor behind it"
+_VIEW_ADVICE = "Write to the tensor itself: x[…] = …"
 _ALIAS_ADVICE = "Use the new value there too, or {0}.copy_(…)."
 
 
@@ -60,6 +62,9 @@ def _write(
     if is_statement and isinstance(target, ast.Subscript):
         layout.write_statement(file, node, f"{place} = {code}")
     elif _must_copy(target, node, use, file):
+        if isinstance(use.owner, Tensor) and use.owner.is_view:
+            message = _VIEW.format(place)
+            file.finding(node.func, "in-place-view", message, _VIEW_ADVICE, api=use.api)
         written = place if not place.endswith(".data") else place.removesuffix(".data")
         file.replace(node, f"{written}.copy_({code})")
     elif is_statement:

@@ -13,7 +13,9 @@ from isograd.knowledge.rewrite import (
     Call,
     NotRewritten,
     Rewritten,
+    class_of,
     parameters_of,
+    reference,
     rewrite,
 )
 from isograd.knowledge.store import FOLDER
@@ -134,10 +136,61 @@ def test_every_composition_that_a_template_names_is_there() -> None:
     named = {
         name
         for entry in load_knowledge().entries
-        for template in (entry.rewrite, *entry.others)
+        for template in (entry.rewrite, *entry.others, entry.value, entry.instance)
         for name in re.findall(r"composites\.(\w+)", template)
     }
-    assert named == imported
+    assert named <= imported
+
+
+NAMED = {
+    "torch.nn.Conv2d": ("composites.Conv2d", "nn.Conv2d"),
+    "torch.nn.Linear": ("composites.Linear", "nn.Dense"),
+    "torch.nn.Module": ("composites.Module", "nn.Cell"),
+    "torch.nn.Sequential": ("composites.Sequential", "nn.SequentialCell"),
+    "torch.nn.RMSNorm": ("composites.RMSNorm", "composites.RMSNorm"),
+    "torch.nn.functional.relu": ("composites.relu", "composites.relu"),
+    "torch.nn.functional.leaky_relu": ("composites.leaky_relu", "composites.leaky_relu"),
+    "torch.abs": ("ops.abs", "ops.abs"),
+    "torch.float32": ("ms.float32", "ms.float32"),
+    "torch.mean": ("", ""),
+}
+
+
+@pytest.mark.parametrize("api", NAMED)
+def test_a_name_without_a_call_is_what_takes_torchs_arguments(api: str) -> None:
+    entry = load_knowledge().find(api)
+    assert entry is not None
+    assert (reference(entry), class_of(entry)) == NAMED[api]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("norm = torch.nn.LayerNorm", "norm = composites.LayerNorm"),
+        ("isinstance(m, torch.nn.Conv2d)", "isinstance(m, nn.Conv2d)"),
+        (
+            "isinstance(m, (torch.nn.Linear, torch.nn.RMSNorm))",
+            "isinstance(m, (nn.Dense, composites.RMSNorm))",
+        ),
+        ("x.mean(axis=1, keepdims=True)", "ops.mean(x, axis=1, keep_dims=True)"),
+        ("torch.tensor_split(x, indices=(1, 2))", "ops.tensor_split(x, (1, 2), 0)"),
+    ],
+)
+def test_names_and_synonyms_are_rewritten(before: str, after: str) -> None:
+    assert port_of(before, load_knowledge()) == after
+
+
+def test_a_class_makes_torch_shaped_layers() -> None:
+    code = """class Net(torch.nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(2, 3, bias=False)
+
+    def forward(self, x):
+        return self.head(x)"""
+    after = code.replace("torch.nn.", "composites.").replace("forward", "construct")
+    assert port_of(code, load_knowledge()) == after
 
 
 def test_a_retired_argument_is_no_default() -> None:

@@ -49,6 +49,12 @@ WITHOUT_MEANING = frozenset(
     "device layout pin_memory memory_format non_blocking foreach fused capturable differentiable "
     "_stacklevel stacklevel".split()
 )
+#: numpy's names, which torch takes for its own, and the names of overloads that say less.
+SYNONYMS = {
+    "axis": ("dim", "dims"), "keepdims": ("keepdim",), "x": ("input", "self"), "x2": ("other",),
+    "indices": ("indices_or_sections",), "sections": ("indices_or_sections",),
+    "split_size": ("split_size_or_sections",), "split_sizes": ("split_size_or_sections",),
+}  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*)?(?P<name>\w+)(?P<given>!)?(?P<int>:int)?\}"
 )
@@ -195,13 +201,14 @@ def _with_keywords(
 ) -> dict[str, str | list[str]] | NotRewritten:
     by_name = {p.name: p for p in parameters}
     for name, value in call.keywords.items():
-        parameter = by_name.get(name)
+        others = (by_name.get(other) for other in SYNONYMS.get(name, ()))
+        parameter = by_name.get(name) or next(filter(None, others), None)
         if parameter is None:
             if name in WITHOUT_MEANING:
                 bound[name] = value
                 continue
             return NotRewritten(f"{entry.api} is not known to take {name}", name)
-        bound[name] = [value] if parameter.kind == "many" else value
+        bound[parameter.name] = [value] if parameter.kind == "many" else value
     for name, known in by_name.items():
         if name in bound and known.default is not None and bound[name] == known.default:
             del bound[name]

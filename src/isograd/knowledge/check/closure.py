@@ -4,51 +4,70 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from isograd.knowledge.store import FOLDER
 
 COMPOSITES = FOLDER / "composites"
+_PACKAGE = "isograd.knowledge.composites"
+#: A definition by its file's stem and its name.
+Key = tuple[str, str]
+
+
+@dataclass
+class _File:
+    """What a file of compositions defines, and what its imports of others stand for."""
+
+    sources: dict[str, str] = field(default_factory=dict)
+    names: dict[str, frozenset[str]] = field(default_factory=dict)
+    borrowed: dict[str, Key] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 @cache
-def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
+def _files() -> dict[str, _File]:
+    paths = sorted(COMPOSITES.glob("*.py"))
+    stems = frozenset(path.stem for path in paths)
+    return {path.stem: _read(path, stems) for path in paths}
+
+
+def _read(path: Path, stems: frozenset[str]) -> _File:
     """Each top-level name's code without comments and docstrings, and the names in it."""
-    found: dict[str, tuple[str, frozenset[str]]] = {}
-    for path in sorted(COMPOSITES.glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        for node in ast.parse(text).body:
-            source = ast.unparse(_WithoutDocstrings().visit(node))
-            used = frozenset(_names(node))
-            for name in _defined(node, path):
-                found[name] = (source, used)
+    found = _File()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE):
+            stem = (node.module or "")[len(_PACKAGE) + 1 :]
+            for alias in node.names:
+                name = alias.asname or alias.name
+                if not stem and alias.name in stems:
+                    found.files[name] = alias.name
+                else:
+                    found.borrowed[name] = (stem or "__init__", alias.name)
+            continue
+        source = ast.unparse(_WithoutDocstrings().visit(node))
+        for name in _defined(node):
+            found.sources[name], found.names[name] = source, _names(node)
     return found
 
 
-def _defined(node: ast.stmt, path: Path) -> list[str]:
+def _defined(node: ast.stmt) -> list[str]:
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return [node.name]
-    if isinstance(node, ast.Assign):
-        return [
-            n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)
-        ]
-    if isinstance(node, ast.ImportFrom) and path.name == "__init__.py":
-        return [alias.asname for alias in node.names if alias.asname not in (None, alias.name)]
-    return []
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
-def _names(node: ast.AST) -> set[str]:
-    """Plain names, and attributes of the modules beside this one (`layers.linear`)."""
-    modules = {path.stem for path in COMPOSITES.glob("*.py")}
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+def _names(node: ast.AST) -> frozenset[str]:
+    """Plain names, and attributes of names (`layers.linear`) with their dot."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     for part in ast.walk(node):
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
-            if part.value.id in modules:
-                names.add(part.attr)
-        if isinstance(part, ast.ImportFrom):
-            names |= {alias.name for alias in part.names}
-    return names
+            names.add(f"{part.value.id}.{part.attr}")
+    return frozenset(names)
 
 
 class _WithoutDocstrings(ast.NodeTransformer):
@@ -56,16 +75,28 @@ class _WithoutDocstrings(ast.NodeTransformer):
         return ast.Pass() if isinstance(node.value, ast.Constant) else node
 
 
+def _meant(name: str, file: _File, stem: str) -> Key | None:
+    """The definition that a name of a file stands for."""
+    first, dot, attribute = name.partition(".")
+    if dot:
+        return (file.files[first], attribute) if first in file.files else None
+    return (stem, name) if name in file.sources else file.borrowed.get(name)
+
+
 def sources_of(text: str) -> str:
     """The source of every composition named in a template, and of what it needs."""
-    known = _definitions()
-    waiting = re.findall(r"composites\.(\w+)", text)
-    seen: dict[str, str] = {}
+    files = _files()
+    waiting: list[Key] = [("__init__", name) for name in re.findall(r"composites\.(\w+)", text)]
+    seen: dict[Key, str] = {}
     while waiting:
-        name = waiting.pop()
-        if name in seen or name not in known:
+        stem, name = waiting.pop()
+        file = files.get(stem)
+        if file is None or (stem, name) in seen:
             continue
-        source, used = known[name]
-        seen[name] = source
-        waiting += sorted(used & known.keys() - seen.keys())
-    return "\n".join(seen[name] for name in sorted(seen))
+        if name not in file.sources:
+            waiting += [file.borrowed[name]] if name in file.borrowed else []
+            continue
+        seen[stem, name] = file.sources[name]
+        meant = (_meant(part, file, stem) for part in file.names[name])
+        waiting += [key for key in meant if key is not None]
+    return "\n".join(seen[key] for key in sorted(seen))

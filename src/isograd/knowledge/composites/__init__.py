@@ -295,9 +295,18 @@ from isograd.knowledge.composites.torch_convolutions import (
     Conv1d,
     Conv2d,
     Conv3d,
+    ConvNd,
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+)
+from isograd.knowledge.composites.torch_extras import (
+    FloatFunctional,
+    FrozenBatchNorm2d,
+    checkpoint,
+    checkpoint_sequential,
+    legacy_tensor,
+    tensor_requires_grad_,
 )
 from isograd.knowledge.composites.torch_functions import (
     cat,
@@ -330,6 +339,7 @@ from isograd.knowledge.composites.torch_functions import (
 )
 from isograd.knowledge.composites.torch_layers import (
     AlphaDropout,
+    AnyDropout,
     Bilinear,
     ChannelShuffle,
     Dropout,
@@ -348,6 +358,7 @@ from isograd.knowledge.composites.torch_layers import (
     Unfold,
 )
 from isograd.knowledge.composites.torch_losses import (
+    AnyLoss,
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -374,6 +385,8 @@ from isograd.knowledge.composites.torch_module import (
     Module,
 )
 from isograd.knowledge.composites.torch_norms import (
+    AnyBatchNorm,
+    AnyInstanceNorm,
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -384,6 +397,7 @@ from isograd.knowledge.composites.torch_norms import (
     LayerNorm,
     RMSNorm,
     SyncBatchNorm,
+    TrackingNorm,
 )
 from isograd.knowledge.composites.torch_pooling import (
     AdaptiveAvgPool1d,
@@ -559,6 +573,10 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
     "AlphaDropout",
+    "AnyBatchNorm",
+    "AnyDropout",
+    "AnyInstanceNorm",
+    "AnyLoss",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -589,6 +607,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "Conv1d",
     "Conv2d",
     "Conv3d",
+    "ConvNd",
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
@@ -616,8 +635,10 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "FakeData",
     "FashionMNIST",
     "Flatten",
+    "FloatFunctional",
     "FloatTensor",
     "Fold",
+    "FrozenBatchNorm2d",
     "GELU",
     "GLU",
     "GRU",
@@ -739,6 +760,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "Threshold",
     "ToPILImage",
     "ToTensor",
+    "TrackingNorm",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
@@ -794,6 +816,8 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "celu",
     "center_crop",
     "channel_shuffle",
+    "checkpoint",
+    "checkpoint_sequential",
     "children",
     "chunk",
     "clip_grad_norm_",
@@ -897,6 +921,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "kthvalue",
     "layer_norm",
     "leaky_relu",
+    "legacy_tensor",
     "linalg_norm",
     "linalg_svd",
     "linalg_vander",
@@ -993,6 +1018,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "take",
     "take_along_dim",
     "tensor",
+    "tensor_requires_grad_",
     "tensor_split",
     "tensordot",
     "threshold",

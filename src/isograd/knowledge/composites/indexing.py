@@ -44,9 +44,9 @@ def nonzero(input: Any, as_tuple: bool = False) -> Any:
     return tuple(found[:, axis] for axis in range(input.ndim))
 
 
-def where(condition: Any) -> Any:
-    """The positions where a condition holds, a tensor for each axis."""
-    return nonzero(condition, True)
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """One or the other; of a condition alone its positions, a tensor for each axis."""
+    return nonzero(condition, True) if input is None else ops.where(condition, input, other)
 
 
 def count_nonzero(input: Any, dim: Any = None) -> Any:

@@ -111,3 +111,39 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 def permute(input: Any, dims: Sequence[int]) -> Any:
     """The axes in another order."""
     return ops.permute(input, tuple(dims))
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Parts of a size, or of these sizes, along an axis."""
+    return ops.split(tensor, split_size_or_sections, dim)
+
+
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
+    """So many parts, or parts between these positions, along an axis."""
+    return ops.tensor_split(input, indices_or_sections, dim)
+
+
+def cumsum(input: Any, dim: int, dtype: Any = None) -> Any:
+    """The sums of the elements so far."""
+    return ops.cumsum(input if dtype is None else input.astype(dtype), dim)
+
+
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:
+    """Each element so many times, one after the other."""
+    return ops.repeat_interleave(input, repeats, dim)
+
+
+def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+    """Turned in a plane."""
+    return ops.rot90(input, k, dims)
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+    """A product over these axes."""
+    return ops.tensor_dot(a, b, dims)
+
+
+def linspace(start: Any, end: Any, steps: int, dtype: Any = None) -> Any:
+    """Numbers at equal distances."""
+    found = ops.linspace(start, end, steps)
+    return found if dtype is None else found.astype(dtype)

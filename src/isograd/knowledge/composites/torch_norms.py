@@ -98,7 +98,7 @@ class GroupNorm(_Affine, nn.GroupNorm):  # type: ignore[misc]
         return norms.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
 
-class _Tracking(_Affine):
+class TrackingNorm(_Affine):
     """Running statistics, or None for each; momentum None averages all batches alike."""
 
     def __init__(
@@ -147,7 +147,7 @@ class _Tracking(_Affine):
         )
 
 
-class AnyBatchNorm(_Tracking):
+class AnyBatchNorm(TrackingNorm):
     """What the batch norms share."""
 
     def construct(self, input: Any) -> Any:
@@ -188,7 +188,7 @@ class SyncBatchNorm(AnyBatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
 
-class AnyInstanceNorm(_Tracking):
+class AnyInstanceNorm(TrackingNorm):
     """What the instance norms share."""
 
     def __init__(

@@ -12,6 +12,7 @@ from rich.text import Text
 from isograd.compare.pairing import ParameterPairing
 from isograd.compare.pairing.transforms import Identity
 from isograd.report.text import make_console, write_line, written
+from isograd.report.weights_text import transform_text
 from isograd.report.wording import count_text, printable
 from isograd.weights.correspondence import ParamsReport
 from isograd.weights.inventory import Inventory
@@ -125,7 +126,7 @@ def pairing_sections(pairing: ParameterPairing) -> list[tuple[str, list[str]]]:
     """What of a correspondence a person should see, each list with its title."""
     changed = [
         f"{', '.join(p.reference)} → {', '.join(p.port)}"
-        + ("" if isinstance(p.transform, Identity) else f"  {p.transform}")
+        + ("" if isinstance(p.transform, Identity) else f", {transform_text(p.transform)}")
         for p in pairing.pairs
         if p.reference != p.port or not isinstance(p.transform, Identity)
     ]

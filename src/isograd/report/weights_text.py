@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
-from isograd.compare.pairing.transforms import Identity, Reshape, Transpose
+from isograd.compare.pairing.transforms import Chain, Identity, Reshape, Transform, Transpose
 from isograd.report.text import make_console, write_line, written
 from isograd.report.wording import count_text, printable
 from isograd.weights.model import ConversionReport, Move
@@ -86,11 +86,18 @@ def _is_changed(move: Move) -> bool:
 
 
 def _move_text(move: Move) -> str:
-    text = f"{', '.join(move.source)} → {', '.join(move.target)}"
-    if isinstance(move.transform, Reshape):
-        return f"{text}, {move.transform.reference} becomes {move.transform.port}"
-    if isinstance(move.transform, Transpose):
-        return f"{text}, axes {move.transform.axes}"
-    if not isinstance(move.transform, Identity):
-        return f"{text}, {type(move.transform).__name__.lower()}"
-    return text
+    changed = transform_text(move.transform)
+    return f"{', '.join(move.source)} → {', '.join(move.target)}" + (f", {changed}" * bool(changed))
+
+
+def transform_text(transform: Transform) -> str:
+    """What a transform does to a shape, in words; nothing for one that does nothing."""
+    if isinstance(transform, Identity):
+        return ""
+    if isinstance(transform, Reshape):
+        return f"{transform.reference} becomes {transform.port}"
+    if isinstance(transform, Transpose):
+        return f"axes {transform.axes}"
+    if isinstance(transform, Chain):
+        return ", then ".join(transform_text(step) for step in transform.steps)
+    return f"{type(transform).__name__.lower()} along axis {transform.axis}"

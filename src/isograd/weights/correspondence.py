@@ -76,7 +76,7 @@ def report_of(
 
 
 def _network(source: TensorSource) -> Structure:
-    """The network of a source, without what lies beside it and without wrappers' prefixes."""
+    """The network of a source, without what lies beside it."""
     infos = [info for info in with_parts(source) if not info.part]
     return structure_of(infos, source.kind)
 

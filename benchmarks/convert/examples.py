@@ -157,8 +157,8 @@ def _job(case: Case) -> dict[str, Any]:
     call = f"Example()({names})" if case.is_module else f"example({names})"
     return {
         "key": f"{case.name}#0",
-        "code": f"import torch_examples.{case.name} as m\nm.{call}",
-        "port": f"import ported_examples.{case.name} as m\nm.{call}",
+        "code": f"import torch_examples.{case.name} as written\nwritten.{call}",
+        "port": f"import ported_examples.{case.name} as written\nwritten.{call}",
         "inputs": list(case.example.inputs),
         "gradient": case.example.gradient,
         "compare": case.example.compare,

@@ -64,3 +64,18 @@ def test_a_url_is_fetched(tmp_path: Path) -> None:
         assert open_source(url).names() == open_source(path).names()
     with pytest.raises(CheckpointError, match="cannot be read"):
         open_source("memory://gone.safetensors")
+
+
+def test_shards_behind_a_url_are_fetched_with_their_index(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    index = MAKERS["index"](tmp_path)
+    memory = fsspec.filesystem("memory")
+    for file in tmp_path.iterdir():
+        memory.pipe_file(f"/sharded/{file.name}", file.read_bytes())
+    source = open_source(f"memory://sharded/{index.name}")
+    assert source.names() == open_source(index).names()
+    np.testing.assert_array_equal(source.read("count").values, 7)
+    dump = MAKERS["msprobe"](tmp_path)
+    for file in (dump, *(tmp_path / "dump_tensor_data").iterdir()):
+        memory.pipe_file(f"/dump/{file.relative_to(tmp_path)}", file.read_bytes())
+    assert open_source("memory://dump/dump.json").names() == open_source(dump).names()

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from isograd.checkpoints.jsons import read_json
 from isograd.errors import CheckpointError
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(?:::|://)")
@@ -48,6 +49,12 @@ def _fetch(filesystem: Any, path: str, folder: Path) -> Path:
     target = folder / (PurePosixPath(path).name or "source")
     if not filesystem.isdir(path):
         filesystem.get_file(path, str(target))
+        if target.name.endswith(".index.json"):
+            _fetch_shards(filesystem, PurePosixPath(path).parent, target)
+        elif target.name == "dump.json":
+            beside = PurePosixPath(path).parent / "dump_tensor_data"
+            if filesystem.isdir(str(beside)):
+                _fetch(filesystem, str(beside), folder)
         return target
     for found in filesystem.find(path):
         relative = PurePosixPath(found).relative_to(PurePosixPath(path))
@@ -57,3 +64,13 @@ def _fetch(filesystem: Any, path: str, folder: Path) -> Path:
         inside.parent.mkdir(parents=True, exist_ok=True)
         filesystem.get_file(found, str(inside))
     return target
+
+
+def _fetch_shards(filesystem: Any, folder: PurePosixPath, index: Path) -> None:
+    """Fetch what an index names and lies beside it; the reader refuses every other name."""
+    found = read_json(index)
+    weight_map = found.get("weight_map") if isinstance(found, dict) else None
+    names = weight_map.values() if isinstance(weight_map, dict) else ()
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
+        if name and Path(name).name == name and not (index.parent / name).exists():
+            filesystem.get_file(str(folder / name), str(index.parent / name))

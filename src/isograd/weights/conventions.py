@@ -143,8 +143,9 @@ def _inner_norms(kinds: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for module, kind in kinds.items():
         parent, _, last = module.rpartition(".")
+        if last != _INNER or kind not in NORMS or parent in kinds:
+            continue
         start = f"{parent}." if parent else ""
-        others = [name for name in kinds if name != module and name.startswith(start)]
-        if last == _INNER and kind in NORMS and not others and parent not in kinds:
+        if not any(name != module and name.startswith(start) for name in kinds):
             found[module] = parent
     return found

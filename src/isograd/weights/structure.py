@@ -6,6 +6,7 @@ kernel of four dimensions a convolution, and so on.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Mapping
 
@@ -60,13 +61,10 @@ def kinds_of(infos: Iterable[TensorInfo]) -> dict[str, str]:
         module, attribute = split_name(info.name)
         modules.setdefault(module, {})[attribute] = info.shape
     kinds = {module: _kind(module, shapes) for module, shapes in modules.items()}
-    kernels = [
-        (module, shapes["weight"]) for module, shapes in modules.items() if "weight" in shapes
-    ]
-    places = {module: place for place, module in enumerate(modules)}
-    for module, shapes in modules.items():
-        if kinds[module] == "BatchNorm2d":
-            kinds[module] = _batch_norm_kind(shapes, places[module], kernels, places)
+    kernels = _Kernels(modules)
+    for place, (module, shapes) in enumerate(modules.items()):
+        if kinds[module] == "BatchNorm2d" and kernels.dimensions_near(place, shapes) == 5:
+            kinds[module] = "BatchNorm3d"
     return kinds
 
 
@@ -147,18 +145,29 @@ def _vector_kind(module: str, shapes: Shapes) -> str:
     return ""
 
 
-def _batch_norm_kind(
-    shapes: Shapes,
-    place: int,
-    kernels: list[tuple[str, tuple[int, ...]]],
-    places: Mapping[str, int],
-) -> str:
-    """BatchNorm3d where the nearest kernel whose channels fit has three spatial dimensions."""
-    channels = next(iter(shapes.values()))[:1]
-    before = [w for m, w in kernels if places[m] < place and len(w) > 1 and w[:1] == channels]
-    after = [w for m, w in kernels if places[m] > place and len(w) > 1 and w[1:2] == channels]
-    nearest = before[-1] if before else (after[0] if after else ())
-    return "BatchNorm3d" if len(nearest) == 5 else "BatchNorm2d"
+class _Kernels:
+    """The weights of two and more dimensions by their channels, in the order of the file."""
+
+    def __init__(self, modules: Mapping[str, Shapes]) -> None:
+        self._by_output: dict[int, list[tuple[int, int]]] = {}
+        self._by_input: dict[int, list[tuple[int, int]]] = {}
+        for place, shapes in enumerate(modules.values()):
+            weight = shapes.get("weight", ())
+            if len(weight) > 1:
+                self._by_output.setdefault(weight[0], []).append((place, len(weight)))
+                self._by_input.setdefault(weight[1], []).append((place, len(weight)))
+
+    def dimensions_near(self, place: int, shapes: Shapes) -> int:
+        """Those of the nearest weight before a norm that makes its channels, or after that takes
+        them; 0 where there is none."""
+        channels = next((shape[0] for shape in shapes.values() if shape), 0)
+        made = self._by_output.get(channels, [])
+        before = bisect.bisect_left(made, (place, 0))
+        if before:
+            return made[before - 1][1]
+        taken = self._by_input.get(channels, [])
+        after = bisect.bisect_left(taken, (place, 0))
+        return taken[after][1] if after < len(taken) else 0
 
 
 def _recurrent_kind(shapes: Shapes, recurrent: str) -> str:

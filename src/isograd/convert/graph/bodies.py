@@ -11,6 +11,7 @@ from isograd.convert.graph.calls import Call, Item, changes_weight, is_element
 from isograd.convert.graph.code import Holes
 from isograd.convert.graph.operators import written
 from isograd.convert.graph.program import (
+    Batched,
     Constant,
     Dtype,
     Given,
@@ -26,6 +27,8 @@ from isograd.knowledge.rewrite import NotRewritten
 _END = 2**63 - 1
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%"}
 _FOLLOWING = "out"
+#: Operators that take -1 for the size that is left.
+_SHAPING = ("view", "reshape", "_unsafe_view")
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Surroundings:
     """What a body needs to know of the module that it belongs to.
 
     call_of: the expression that calls a module from here.  weight_of: the one of a parameter.
-    constant_of: the one of a tensor, which the class then holds.  shape_of: of a node's result.
+    constant_of: the one of a tensor, which the class then holds.  shapes: of the results, by name.
+    rows: how many times the batch a result is long.  fixed: where the batch is written as a number.
     """
 
     path: str
@@ -52,8 +56,10 @@ class Surroundings:
     weight_of: Callable[[str], str]
     constant_of: Callable[[str], str]
     shapes: Mapping[str, tuple[int, ...] | None]
+    rows: Mapping[str, int]
     partners: Mapping[str, Node]
     lacks: list[Lack] = field(default_factory=list)
+    fixed: list[str] = field(default_factory=list)
 
 
 class Body:
@@ -146,6 +152,8 @@ class Body:
         sources = {}
         for key, value in node.arguments.items():
             other = value if partner is None else partner.arguments.get(key, value)
+            if name.partition(".")[0] in _SHAPING:
+                value = other = _with_the_rest(value)
             sources[key] = self._in_both_modes(value, other, key)
         found = written(node.target, sources)
         if isinstance(found, NotRewritten):  # a template may want its numbers written out
@@ -194,6 +202,8 @@ class Body:
             return self._reference(value)
         if isinstance(value, Dtype):
             return "ms.bool_" if value.name == "bool" else f"ms.{value.name}"
+        if isinstance(value, Batched):
+            return self._rows(value)
         if isinstance(value, tuple):
             parts = [self.source(part, hint, holes) for part in value]
             return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
@@ -217,27 +227,37 @@ class Body:
             return f"{self.source(node.arguments['0'])}[{node.arguments['1']}]"
         raise KeyError(f"{ref} is not known in {self._call.path or 'the network'}")
 
-    def _rank(self, ref: Value) -> int | None:
-        if isinstance(ref, (Produced, Weight, Constant, Given)):
-            key = ref.name if not isinstance(ref, Given) else f"input {ref.position}"
-            shape = self._around.shapes.get(key)
-            return None if shape is None else len(shape)
-        return None
+    def _rows(self, value: Batched) -> str:
+        """A multiple of the batch's size, by the length of a tensor that is at hand."""
+        for ref, name in self._names.items():
+            known = self._around.rows.get(_key(ref), 0)
+            if known and value.factor % known == 0:
+                times = value.factor // known
+                text = f"{name}.shape[0]"
+                return (
+                    text
+                    if times == 1
+                    else f"{text} * {self._around.holes.add(str(times), 'times')}"
+                )
+        self._around.fixed.append(self._around.path)
+        return repr(value.now)
 
     def slice(self, node: Node) -> str:
         """`x[:, 2:5]`, as a narrowing where it is without steps: its gradient is the safer one."""
         whole = node.arguments["self"]
         dim = int(node.arguments.get("dim", 0))
-        start, end = node.arguments.get("start") or 0, node.arguments.get("end", _END)
+        given = [node.arguments.get(key) for key in ("start", "end")]
+        start, end = (_now(part) for part in given)
         step = int(node.arguments.get("step", 1))
-        key = whole.name if isinstance(whole, Produced) else ""
-        key = f"input {whole.position}" if isinstance(whole, Given) else key or whole.name
-        shape = self._around.shapes.get(key)
+        shape = self._around.shapes.get(_key(whole))
         size = shape[dim] if shape is not None else 0
         first, last, _ = slice(start, end, step).indices(size)
         text, add = self.source(whole), self._around.holes.add
         if (first, last, step) == (0, size, 1):
             return text
+        if any(isinstance(part, Batched) for part in given):
+            ends = ["" if part is None else self.source(part) for part in given]
+            return f"{text}[{':, ' * dim}{':'.join(ends)}:{step}]"
         if step == 1:
             length = add(repr(last - first), "length")
             return f"ops.narrow({text}, {dim}, {add(repr(first), 'start')}, {length})"
@@ -254,6 +274,24 @@ class Body:
             return f"ops.gather({text}, {self.source(part)}, {axis})"
         parts = ", ".join(":" if part is None else self.source(part) for part in indices)
         return f"{text}[{parts}]"
+
+
+def _key(ref: Reference) -> str:
+    return f"input {ref.position}" if isinstance(ref, Given) else ref.name
+
+
+def _now(value: Value) -> Value:
+    return value.now if isinstance(value, Batched) else value
+
+
+def _with_the_rest(value: Value) -> Value:
+    """Sizes of which one alone grows with the batch, as "the rest"."""
+    if not isinstance(value, tuple) or -1 in value:
+        return value
+    growing = [part for part in value if isinstance(part, Batched)]
+    if len(growing) != 1:
+        return value
+    return tuple(-1 if isinstance(part, Batched) else part for part in value)
 
 
 _SPECIAL: dict[str, Callable[[Body, Node], str]] = {

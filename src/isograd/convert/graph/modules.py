@@ -77,7 +77,9 @@ class Hierarchy:
         self._graph, self._evaluation = graph, evaluation
         self._scalars = scalars
         self._methods: dict[int, str] = {}
-        self._shapes = _shapes(program, graph, evaluation)
+        self.fixed: list[str] = []
+        self._known_shapes: dict[int, dict[str, tuple[int, ...] | None]] = {}
+        self._known_rows: dict[int, dict[str, int]] = {}
         for tensor in program.tensors:
             owner, _, _ = tensor.name.rpartition(".")
             self._module(owner).tensors.append(tensor)
@@ -171,9 +173,11 @@ class Hierarchy:
             lambda inner: self._call(module, inner),
             lambda name: self._weight(module, name),
             lambda name: self._constant(module, name),
-            self._shapes,
+            self._shapes(graph),
+            self._rows(graph),
             partners,
             self.lacks,
+            self.fixed,
         )
         body = Body(call, around, arguments)
         lines = body.statements()
@@ -181,6 +185,23 @@ class Hierarchy:
         if lines and lines[-1].startswith(f"{result} = "):
             return (*lines[:-1], f"return {lines[-1].removeprefix(f'{result} = ')}")
         return (*lines, f"return {result}")
+
+    def _shapes(self, graph: Graph) -> Mapping[str, tuple[int, ...] | None]:
+        """Of all results of a mode, whose names the other mode has too."""
+        key = id(graph)
+        if key not in self._known_shapes:
+            known = self._known_shapes[key] = {t.name: t.shape for t in self._program.tensors}
+            known.update({node.name: node.shape for node in graph.nodes})
+        return self._known_shapes[key]
+
+    def _rows(self, graph: Graph) -> Mapping[str, int]:
+        if self._program.is_fixed:
+            return {}
+        key = id(graph)
+        if key not in self._known_rows:
+            rows = {node.name: node.rows for node in graph.nodes if node.rows}
+            self._known_rows[key] = {**rows, "input 0": 1}
+        return self._known_rows[key]
 
     def _call(self, module: Module, inner: Call) -> str:
         return self._within(module.path, inner.path) + self._methods.get(id(inner), "")
@@ -257,13 +278,3 @@ def _chain(call: Call) -> list[str] | None:
         current = Produced(item.outputs[0])
         paths.append(item.path)
     return paths if current == Produced(call.outputs[0]) and len(set(paths)) == len(paths) else None
-
-
-def _shapes(
-    program: Program, graph: Graph, evaluation: Graph | None
-) -> dict[str, tuple[int, ...] | None]:
-    shapes: dict[str, tuple[int, ...] | None] = {t.name: t.shape for t in program.tensors}
-    for part in (evaluation, graph):
-        if part is not None:
-            shapes.update({node.name: node.shape for node in part.nodes})
-    return shapes

@@ -45,6 +45,14 @@ class Dtype:
 
 
 @dataclass(frozen=True)
+class Batched:
+    """A number that grows with the batch: so many times its size; now: with the given inputs."""
+
+    factor: int
+    now: int
+
+
+@dataclass(frozen=True)
 class Word:
     """A device, layout or memory format, which MindSpore does not take."""
 
@@ -62,7 +70,8 @@ class Node:
 
     target: "aten.conv2d.default", "operator.getitem"…  stack: the modules around it from the
     outermost, each as (call, path, class); a module that is called twice has two calls.  shape: of
-    the result, or None for a number or several tensors.  trace: the original's line.
+    the result, or None for a number or several tensors.  rows: how many times the batch its first
+    axis is long, or 0.  trace: the original's line.
     """
 
     name: str
@@ -70,6 +79,7 @@ class Node:
     arguments: Mapping[str, Value]
     stack: tuple[tuple[str, str, str], ...]
     shape: tuple[int, ...] | None
+    rows: int
     dtype: str
     trace: str
 
@@ -107,13 +117,17 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Program:
-    """An exported network; modules: the class of each by path.  problem: why a mode is absent."""
+    """An exported network; modules: the class of each by path.  problem: why a mode is absent.
+
+    is_fixed: whether the size of the batch could not be left open.
+    """
 
     tensors: tuple[Tensor, ...]
     modules: Mapping[str, str]
     train: Graph | None
     evaluate: Graph | None
     problem: str
+    is_fixed: bool
 
 
 def references_in(value: Value) -> Iterator[Reference]:
@@ -143,7 +157,7 @@ def read_program(path: Path) -> Program:
         for entry in table["parameters"]
     )
     train, evaluate = (_graph(modes[mode]) if mode in modes else None for mode in ("train", "eval"))
-    return Program(tensors, table["modules"], train, evaluate, table["problem"])
+    return Program(tensors, table["modules"], train, evaluate, table["problem"], table["fixed"])
 
 
 def _graph(entry: Mapping[str, Any]) -> Graph:
@@ -158,15 +172,27 @@ def _node(entry: Mapping[str, Any]) -> Node:
         entry["target"],
         {key: _value(part) for key, part in entry["arguments"].items()},
         tuple((call, path, kind) for call, path, kind in entry["stack"]),
-        tuple(shape) if isinstance(shape, list) else None,
+        tuple(_size(size) for size in shape) if isinstance(shape, list) else None,
+        _rows(shape),
         entry["dtype"],
         entry["trace"],
     )
 
 
+def _size(size: Any) -> int:
+    return int(size["now"] if isinstance(size, dict) else size)
+
+
+def _rows(shape: Any) -> int:
+    first = shape[0] if isinstance(shape, list) and shape else None
+    return int(first["batch"]) if isinstance(first, dict) else 0
+
+
 def _value(part: Any) -> Value:
     if not isinstance(part, dict):
         return part
+    if "batch" in part:
+        return Batched(part["batch"], part["now"])
     ((kind, content),) = part.items()
     if kind == "list":
         return tuple(_value(item) for item in content)

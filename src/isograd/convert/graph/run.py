@@ -32,6 +32,7 @@ from isograd.convert.verifying.case_folder import CaseFolder
 from isograd.convert.verifying.places import Place
 from isograd.errors import UserCodeError
 from isograd.files import write_bytes, write_text
+from isograd.tensors import Array
 from isograd.verify.case import TensorSpec
 from isograd.verify.inputs import make_tensor
 
@@ -81,6 +82,15 @@ class GraphConversion:
         return any(finding.needs_a_person for finding in self.findings)
 
 
+_FIXED = GraphFinding(
+    "export.fixed-batch",
+    "",
+    "the size of the batch stands in the graph, so the port takes batches of the given size alone",
+    "Export with the batch that is needed.",
+    needs_a_person=False,
+)
+
+
 def convert_from_export(
     place: Place,
     builder: Builder,
@@ -120,6 +130,7 @@ def export(
         chosen = guessed
     arrays = {str(i): make_tensor(spec, (0, 0, i, 0)).values for i, spec in enumerate(chosen)}
     np.savez(folder / "inputs.npz", **arrays)
+    np.savez(folder / "more.npz", **_larger(arrays))
     command = [reference_python or sys.executable, str(_CHILD), str(folder)]
     try:
         done = subprocess.run(
@@ -145,6 +156,21 @@ def export(
     return chosen
 
 
+def _larger(arrays: dict[str, Array]) -> dict[str, Array]:
+    """The inputs with more rows, all those that have as many as the first.
+
+    Twice as many and one: half a batch then is no whole number, and is not taken for a constant.
+    """
+    first = arrays["0"]
+    size = first.shape[0] if first.ndim else 0
+    return {
+        key: np.concatenate([array, array, array[:1]])
+        if array.shape[:1] == (size,) and size
+        else array
+        for key, array in arrays.items()
+    }
+
+
 def write_port(
     program: Program, tensors: Path, builder: Builder, out: Path, inputs: tuple[TensorSpec, ...]
 ) -> GraphConversion:
@@ -164,6 +190,8 @@ def write_port(
     if any(finding.needs_a_person for finding in findings):
         return GraphConversion(port, (), tuple(findings), inputs, len(nodes))
     hierarchy = _hierarchy(program, graph, tensors)
+    if hierarchy.fixed and not program.is_fixed:
+        findings.append(_FIXED)
     if hierarchy.lacks:
         findings += [_lack(found) for found in dict.fromkeys(hierarchy.lacks)]
         return GraphConversion(port, (), tuple(findings), inputs, len(nodes))
@@ -240,17 +268,21 @@ def _scalars(tensors: Path) -> dict[str, str]:
 
 
 def _mode_findings(program: Program) -> list[GraphFinding]:
+    found = []
+    if program.is_fixed:
+        found.append(_FIXED)
     if program.train is not None and program.evaluate is not None:
-        return []
+        return found
     lost = "training" if program.train is None else "evaluation"
     return [
+        *found,
         GraphFinding(
             "export.one-mode",
             "",
             f"the port computes the other mode's graph in {lost}: {program.problem}",
             f"Do not use the port in {lost} mode.",
             needs_a_person=False,
-        )
+        ),
     ]
 
 

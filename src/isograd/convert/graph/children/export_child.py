@@ -2,8 +2,9 @@
 
     python export_child.py CASE_FOLDER
 
-The folder holds `reference_side.py`, which builds the network, and `inputs.npz`, its arguments in
-order.  Writes `program.json`, which `isograd.convert.graph.program` reads, and `tensors.npz`.
+The folder holds `reference_side.py`, which builds the network, `inputs.npz`, its arguments in
+order, and `more.npz`, the same for a larger batch: numbers that grow with the batch are left open.
+Writes `program.json`, which `isograd.convert.graph.program` reads, and `tensors.npz`.
 """
 
 from __future__ import annotations
@@ -343,6 +344,56 @@ def exported(model: Any, arguments: tuple[Any, ...], train: bool, tensors: Tenso
     return Exported(inlined(program), tensors).plain()
 
 
+class Batches:
+    """Two graphs of one mode that differ in the size of the batch."""
+
+    def __init__(self, sizes: tuple[int, int], ours: Tensors, theirs: Tensors) -> None:
+        self._first, self._second = sizes
+        self._ours, self._theirs = ours, theirs
+
+    def opened(self, graph: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
+        """The first graph with `{"batch": factor}` for what grows; None where it is not alike."""
+        try:
+            found: dict[str, Any] = self._merged(graph, other)
+        except _UnlikeError:
+            return None
+        return found
+
+    def _merged(self, ours: Any, theirs: Any) -> Any:
+        if type(ours) is not type(theirs):
+            raise _UnlikeError
+        if isinstance(ours, dict):
+            if ours.keys() != theirs.keys():
+                raise _UnlikeError
+            if "constant" in ours:
+                return self._constant(ours, theirs)
+            return {k: self._merged(v, theirs[k]) for k, v in ours.items() if k != "trace"} | (
+                {"trace": ours["trace"]} if "trace" in ours else {}
+            )
+        if isinstance(ours, list):
+            if len(ours) != len(theirs):
+                raise _UnlikeError
+            return [self._merged(a, b) for a, b in zip(ours, theirs, strict=True)]
+        if ours == theirs:
+            return ours
+        if isinstance(ours, int) and not isinstance(ours, bool):
+            factor = ours // self._first
+            if factor * self._first == ours and factor * self._second == theirs:
+                return {"batch": factor, "now": ours}
+        raise _UnlikeError
+
+    def _constant(self, ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+        first = self._ours.arrays[ours["constant"]]
+        second = self._theirs.arrays[theirs["constant"]]
+        if first.shape != second.shape or not np.array_equal(first, second):
+            raise _UnlikeError
+        return ours
+
+
+class _UnlikeError(Exception):
+    """Two graphs differ in more than numbers that grow with the batch."""
+
+
 def module_kinds(model: Any) -> Iterable[tuple[str, str]]:
     """Every module's path and class."""
     for name, module in model.named_modules(remove_duplicate=False):
@@ -350,25 +401,49 @@ def module_kinds(model: Any) -> Iterable[tuple[str, str]]:
         yield name, f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _inputs(path: Path) -> tuple[Any, ...]:
+    with np.load(path) as given:
+        return tuple(torch.from_numpy(given[key]) for key in sorted(given.files, key=int))
+
+
+def _opened(
+    model: Any,
+    arguments: tuple[Any, ...],
+    more: tuple[Any, ...],
+    train: bool,
+    graph: dict[str, Any],
+    tensors: Tensors,
+) -> dict[str, Any] | None:
+    """The graph with the batch left open, if another batch gives the same graph."""
+    scratch = Tensors()
+    try:
+        other = exported(model, more, train, scratch)
+    except Exception:  # a network may take this batch alone
+        return None
+    sizes = (arguments[0].shape[0], more[0].shape[0])
+    return Batches(sizes, tensors, scratch).opened(graph, other)
+
+
 def main() -> None:
     """Export the network of the folder."""
     folder = Path(sys.argv[1])
     sys.path.insert(0, str(folder))
-    answer: dict[str, Any] = {"problem": ""}
+    answer: dict[str, Any] = {"problem": "", "fixed": False}
     torch.manual_seed(0)
     import reference_side  # type: ignore[import-not-found]
 
     model = reference_side.build()
     tensors = Tensors()
-    with np.load(folder / "inputs.npz") as given:
-        arguments = tuple(torch.from_numpy(given[key]) for key in sorted(given.files, key=int))
+    arguments, more = (_inputs(folder / name) for name in ("inputs.npz", "more.npz"))
     answer["parameters"] = parameters_of(model, tensors)
     answer["modules"] = dict(module_kinds(model))
     answer["modes"] = {}
     for mode in ("train", "eval"):
         try:
             graph = exported(model, arguments, mode == "train", tensors)
-            answer["modes"][mode] = graph
+            opened = _opened(model, arguments, more, mode == "train", graph, tensors)
+            answer["modes"][mode] = opened or graph
+            answer["fixed"] = answer["fixed"] or opened is None
         except Exception as error:  # noqa: PERF203 - the other mode may still be exported
             said = " ".join(str(error).split())[:_FIRST_WORDS]
             answer["problem"] = f"torch.export, {mode} mode: {type(error).__name__}: {said}"

@@ -1,0 +1,87 @@
+"""`isograd convert --verify` and `--from-export` on the command line."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from isograd.cli import main
+
+NETWORK = """
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, width=4):
+            super().__init__()
+            self.first = nn.Linear(6, width)
+            self.second = nn.Linear(width, 3)
+
+        def forward(self, x):
+            return self.second(self.first(x).relu())
+"""
+
+
+@pytest.fixture
+def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "net.py"
+    path.write_text(textwrap.dedent(NETWORK))
+    return path
+
+
+def test_verified_builders_stand_in_text_and_json(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, report = tmp_path / "out", tmp_path / "report.json"
+    arguments = ["convert", str(network), "-o", str(out), "--json", str(report), "--quiet"]
+    arguments += ["--verify", "net:Net", "--verify", "net:Net(width=5)"]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "net:Net: equivalent (input 2x6; seed 0" in said
+    assert "net:Net(width=5): equivalent" in said
+    value = json.loads(report.read_text())
+    assert value["schema"] == "isograd/convert/1"
+    assert [b["outcome"] for b in value["builders"]] == ["equivalent", "equivalent"]
+    assert main([*arguments, "--force"]) == 0
+    assert "as before" in capsys.readouterr().out
+
+
+def test_graph_is_written_and_verified(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, report = tmp_path / "out", tmp_path / "report.json"
+    arguments = ["convert", str(network), "-o", str(out), "--json", str(report), "--quiet"]
+    assert main([*arguments, "--from-export", "net:Net"]) == 0
+    assert "net:Net: equivalent" in capsys.readouterr().out
+    value = json.loads(report.read_text())
+    assert value["schema"] == "isograd/convert/1"
+    assert value["converted"] == 3
+    assert (out / "net.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--verify", "net:Net", "--check"], "--verify needs a port"),
+        (["--from-export", "net:Net", "--diff"], "--from-export needs a port"),
+        (["-o", "out", "--verify", "net"], "'net' is not a builder"),
+        (["-o", "out", "--verify", "a:b", "--from-export", "a:b"], "are both given"),
+        (["-o", "out", "--verify", "a:b", "--input", "2,3"], "'2,3' is not an input"),
+        (["-o", "out", "--verify", "a:b", "--before", "no.py"], "there is no file no.py"),
+    ],
+)
+def test_wrong_calls_are_usage_errors(
+    network: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["convert", str(network), *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from isograd.convert.graph.run import GraphConversion
-from isograd.convert.verifying import BuilderResult, Outcome
 from isograd.report.convert_json import SCHEMA
 from isograd.report.wording import printable, seconds_text
+
+if TYPE_CHECKING:
+    from isograd.convert.graph.run import GraphConversion
+    from isograd.convert.verifying import BuilderResult
 
 
 def builders_text(results: Sequence[BuilderResult]) -> str:
@@ -24,7 +26,7 @@ def builders_text(results: Sequence[BuilderResult]) -> str:
         lines.append(printable(words))
         if result.first_problem:
             lines.append(f"  {printable(result.first_problem)}")
-        if result.outcome is Outcome.INCOMPLETE and not result.paired:
+        if result.outcome.value == "incomplete" and not result.paired:
             lines.append(
                 "  Some weights have no partner; `isograd verify` with a rename takes them."
             )

@@ -544,7 +544,7 @@ class ReduceLROnPlateau(LRScheduler):
             bound = self.best + sign * self.threshold
         return value < bound if self.mode == "min" else value > bound
 
-    def step(self, metrics: Any = None, epoch: Any = None) -> None:
+    def step(self, metrics: Any = None, epoch: Any = None) -> None:  # type: ignore[override]
         """Look at the value, and lower the rates where it did not improve for long."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

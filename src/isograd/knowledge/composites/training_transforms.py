@@ -1,4 +1,4 @@
-"""torchvision.transforms on images of PIL and on tensors, in numpy and PIL; random draws are numpy's."""
+"""torchvision.transforms on images of PIL and on tensors; random draws are those of numpy."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def center_crop(img: Any, output_size: Any) -> Any:
         top, left = over[0] // 2, over[1] // 2
         img = _crop(img, -top, -left, height + over[0], width + over[1])
         height, width = height + over[0], width + over[1]
-    top, left = (int(round((n - m) / 2.0)) for n, m in zip((height, width), wanted, strict=True))
+    top, left = (round((n - m) / 2.0) for n, m in zip((height, width), wanted, strict=True))
     return _crop(img, top, left, *wanted)
 
 
@@ -254,7 +254,7 @@ class Pad:
     """A border; padding is left, top, right, bottom, or fewer numbers."""
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
-        several = [padding] if isinstance(padding, numbers.Number) else list(padding)
+        several: list[Any] = [padding] if isinstance(padding, int) else list(padding)
         self.left, self.top = several[0], several[min(1, len(several) - 1)]
         self.right = several[2] if len(several) == 4 else self.left
         self.bottom = several[3] if len(several) == 4 else self.top
@@ -360,17 +360,17 @@ class RandomResizedCrop:
 
     def _part(self, height: int, width: int) -> tuple[int, int, int, int]:
         for _ in range(10):
-            area = height * width * np.random.uniform(*self.scale)
+            area = height * width * np.random.uniform(self.scale[0], self.scale[1])
             ratio = math.exp(np.random.uniform(math.log(self.ratio[0]), math.log(self.ratio[1])))
-            across, down = int(round(math.sqrt(area * ratio))), int(round(math.sqrt(area / ratio)))
+            across, down = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < across <= width and 0 < down <= height:
                 top = np.random.randint(0, height - down + 1)
                 return int(top), int(np.random.randint(0, width - across + 1)), down, across
         across, down = width, height
         if width / height < min(self.ratio):
-            down = int(round(width / min(self.ratio)))
+            down = round(width / min(self.ratio))
         elif width / height > max(self.ratio):
-            across = int(round(height * max(self.ratio)))
+            across = round(height * max(self.ratio))
         return (height - down) // 2, (width - across) // 2, down, across
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import asdict, fields
+import math
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from isograd.compare.files.differences import ULP_SHARES, TensorDifference
@@ -22,12 +24,22 @@ COLUMNS = (*_PAIR_COLUMNS, *_DIFFERENCE_COLUMNS)
 
 
 def render_json(report: FilesReport) -> str:
-    """The report as JSON text in ASCII, with null for every number that is not finite."""
-    return json.dumps(report_value(report), indent=1, allow_nan=False) + "\n"
+    """The report as JSON text in ASCII, with null for every number that is not finite.
+
+    Each tensor has a line of its own, so that a report of many is written in little memory.
+    """
+    return _text(report) + "\n"
 
 
-def report_value(report: FilesReport) -> dict[str, Any]:
-    """The report as plain dictionaries, lists, strings and finite numbers."""
+def _text(report: FilesReport) -> str:
+    head = json.dumps(_head(report), indent=1, allow_nan=False).removesuffix("\n}")
+    between = ",\n".join(_text(within) for within in report.between)
+    tensors = ",\n".join(json.dumps(_pair(found), allow_nan=False) for found in report.comparisons)
+    return f'{head},\n "between_ranks": [{between}],\n "tensors": [\n{tensors}\n]}}'
+
+
+def _head(report: FilesReport) -> dict[str, Any]:
+    """What the report says beside its tensors."""
     first, last = report.first_differing, report.last_agreeing
     value = plain_value(
         {
@@ -47,14 +59,28 @@ def report_value(report: FilesReport) -> dict[str, Any]:
             "kernels": report.kernels,
             "ulp_shares": ULP_SHARES,
             "ranks": [_rank(rank) for rank in report.ranks],
-            "between_ranks": [report_value(within) for within in report.between],
-            "tensors": [asdict(found) for found in report.comparisons],
             "alone_by_convention": report.alone_by_convention,
             "notes": report.notes,
         }
     )
     assert isinstance(value, dict)
     return value
+
+
+def _pair(found: TensorComparison) -> dict[str, Any]:
+    value = _finite(vars(found))
+    value["rank"] = found.rank
+    if found.difference is not None:
+        value["difference"] = _finite(vars(found.difference))
+    return value
+
+
+def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without NaN and infinities; all others are JSON's own."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
 
 
 def _rank(rank: RankSummary) -> dict[str, Any]:

@@ -217,7 +217,7 @@ def _by_kernel(
         allowance = (method.relative, method.low, method.high)
         row = kernel(mine, its, mine_bits, its_bits, mask, *allowance, places, ulps, gaps)
         if stop == span[1] and start == span[0]:
-            return replace(Tally(*row), ulps=sparse(ulps), gaps=sparse(gaps))
+            return Tally(*(*row, sparse(ulps), sparse(gaps)))
         tally = tally.merged(Tally(*row), start - span[0])
     return replace(tally, ulps=sparse(ulps), gaps=sparse(gaps))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from isograd.convert.graph.classes import _columns
 from isograd.convert.graph.code import Hole, Holes, fill, ordered
-from isograd.convert.graph.layout import WIDTH, laid_out
+from isograd.convert.graph.layout import WIDTH, double_quoted, laid_out
 
 NAMES = st.from_regex(r"[a-z]{1,12}", fullmatch=True).map(lambda name: f"{name}_")
 ATOMS = st.one_of(NAMES, st.integers(0, 10**6).map(str), st.sampled_from(["'a, (b'", '"]"']))
@@ -70,3 +70,16 @@ def test_holes_are_numbered_by_appearance() -> None:
     assert texts == ["f(_hole_0_, _hole_1_)", "_hole_2_"]
     assert [hole.source for hole in found] == ["5", "3", "5"]
     assert fill(texts[0], lambda number: found[number].source) == "f(5, 3)"
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("x = ['a', 'b c']\n", 'x = ["a", "b c"]\n'),
+        ("x = 'say \"a\"'\n", "x = 'say \"a\"'\n"),
+        ('"""it\'s one\'s own"""\nx = \'\'\n', '"""it\'s one\'s own"""\nx = ""\n'),
+        ("x = '\\\\'\n", "x = '\\\\'\n"),
+    ],
+)
+def test_plain_strings_get_double_quotes(text: str, changed: str) -> None:
+    assert double_quoted(text) == changed

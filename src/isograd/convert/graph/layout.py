@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
+
 WIDTH = 100
 _OPEN, _CLOSE = "([{", ")]}"
 
@@ -22,6 +25,19 @@ def laid_out(line: str, indent: int) -> list[str]:
     if len(parts) == 1 and head[-1] == "(" and not _is_call(head):
         lines[1] = lines[1].removesuffix(",")
     return lines
+
+
+def double_quoted(text: str) -> str:
+    """The source with its plain strings in double quotes."""
+    lines = text.splitlines(keepends=True)
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token in reversed(tokens):
+        plain = token.type == tokenize.STRING and token.string.startswith("'")
+        if plain and not any(mark in token.string for mark in ('"', "\\", "\n")):
+            (row, begin), (_, end) = token.start, token.end
+            line = lines[row - 1]
+            lines[row - 1] = f'{line[:begin]}"{token.string[1:-1]}"{line[end:]}'
+    return "".join(lines)
 
 
 def _is_call(head: str) -> bool:

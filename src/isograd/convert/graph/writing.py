@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from isograd.convert.graph.classes import ClassCode, Method
 from isograd.convert.graph.code import Hole, fill
-from isograd.convert.graph.layout import WIDTH, laid_out
+from isograd.convert.graph.layout import WIDTH, double_quoted, laid_out
 from isograd.convert.graph.program import Tensor
 
 #: The name of the module beside it that holds compositions.
@@ -77,13 +77,13 @@ def module_text(
         helpers.append(_GROUP)
     head = _head(name, builder, notes, code_text, used)
     tail = [*head, *("\n" + helper.rstrip() for helper in helpers)]
-    return "\n".join(tail) + "\n" + code_text, used
+    return double_quoted("\n".join(tail) + "\n" + code_text), used
 
 
 def _head(
     name: str, builder: str, notes: Sequence[str], code: str, used: tuple[str, ...]
 ) -> list[str]:
-    lines = [f'"""{builder}, written by isograd from the graph that torch.export made of it.', ""]
+    lines = ['"""Written by isograd from the graph that torch.export made of', f"{builder}.", ""]
     lines += [*notes, '"""', ""]
     if "OrderedDict(" in code:
         lines.append("from collections import OrderedDict")

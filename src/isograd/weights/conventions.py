@@ -25,6 +25,8 @@ _BACK = {there: here for here, there in (*_ALONE.items(), *_NORM.items())}
 _FEED_FORWARD = {"linear1": "dense1", "linear2": "dense2"}
 #: MindSpore's BatchNorm3d keeps its state in a BatchNorm2d of this name.
 _INNER = "bn2d"
+#: Kinds that a file does not tell from others, and whose names or layouts depend on them.
+_GUESSED = ("Embedding", "RMSNorm", "PReLU", "BatchNorm3d", "Conv1d", "ConvTranspose1d")
 #: torch's parametrisations, which MindSpore does not have.
 _PARAMETRISED = ("weight_g", "weight_v", "weight_orig", "original0", "original1")
 
@@ -67,7 +69,7 @@ class _ToMindSpore:
             name = "w" if module else "a"
         elif attribute == "weight" and kind in ("Conv1d", "ConvTranspose1d"):
             transform = Reshape(info.shape, (*info.shape[:2], 1, info.shape[2]))
-        if attribute == "weight" and kind in ("Embedding", "RMSNorm", "PReLU", "BatchNorm3d"):
+        if attribute == "weight" and kind in _GUESSED:
             self.notes.append(f"{module or 'the network'} is taken for {_article(kind)}")
         if attribute in _PARAMETRISED:
             self.notes.append(

@@ -136,7 +136,7 @@ def test_a_value_that_is_read_later_is_bound_within_the_expression() -> None:
     ("line", "api"),
     [
         ("y = torch.linalg.ldl_factor(x)", "torch.linalg.ldl_factor"),
-        ("y = torch.nn.quantized.FloatFunctional()", "torch.nn.quantized.FloatFunctional"),
+        ("y = torch.fx.Tracer()", "torch.fx.Tracer"),
         ("y = torch.add(x, x, out=x)", "torch.add"),
         ("y = torch.exp(x, bogus=1)", "torch.exp"),
     ],

@@ -85,7 +85,10 @@ class _Located(Statements):
 
     def _record_attribute(self, node: ast.Attribute, owner: Value, api: str) -> None:
         super()._record_attribute(node, owner, api)
-        if owner.__class__ is not Api and self.state.origin is None:
+        is_member = api.endswith(f".{node.attr}") and self.state.names.kind(
+            api.rpartition(".")[0]
+        ) in ("c", "M", "O", "S")
+        if is_member and owner.__class__ is not Api and self.state.origin is None:
             self.facts.members[place(node)] = Member(api, is_sure=True, owner=owner)
 
     def annotation_value(self, node: ast.expr | None) -> Value:

@@ -62,7 +62,8 @@ def _write(
     if is_statement and isinstance(target, ast.Subscript):
         layout.write_statement(file, node, f"{place} = {code}")
     elif _must_copy(target, node, use, file):
-        if isinstance(use.owner, Tensor) and use.owner.is_view:
+        is_view = isinstance(use.owner, Tensor) and use.owner.is_view
+        if is_view and not place.endswith(".data"):
             message = _VIEW.format(place)
             file.finding(node.func, "in-place-view", message, _VIEW_ADVICE, api=use.api)
         written = place if not place.endswith(".data") else place.removesuffix(".data")

@@ -1,0 +1,255 @@
+"""Ports that run: the same numbers as torch, forward and gradient, from the same weights."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.convert.support import converted, run_port
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+_HEAD = "import math\nimport torch\nfrom torch import nn, Tensor\nimport torch.nn.functional as F\n"
+_TORCH = """
+import json, sys, numpy, torch, net
+torch.manual_seed(0)
+model = net.Net().train(MODE)
+for name, value in [*model.named_parameters(), *model.named_buffers()]:
+    if value.is_floating_point():
+        value.data += torch.linspace(-0.1, 0.1, value.numel()).reshape(value.shape) + 0.05
+numpy.savez(sys.argv[1], **{name: value.detach().numpy() for name, value in model.state_dict().items()})
+x = torch.tensor(numpy.load(sys.argv[2]), requires_grad=True)
+y = model(x)
+y.square().sum().backward()
+gradients = {name: value.grad.tolist() for name, value in model.named_parameters()}
+print(json.dumps([y.tolist(), x.grad.tolist(), gradients]))
+"""
+_MINDSPORE = """
+import json, sys, numpy, mindspore as ms, net
+model = net.Net()
+model.set_train(MODE)
+values = numpy.load(WEIGHTS)
+own = dict(model.parameters_and_names())
+other = {"gamma": "weight", "beta": "bias", "embedding_table": "weight"}
+names = {}
+for name, parameter in own.items():
+    head, _, last = name.rpartition(".")
+    found = name if name in values else f"{head}.{other.get(last, last)}".lstrip(".")
+    names[name] = found
+    parameter.set_data(ms.Tensor(values[found].reshape(parameter.shape)))
+for path, cell in model.cells_and_names():
+    for name, buffer in cell._buffers.items():
+        if buffer is not None:
+            cell._buffers[name] = ms.Tensor(values[f"{path}.{name}".lstrip(".")])
+x = ms.Tensor(numpy.load(INPUT))
+weights = model.trainable_params()
+def loss(x):
+    y = model(x)
+    return (y * y).sum(), y
+(_, y), (given, learnt) = ms.value_and_grad(loss, 0, weights, has_aux=True)(x) if weights else (
+    loss(x), (ms.grad(lambda x: loss(x)[0])(x), []))
+paths = {id(parameter): names[name] for name, parameter in own.items()}
+gradients = {paths[id(p)]: g.asnumpy().tolist() for p, g in zip(weights, learnt)}
+print(json.dumps([y.asnumpy().tolist(), given.asnumpy().tolist(), gradients]))
+"""
+
+#: Networks of one construct each; the input has the shape (2, 3, 6, 6).
+NETWORKS = {
+    "relu in place, its value dropped": """
+class Net(nn.Module):
+    def forward(self, x):
+        x = x * 2
+        F.relu(x, inplace=True)
+        return x
+""",
+    "a bias that is partly zeroed": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.ones(6))
+
+    def forward(self, x):
+        bias = self.bias.clone()
+        bias[2:4].zero_()
+        return x + bias
+""",
+    "the greatest and its place": """
+class Net(nn.Module):
+    def forward(self, x):
+        best = x.max(dim=1, keepdim=True)
+        values, places = torch.topk(x.flatten(1), 2)
+        return best.values * best.indices + best[0] + values.sum() + places.float().mean()
+""",
+    "layers passed around": """
+from functools import partial
+
+class LayerNorm2d(nn.LayerNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.permute(0, 2, 3, 1)
+        x = F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+        return x.permute(0, 3, 1, 2)
+
+class Block(nn.Sequential):
+    def __init__(self, width, norm, act=nn.ReLU):
+        super().__init__(nn.Conv2d(3, width, 3, padding=1, bias=False), norm(width), act(inplace=True))
+        self.out_channels = width
+
+class Net(nn.Module):
+    def __init__(self, norm=partial(LayerNorm2d, eps=1e-3)):
+        super().__init__()
+        self.block = Block(4, norm)
+        self.head = nn.ModuleList([nn.Conv2d(self.block[0].out_channels, 3, 1) for _ in range(2)])
+        for m in self.modules():
+            if isinstance(m, nn.Conv2d):
+                nn.init.kaiming_normal_(m.weight, mode="fan_out")
+                if m.bias is not None:
+                    nn.init.zeros_(m.bias)
+
+    def forward(self, x):
+        x = self.block(x)
+        return sum(head(x) for head in self.head)
+""",
+    "statistics of a batch": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bn = nn.BatchNorm2d(3, momentum=0.2)
+        self.register_buffer("scale", torch.full((1, 3, 1, 1), 2.0))
+
+    def forward(self, x):
+        return self.bn(x) * self.scale + self.bn.running_mean.sum()
+""",
+    "steps along two axes": """
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.cat([x[:, :, 0::2, 0::2], x[..., 1::2, 1::2]], dim=1)
+""",
+    "a gradient of its own": """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.factor * 3 + 0 * x, None
+
+class Net(nn.Module):
+    def forward(self, x):
+        return Twice.apply(x, 2.0)
+""",
+    "attention": """
+class Net(nn.Module):
+    def __init__(self, dim=6, heads=2):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.drop = nn.Dropout(0.0)
+
+    def forward(self, x):
+        x = x.flatten(1, 2)
+        b, n, c = x.shape
+        q, k, v = self.qkv(x).reshape(b, n, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        mask = torch.ones(n, n, dtype=torch.bool, device=x.device).tril(diagonal=0)
+        a = (q @ k.transpose(-2, -1)) * (c // self.heads) ** -0.5
+        a = self.drop(a.masked_fill(~mask, float("-inf")).softmax(dim=-1))
+        f = F.scaled_dot_product_attention(
+            q, k, v,
+            attn_mask=mask,
+            dropout_p=self.drop.p if self.training else 0.,
+        )
+        return (a @ v + f).transpose(1, 2).reshape(b, n, c)
+""",
+    "a mixin with forward": """
+class Doubled:
+    def forward(self, x):
+        return self.inner(x) * 2
+
+class Net(Doubled, nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 2)
+""",
+    "a method kept as an attribute": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = F.gelu
+        self.acts = {"silu": F.silu, "tanh": torch.tanh}
+
+    def forward(self, x):
+        return self.acts["silu"](self.act(x)) + self.acts["tanh"](x)
+""",
+    "values in place under no_grad": """
+def start_(tensor, low, high):
+    with torch.no_grad():
+        tensor.fill_(low)
+        tensor.mul_(2).add_(high)
+        return tensor
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(6))
+        start_(self.w, 1.0, 3.0)
+        self.b = nn.Parameter(torch.empty(6))
+        self.reset()
+
+    @torch.no_grad()
+    def reset(self):
+        self.b.data.fill_(0.5)
+        bound = 1 / math.sqrt(self.w.shape[0])
+        self.b.clamp_(-bound, bound)
+
+    def forward(self, x):
+        return x * self.w + self.b
+""",
+}
+
+
+def _torch(folder: Path, code: str, train: bool, tmp_path: Path) -> list[object]:
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("MODE", str(train)), "w.npz", "x.npy"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: list[object] = json.loads(done.stdout)
+    return found
+
+
+def _agree(one: object, other: object) -> None:
+    if isinstance(one, dict) and isinstance(other, dict):
+        assert one.keys() == other.keys()
+        for name in one:
+            _agree(one[name], other[name])
+        return
+    a, b = np.array(one), np.array(other)
+    assert a.shape == b.shape
+    np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_port_computes_what_torch_computes(name: str, train: bool, tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"net.py": _HEAD + NETWORKS[name]})
+    assert not report.needs_a_person, [finding.message for finding in report.findings]
+    original = tmp_path / "original"
+    np.save(original / "x.npy", np.random.default_rng(0).normal(size=(2, 3, 6, 6)).astype("f4"))
+    expected = _torch(original, _TORCH, train, tmp_path)
+    code = _MINDSPORE.replace("MODE", str(train))
+    code = code.replace("WEIGHTS", repr(str(original / "w.npz")))
+    found = json.loads(run_port(port, code.replace("INPUT", repr(str(original / "x.npy")))))
+    for one, other in zip(found, expected, strict=True):
+        _agree(one, other)

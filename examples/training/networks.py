@@ -1,4 +1,4 @@
-"""The networks of these scripts with their losses and optimizers, as `isograd verify` asks for them."""
+"""The networks of these scripts with losses and optimizers, as `isograd verify` asks for them."""
 
 import sys
 

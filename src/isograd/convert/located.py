@@ -14,6 +14,7 @@ from isograd.scan.walker import BUILTINS
 
 _ANNOTATION = "annotation"
 _MODULE = "torch.nn.Module"
+_SCALER = "torch.amp.GradScaler"
 #: Members of modules that MindSpore's cells have too.
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
 #: A node by its place: line, column, last line, last column.
@@ -85,9 +86,9 @@ class _Located(Statements):
 
     def _record_attribute(self, node: ast.Attribute, owner: Value, api: str) -> None:
         super()._record_attribute(node, owner, api)
-        is_member = api.endswith(f".{node.attr}") and self.state.names.kind(
-            api.rpartition(".")[0]
-        ) in ("c", "M", "O", "S")
+        head, _, last = api.rpartition(".")
+        is_class = head == _SCALER or self.state.names.kind(head) in ("c", "M", "O", "S")
+        is_member = is_class and last == node.attr
         if is_member and owner.__class__ is not Api and self.state.origin is None:
             self.facts.members[place(node)] = Member(api, is_sure=True, owner=owner)
 

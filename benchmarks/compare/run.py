@@ -157,7 +157,7 @@ def _peers(folder: Path, total: int) -> dict[str, Any]:
         if "error" in result:
             print(f"| {name} | | could not be measured: {result['error']} | |")
         else:
-            print(f"| {name} | {result['version']} | {total / result['seconds'] / 1e9:.2f} "
+            print(f"| {name} | {result['version']} | {total / result['seconds'] / 1e9:.2g} "
                   f"| {result['rss_bytes'] / 1e6:.0f} |")  # fmt: skip
     return found
 

@@ -198,6 +198,16 @@ def test_ranks_of_two_runs_and_of_one(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [within["verdict"] for within in value["between_ranks"]] == ["equivalent", "divergent"]
 
 
+def test_what_lies_beside_the_ranks_is_not_dropped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, other = _ranks(tmp_path / "a"), _ranks(tmp_path / "b")
+    np.save(tmp_path / "b" / "alone.npy", np.ones(2))
+    assert main(["compare", first, other]) == 1
+    assert "beside the folders" in capsys.readouterr().out
+    assert main(["compare", first, other, "--ignore", "alone"]) == 0
+
+
 def test_a_damaged_rank_is_named_and_the_others_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

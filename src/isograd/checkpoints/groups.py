@@ -6,6 +6,7 @@ dumps of two tools pair.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,11 @@ _CHECKPOINTS = (".ckpt", ".pth", ".pt", ".bin", ".npz", ".safetensors")
 def group_folders(path: Path) -> dict[str, Path]:
     """What lies in a folder for each rank or step, by `rank0` or `step3`, in their order."""
     found: dict[tuple[str, int], Path] = {}
-    for entry in sorted(path.iterdir()):
-        name = entry.name if entry.is_dir() else entry.stem
-        matched = RANK.fullmatch(name)
+    with os.scandir(path) as entries:
+        named = sorted((entry.name, entry.path) for entry in entries if RANK.match(entry.name))
+    for name, place in named:
+        entry = Path(place)
+        matched = RANK.fullmatch(name if entry.is_dir() else entry.stem)
         is_wanted = entry.is_dir() or entry.suffix in _CHECKPOINTS
         if matched is None or entry.is_symlink() or not is_wanted:
             continue
@@ -49,6 +52,8 @@ class GroupedSource(IndexedSource):
                 self._skipped[group] = error.what
                 continue
             self._take(group, source)
+        for name in _beside(path, folders):
+            self._skipped[name] = "it lies beside the folders of ranks or steps"
         if not self._infos:
             reason = next(iter(self._skipped.values()), "they are empty")
             raise self.refusal(f"holds no tensor in its ranks ({reason})", "Name another folder.")
@@ -86,6 +91,22 @@ class GroupedSource(IndexedSource):
             tied = None if info.tied_to is None else f"{group}/{info.tied_to}"
             self.add(replace(info, name=name, order=order, tied_to=tied))
             self._owners[name] = (source, info.name)
+
+
+def _beside(path: Path, folders: Mapping[str, Path]) -> list[str]:
+    """What holds tensors and belongs to no rank or step."""
+    taken = {folder.name for folder in folders.values()}
+    suffixes = (".npy", *_CHECKPOINTS)
+    return [
+        entry.name
+        for entry in sorted(path.iterdir())
+        if entry.name not in taken
+        and (
+            next(entry.rglob("*.npy"), None) is not None
+            if entry.is_dir()
+            else entry.suffix in suffixes
+        )
+    ]
 
 
 def _open_one(path: Path) -> TensorSource:

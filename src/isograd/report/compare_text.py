@@ -158,11 +158,11 @@ def _worst(console: Console, report: FilesReport) -> None:
         _more(console, len(rows) - MOST_ROWS)
 
 
-def _table(console: Console, rows: Sequence[TensorComparison]) -> None:
+def _table(console: Console, rows: Sequence[TensorComparison], error: str = "rel. error") -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("tensor", overflow="fold", ratio=1)
     table.add_column("verdict", no_wrap=True)
-    for name in ("rel. error", "max abs", "at", "cosine", "outside", "ulps 50/99/100 %"):
+    for name in (error, "max abs", "at", "cosine", "outside", "ulps 50/99/100 %"):
         table.add_column(name, justify="right", no_wrap=True)
     for found in rows:
         difference = found.difference
@@ -202,7 +202,7 @@ def _steps(console: Console, report: FilesReport) -> None:
     rows = worst(report)
     if rows:
         write_line(console, "What changed, the most first", "bold")
-        _table(console, rows[:MOST_ROWS])
+        _table(console, rows[:MOST_ROWS], "update ratio")
         _more(console, len(rows) - MOST_ROWS)
     unchanged = report.unchanged
     if unchanged:

@@ -57,6 +57,21 @@ def _log(kind: str) -> bytes:
         "csv": "step,lr,loss\n" + "".join(f"{step},0.1,{loss}\n" for step, loss in steps),
         "semicolons": "step;loss\n" + "".join(f"{step};{loss}\n" for step, loss in steps),
         "iterations": "".join(f"[INFO] iter {step}: train loss = {v}\n" for step, v in steps),
+        "Trainer's state": json.dumps(
+            {"epoch": 1.0, "log_history": [{"step": s, "loss": v, "lr": 0.1} for s, v in steps]}
+        ),
+        "Keras's history": json.dumps({"loss": LOSSES, "accuracy": [0.1] * 4}),
+        "Megatron": "".join(
+            f" iteration {step:8}/     500 | lr: 1.5E-04 | lm loss: {loss:.6E} | x: 1 |\n"
+            for step, loss in steps
+        ),
+        "MindFormers": "".join(
+            f"2026-01-01 - INFO - {{ Epoch:[  1/  2], step:[{step:5}/ 1563], loss: {loss:5.3f}, "
+            f"per_step_time: 3145ms, lr: 0.0001 }}\n"
+            for step, loss in steps
+        ),
+        "Lightning": "epoch,step,train_loss,val_loss\n"
+        + "".join(f"0,{step},{loss},\n0,{step},,9.0\n" for step, loss in steps),
     }
     return {
         "tensorboard": _events(2),
@@ -67,7 +82,8 @@ def _log(kind: str) -> bytes:
 
 KINDS = (
     "LossMonitor", "brackets", "transformers", "json lines", "csv", "semicolons", "iterations",
-    "tensorboard", "mindspore",
+    "tensorboard", "mindspore", "Trainer's state", "Keras's history", "Megatron", "MindFormers",
+    "Lightning",
 )  # fmt: skip
 
 

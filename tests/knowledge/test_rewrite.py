@@ -152,7 +152,7 @@ NAMED = {
     "torch.nn.functional.leaky_relu": ("composites.leaky_relu", "composites.leaky_relu"),
     "torch.abs": ("ops.abs", "ops.abs"),
     "torch.float32": ("ms.float32", "ms.float32"),
-    "torch.mean": ("", ""),
+    "torch.max": ("", ""),
 }
 
 

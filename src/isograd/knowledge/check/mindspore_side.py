@@ -193,7 +193,7 @@ def _rest(cell: Any) -> list[Any]:
     still = [p for p in cell.get_parameters() if not p.requires_grad]
     kept = [p for p in still if not p.name.endswith(("gamma", "beta", "weight", "bias"))]
     plain = [b for b in cell.buffers() if type(b).__name__ != "Parameter"]
-    return kept + floats(plain)
+    return floats(kept + plain)
 
 
 def build_state(cell: Any) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
@@ -143,7 +143,68 @@ def load_state_dict(cell: Any, state_dict: Mapping[str, Any], strict: bool = Tru
     paths = (f"{path}.num_batches_tracked".lstrip(".") for path, _ in named_modules(cell))
     left = set(paths) - set(cell.state_dict())
     values = OrderedDict((key, v) for key, v in state_dict.items() if key not in left)
-    return nn.Cell.load_state_dict(cell, _by_own_names(cell, values), strict)
+    found = _by_own_names(cell, values)
+    missing: list[str] = []
+    unexpected: list[str] = []
+    errors: list[str] = []
+    for path, part in named_modules(cell, remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        given: Any = (found, prefix, {}, True, missing, unexpected, errors)
+        if type(part)._load_from_state_dict is nn.Cell._load_from_state_dict:
+            load_own(part, *given)
+        else:
+            part._load_from_state_dict(*given)
+    if strict and unexpected:
+        errors.insert(0, f"Unexpected key(s) in state_dict: {', '.join(unexpected)}. ")
+    if strict and missing:
+        errors.insert(0, f"Missing key(s) in state_dict: {', '.join(missing)}. ")
+    if errors:
+        name, text = type(cell).__name__, "\n\t".join(errors)
+        raise RuntimeError(f"Error(s) in loading state_dict for {name}:\n\t{text}")
+    return IncompatibleKeys(missing, unexpected)
+
+
+class IncompatibleKeys(NamedTuple):
+    """What load_state_dict did not find, and what it did not know."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+def load_own(
+    cell: Any,
+    state_dict: Any,
+    prefix: str,
+    local_metadata: Any,
+    strict: bool,
+    missing_keys: list[str],
+    unexpected_keys: list[str],
+    error_msgs: list[str],
+) -> None:
+    """Copy the values of one cell's own parameters and lasting buffers.
+
+    By copy_: after set_data an optimizer that has stepped leaves a Parameter as it is.
+    """
+    rest = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+    for hook in cell._load_state_dict_pre_hooks.values():
+        hook(cell, *rest)
+    kept = (n for n in cell._buffers if n not in cell._non_persistent_buffers_set)
+    own = {**cell._params, **{name: cell._buffers[name] for name in kept}}
+    own = {f"{prefix}{name}": value for name, value in own.items() if value is not None}
+    for key, target in own.items():
+        value = state_dict.get(key)
+        if value is None:
+            missing_keys += [key] if strict else []
+        elif tuple(value.shape) != tuple(target.shape):
+            shapes = f"{tuple(value.shape)} in the checkpoint, {tuple(target.shape)} in the model"
+            error_msgs.append(f"size mismatch for {key}: {shapes}.")
+        else:
+            target.copy_(value.astype(target.dtype))
+    for key in state_dict:
+        if strict and key.startswith(prefix):
+            child, dot, _ = key[len(prefix) :].partition(".")
+            if (child not in cell._cells) if dot else (key not in own):
+                unexpected_keys.append(key)
 
 
 def _by_own_names(cell: Any, values: Mapping[str, Any]) -> Any:

@@ -11,12 +11,11 @@ from mindspore import ops  # noqa: TID253
 
 
 def _set(tensor: Any, values: Any) -> Any:
-    """Into a Parameter by set_data, into a plain tensor by copy_."""
-    new = values.astype(tensor.dtype)
-    if isinstance(tensor, ms.Parameter):
-        tensor.set_data(new)
-    else:
-        tensor.copy_(new)
+    """Into a tensor or a Parameter.
+
+    By copy_: after set_data an optimizer that has stepped leaves a Parameter as it is.
+    """
+    tensor.copy_(values.astype(tensor.dtype))
     return tensor
 
 

@@ -147,3 +147,36 @@ def linspace(start: Any, end: Any, steps: int, dtype: Any = None) -> Any:
     """Numbers at equal distances."""
     found = ops.linspace(start, end, steps)
     return found if dtype is None else found.astype(dtype)
+
+
+def add(input: Any, other: Any, alpha: Any = 1) -> Any:
+    """The sum."""
+    return input + (other if alpha == 1 else alpha * other)
+
+
+def sub(input: Any, other: Any, alpha: Any = 1) -> Any:
+    """The difference."""
+    return input - (other if alpha == 1 else alpha * other)
+
+
+def mul(input: Any, other: Any) -> Any:
+    """The product."""
+    return input * other
+
+
+def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
+    """The quotient."""
+    if rounding_mode is None:
+        return input / other
+    return ops.div(input, other, rounding_mode=rounding_mode)
+
+
+def total(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The sum over axes, or of everything."""
+    return ops.sum(input, dim=dim, keepdim=keepdim, dtype=dtype)
+
+
+def mean(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The mean over axes, or of everything."""
+    input = input if dtype is None else input.astype(dtype)
+    return ops.mean(input, axis=dim, keep_dims=keepdim)

@@ -127,7 +127,7 @@ class Embedding(Module, nn.Embedding):  # type: ignore[misc]
         init_normal(self.weight)
         if self.padding_idx is not None:
             rows = ops.arange(self.num_embeddings).expand_dims(1) != self.padding_idx
-            self.weight.set_data(self.weight * rows.astype(self.weight.dtype))
+            self.weight.copy_(self.weight * rows.astype(self.weight.dtype))
 
     def construct(self, input: Any) -> Any:
         """Rows of the table."""

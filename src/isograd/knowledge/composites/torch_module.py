@@ -128,6 +128,9 @@ class Module(nn.Cell):  # type: ignore[misc]
         """Copy values by path; the missing and the unexpected ones."""
         return module_functions.load_state_dict(self, state_dict, strict)
 
+    def _load_from_state_dict(self, *given: Any) -> None:
+        module_functions.load_own(self, *given)
+
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Whether the parameters learn."""
         module_functions.requires_grad_(self, requires_grad)

@@ -121,7 +121,8 @@ class TrackingNorm(_Affine):
             self.running_mean = ms.Parameter(zeros, requires_grad=False)
             self.running_var = ms.Parameter(ones, requires_grad=False)
             if momentum is None:
-                self.num_batches_tracked = ms.Parameter(ms.Tensor(0.0), requires_grad=False)
+                count = ms.Tensor(0, ms.int64)
+                self.num_batches_tracked = ms.Parameter(count, requires_grad=False)
 
     def reset_running_stats(self) -> None:
         """Mean zero, variance one."""
@@ -137,7 +138,7 @@ class TrackingNorm(_Affine):
         if self.momentum is not None or self.num_batches_tracked is None:
             return self.momentum
         ops.assign(self.num_batches_tracked, self.num_batches_tracked + 1)
-        return 1 / self.num_batches_tracked
+        return 1 / self.num_batches_tracked.astype(ms.float32)
 
     def extra_repr(self) -> str:
         """Features and settings."""

@@ -152,3 +152,34 @@ def test_what_is_added_later_is_named_by_its_path() -> None:
     assert "0.more.bias" in names
     assert kept == 1.0
     assert copied == paths
+
+
+LEARNS = """
+import json
+import torch  # before MindSpore
+import mindspore as ms
+from mindspore import nn
+from isograd.knowledge import composites
+
+def after(change):
+    layer = composites.Linear(2, 1)
+    optimizer = nn.SGD(list(layer.trainable_params()), 0.5)
+    step = ms.value_and_grad(lambda x: layer(x).sum(), None, optimizer.parameters)
+    x = ms.Tensor([[1.0, 1.0]])
+    optimizer(step(x)[1])
+    change(layer)
+    optimizer(step(x)[1])
+    return layer.weight.asnumpy().tolist()
+
+value = ms.Tensor([[2.0, 2.0]])
+print(json.dumps([
+    after(lambda layer: composites.init_constant(layer.weight, 2.0)),
+    after(lambda layer: layer.load_state_dict({"weight": value}, strict=False)),
+    after(lambda layer: composites.load_state_dict(layer, {"weight": value}, False)),
+]))
+"""
+
+
+def test_what_is_set_after_a_step_still_learns() -> None:
+    """After MindSpore's own set_data and load_state_dict it would not."""
+    assert _run(LEARNS) == [[[1.5, 1.5]]] * 3

@@ -21,9 +21,10 @@ LINES = {
     "shape stays": ("b, c = x.shape", "b, c = x.shape"),
     "dtype": ("y = x.to(torch.float16)", "y = x.astype(ms.float16)"),
     "dtype alone": ("t = torch.int64", "t = ms.int64"),
-    "device goes": ("y = torch.zeros(2, 3, device='cuda')", "y = ops.zeros((2, 3), dtype=ms.float32)"),
+    "device goes": ("y = torch.ones(2, device='cuda')", "y = ops.ones(2, dtype=ms.float32)"),
     "in place, alone": ("y = x + 1; y.mul_(2)", "y = x + 1; y = y * 2"),
     "in place, a chain": ("y = x + 1; y.mul_(2).add_(1)", "y = x + 1; y = (y * 2) + 1"),
+    "out": ("torch.add(x, x, out=x)", "x = x + x"),
     "not torch's": ("y = sorted(x)  # torch.exp", "y = sorted(x)  # torch.exp"),
     "a text": ("t = 'torch.exp(x)'", "t = 'torch.exp(x)'"),
     "compilers": ("if torch.jit.is_scripting(): y = 1", "if False: y = 1"),
@@ -121,7 +122,9 @@ def test_open_arguments_go_to_a_function_that_takes_torchs() -> None:
 
 
 def test_a_parameter_of_a_function_is_changed_for_its_caller_too() -> None:
-    port, _ = port_of(HEAD + "def start(tensor):\n    with torch.no_grad():\n        tensor.zero_()\n")
+    port, _ = port_of(
+        HEAD + "def start(tensor):\n    with torch.no_grad():\n        tensor.zero_()\n"
+    )
     assert "tensor.copy_(" in port
 
 
@@ -132,12 +135,21 @@ def test_a_value_that_is_read_later_is_bound_within_the_expression() -> None:
     assert "z = (y := y + 1)" in port
 
 
+def test_another_name_of_a_tensor_that_changes_in_place_is_told() -> None:
+    port, findings = port_of(
+        HEAD + "def f(x: Tensor):\n    y = x\n    x += 1\n    return x + y\n"
+        "def g(x: Tensor):\n    y = x\n    x = x + 1\n    x += 1\n    return x + y\n"
+    )
+    assert [(finding.code, finding.line) for finding in findings] == [("in-place-alias", 6)]
+    assert "x += 1  # isograd: `x += …` changes a tensor in place that y also names" in port
+
+
 @pytest.mark.parametrize(
     ("line", "api"),
     [
         ("y = torch.linalg.ldl_factor(x)", "torch.linalg.ldl_factor"),
         ("y = torch.fx.Tracer()", "torch.fx.Tracer"),
-        ("y = torch.add(x, x, out=x)", "torch.add"),
+        ("y = torch.add(x, x, out=x[0])", "torch.add"),
         ("y = torch.exp(x, bogus=1)", "torch.exp"),
     ],
 )
@@ -176,7 +188,9 @@ def test_libraries_that_need_torch_are_told_at_their_import() -> None:
 
 
 def test_names_that_the_file_uses_otherwise_are_not_taken() -> None:
-    port, _ = port_of("import torch\n\ndef f(ops, ms):\n    return torch.exp(ops).to(torch.int64)\n")
+    port, _ = port_of(
+        "import torch\n\ndef f(ops, ms):\n    return torch.exp(ops).to(torch.int64)\n"
+    )
     assert "import mindspore as mindspore_\n" in port or "import mindspore" in port
     assert "def f(ops, ms):" in port
     body = port.splitlines()[-1]

@@ -22,7 +22,8 @@ model = net.Net().train(MODE)
 for name, value in [*model.named_parameters(), *model.named_buffers()]:
     if value.is_floating_point():
         value.data += torch.linspace(-0.1, 0.1, value.numel()).reshape(value.shape) + 0.05
-numpy.savez(sys.argv[1], **{name: value.detach().numpy() for name, value in model.state_dict().items()})
+state = model.state_dict()
+numpy.savez(sys.argv[1], **{name: value.detach().numpy() for name, value in state.items()})
 x = torch.tensor(numpy.load(sys.argv[2]), requires_grad=True)
 y = model(x)
 y.square().sum().backward()
@@ -67,6 +68,20 @@ class Net(nn.Module):
         F.relu(x, inplace=True)
         return x
 """,
+    "layers in place, their input read again": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        x = x * 2
+        y = self.act(x)
+        z = x + 1
+        self.act(z)
+        w = F.leaky_relu(z - 2, 0.1, inplace=True)
+        return x + y + z + w
+""",
     "a bias that is partly zeroed": """
 class Net(nn.Module):
     def __init__(self):
@@ -96,7 +111,8 @@ class LayerNorm2d(nn.LayerNorm):
 
 class Block(nn.Sequential):
     def __init__(self, width, norm, act=nn.ReLU):
-        super().__init__(nn.Conv2d(3, width, 3, padding=1, bias=False), norm(width), act(inplace=True))
+        convolution = nn.Conv2d(3, width, 3, padding=1, bias=False)
+        super().__init__(convolution, norm(width), act(inplace=True))
         self.out_channels = width
 
 class Net(nn.Module):
@@ -157,7 +173,8 @@ class Net(nn.Module):
     def forward(self, x):
         x = x.flatten(1, 2)
         b, n, c = x.shape
-        q, k, v = self.qkv(x).reshape(b, n, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        qkv = self.qkv(x).reshape(b, n, 3, self.heads, c // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         mask = torch.ones(n, n, dtype=torch.bool, device=x.device).tril(diagonal=0)
         a = (q @ k.transpose(-2, -1)) * (c // self.heads) ** -0.5
         a = self.drop(a.masked_fill(~mask, float("-inf")).softmax(dim=-1))

@@ -15,7 +15,9 @@ from tests.convert.support import converted, run_port, write_all
 from isograd.convert import Level, Options, convert_path
 from isograd.errors import UsageError
 
-NET = "from torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n"
+NET = (
+    "from torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n"
+)
 
 
 def test_a_package_is_mirrored_with_its_assets(tmp_path: Path) -> None:
@@ -28,7 +30,8 @@ def test_a_package_is_mirrored_with_its_assets(tmp_path: Path) -> None:
             "        self.block = block.Block()\n\n    def forward(self, x):\n"
             "        return self.block.forward(x)\n",
             "net/parts/__init__.py": "",
-            "net/parts/block.py": "import torch\n\nWIDTHS = [1, 2]\n\n\nclass Block(torch.nn.Module):\n"
+            "net/parts/block.py": "import torch\n\nWIDTHS = [1, 2]\n\n\n"
+            "class Block(torch.nn.Module):\n"
             "    def forward(self, x):\n        return torch.special.expit(x).max(dim=1).values\n",
             "net/data/table.bin": "bytes",
             "README.md": "import torch",
@@ -56,9 +59,14 @@ def test_a_package_is_mirrored_with_its_assets(tmp_path: Path) -> None:
 
 
 def test_a_single_file_lies_beside_its_compositions(tmp_path: Path) -> None:
-    write_all(tmp_path, {"a.py": "import torch\n\n\ndef f(x):\n    return torch.logspace(0, 1, 3)\n"})
+    write_all(
+        tmp_path, {"a.py": "import torch\n\n\ndef f(x):\n    return torch.logspace(0, 1, 3)\n"}
+    )
     convert_path(tmp_path / "a.py", tmp_path / "out" / "b.py")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_torch_compat.py", "b.py"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "_torch_compat.py",
+        "b.py",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,10 @@ def test_a_file_without_torch_keeps_its_bytes(tmp_path: Path, raw: bytes) -> Non
     ("before", "after"),
     [
         (b"import torch\r\nx = torch.exp(y)  # \xc3\xa4\r\n", b"ops.exp(y)  # \xc3\xa4\r\n"),
-        (b"# coding: latin-1\nimport torch\nx = '\xe4', torch.exp(y)\n", b"x = '\xe4', ops.exp(y)\n"),
+        (
+            b"# coding: latin-1\nimport torch\nx = '\xe4', torch.exp(y)\n",
+            b"x = '\xe4', ops.exp(y)\n",
+        ),
         (b"\xef\xbb\xbfimport torch\nx = torch.exp(y)", b"ops.exp(y)"),
         ("import torch\nx = 'ä', torch.exp(ü), 'ö'\n".encode(), "'ä', ops.exp(ü), 'ö'\n".encode()),
     ],
@@ -102,9 +113,11 @@ def test_converting_twice_changes_nothing_more(tmp_path: Path) -> None:
     code = (
         "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n\n\n"
         "class Net(nn.Module):\n    def __init__(self, norm=nn.LayerNorm):\n"
-        "        super().__init__()\n        self.norm = norm(4)\n        self.drop = nn.Dropout(0.1)\n\n"
+        "        super().__init__()\n        self.norm = norm(4)\n"
+        "        self.drop = nn.Dropout(0.1)\n\n"
         "    def forward(self, x):\n        x = self.drop(F.gelu(self.norm(x)))\n"
-        "        x.add_(1)\n        y = torch.linalg.ldl_factor(x)\n        return x.view(-1).size(0)\n"
+        "        x.add_(1)\n        y = torch.linalg.ldl_factor(x)\n"
+        "        return x.view(-1).size(0)\n"
     )
     port, _ = converted(tmp_path, {"net.py": code})
     report = convert_path(port, tmp_path / "again")
@@ -137,9 +150,7 @@ def test_nothing_is_written_into_the_original(tmp_path: Path, out: str) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "net.py"]
 
 
-def test_out_appears_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_out_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_all(tmp_path / "a", {"net.py": NET})
     monkeypatch.setattr("isograd.convert.run._generated", _fail)
     with pytest.raises(OSError, match="disk is full"):

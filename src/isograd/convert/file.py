@@ -84,6 +84,7 @@ class FileEdit:
     removed: set[ast.stmt] = field(default_factory=set)
     #: What stays unconverted in statements that run when the file is imported.
     left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
+    layers_in_place: dict[ast.ClassDef, frozenset[str]] = field(default_factory=dict)
     #: Packages of the project itself.
     own_roots: frozenset[str] = frozenset()
     uses: int = 0

@@ -45,12 +45,6 @@ HELPERS = {
     "torch.nn.modules.utils._quadruple": "composites.quadruple",
     "torch.nn.modules.utils._ntuple": "composites.ntuple",
 }
-#: Contexts and decorators without arguments, where the knowledge has none.
-CONTEXTS = {
-    "torch.no_grad": "ms._no_grad",
-    "torch.inference_mode": "ms._no_grad",
-    "torch.autograd.no_grad": "ms._no_grad",
-}
 #: Functions for calls whose arguments are not all written out (`**where`).
 OPEN = {
     f"torch.{name}": f"composites.torch_{name}"

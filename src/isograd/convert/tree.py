@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+#: Nodes that read or bind names.
+_NAMED = frozenset(
+    (ast.Name, ast.arg, ast.FormattedValue, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -86,21 +89,26 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
             elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
                 parents[value] = node
                 stack.append(value)
-        kind = node.__class__
-        if kind in kinds:
+        if node.__class__ in kinds:
             nodes.append(node)
-        if kind is ast.Name:
-            tree.used.add(node.id)  # type: ignore[attr-defined]
-            if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
-                tree.stored.add(node.id)  # type: ignore[attr-defined]
-        elif kind is ast.FormattedValue:
-            tree.formatted.update(ast.walk(node.value))  # type: ignore[attr-defined]
-        elif kind is ast.arg:
-            tree.stored.add(node.arg)  # type: ignore[attr-defined]
-        elif kind in _DEFINITIONS:
-            tree.used.add(node.name)  # type: ignore[attr-defined]
+        if node.__class__ in _NAMED:
+            _note(tree, node)
     nodes.sort(key=_inner_first)
     return tree
+
+
+def _note(tree: Tree, node: ast.AST) -> None:
+    """Remember the names that a node reads or binds."""
+    if isinstance(node, ast.Name):
+        tree.used.add(node.id)
+        if not isinstance(node.ctx, ast.Load):
+            tree.stored.add(node.id)
+    elif isinstance(node, ast.FormattedValue):
+        tree.formatted.update(ast.walk(node.value))
+    elif isinstance(node, ast.arg):
+        tree.stored.add(node.arg)
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        tree.used.add(node.name)
 
 
 def _inner_first(node: ast.AST) -> tuple[int, int, int, int]:

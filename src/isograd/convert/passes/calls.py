@@ -7,8 +7,15 @@ import ast
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
+from isograd.convert.passes.inplace import bind_input, changes_its_input
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.rewrite import WITHOUT_MEANING, Call, NotRewritten, parameters_of
+from isograd.knowledge.rewrite import (
+    WITHOUT_MEANING,
+    Call,
+    NotRewritten,
+    Rewritten,
+    parameters_of,
+)
 
 _UNSURE = "what {0} is called on is not known to be a tensor"
 _UNSURE_ADVICE = "If it is a tensor, write {0}."
@@ -37,10 +44,6 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         _renamed(node, file.name(plain.HELPERS[use.api]), file)
         return
     entry = file.entry(use.api)
-    if use.api in plain.CONTEXTS and not (entry is not None and entry.rewrite):
-        if not node.args and not node.keywords:
-            _renamed(node, file.name(plain.CONTEXTS[use.api]), file)
-            return
     if entry is None:
         missing(node.func, use, file, f"{use.api} is not known to isograd")
         return
@@ -52,14 +55,17 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         _renamed(node, value, file)
         return
     call = file.call(node)
+    out = ""
+    if isinstance(call, Call) and "out" in call.keywords:
+        keywords = dict(call.keywords)
+        out = keywords.pop("out")
+        call = Call(call.positional, keywords)
     result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
     if not isinstance(result, NotRewritten):
-        code = result.code
-        if "inplace" in result.dropped and file.tree.is_statement(node) and node.args:
-            code = f"{file.source(node.args[0])} = {code}"
-            file.replace(node, code)
-        else:
-            layout.write_call(file, node, code)
+        if not _write(node, result, out, file):
+            reason = f"out={out} of {use.api} has no counterpart in MindSpore"
+            missing(node.func, use, file, reason, entry)
+            return
         file.converted += 1
         return
     if use.api in plain.OPEN:
@@ -70,6 +76,21 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         _renamed(node, value, file)
         return
     missing(node.func, use, file, result.reason, entry)
+
+
+def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
+    """Write a call, and where its result goes too: `out=y`, or its own input (`inplace=True`)."""
+    if out not in ("", "None"):
+        if not out.isidentifier():
+            return False
+        pattern = "{0} = {1}" if file.tree.is_statement(node) else "({0} := {1})"
+        layout.write_statement(file, node, pattern.format(out, result.code))
+        return True
+    if "inplace" in result.dropped and node.args and changes_its_input(node):
+        if bind_input(node, result.code, file):
+            return True
+    layout.write_call(file, node, result.code)
+    return True
 
 
 def _takes_torchs_arguments(node: ast.Call, entry: Entry, is_class: bool) -> bool:
@@ -83,7 +104,8 @@ def _takes_torchs_arguments(node: ast.Call, entry: Entry, is_class: bool) -> boo
     if entry.applicability is Applicability.HAND:
         return False
     is_open = any(keyword.arg is None for keyword in node.keywords)
-    return entry.value.startswith("composites.") or not (is_open or names & WITHOUT_MEANING)
+    is_open = is_open or any(isinstance(part, ast.Starred) for part in node.args)
+    return is_open and entry.value.startswith("composites.")
 
 
 def _renamed(node: ast.Call, value: str, file: FileEdit) -> None:

@@ -6,7 +6,6 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit, Use
-from isograd.convert.model import Level
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER, Tensor
@@ -162,6 +161,71 @@ def _is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
     return False
 
 
+def changes_its_input(node: ast.Call) -> bool:
+    """Whether `inplace=True` is written out."""
+    return any(
+        keyword.arg == "inplace"
+        and isinstance(keyword.value, ast.Constant)
+        and keyword.value.value is True
+        for keyword in node.keywords
+    )
+
+
+def bind_input(node: ast.Call, code: str, file: FileEdit) -> bool:
+    """Bind the result to the first argument's name too, where that is read again; False: it is not.
+
+    What else holds the tensor is told.
+    """
+    target = node.args[0]
+    if file.tree.is_statement(node) and isinstance(target, (ast.Name, ast.Attribute)):
+        layout.write_statement(file, node, f"{file.text.raw(target)} = {code}")
+        return True
+    if not isinstance(target, ast.Name):
+        return False
+    _tell_aliases(target.id, node, f"`{file.text.raw(node.func)}(…)`", file)
+    if not _is_read_after(target, node, file):
+        return False
+    layout.write_statement(file, node, f"({target.id} := {code})")
+    return True
+
+
+class InPlaceLayers:
+    """`self.relu(x)` of an `nn.ReLU(inplace=True)`: x is the result from then on."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Bind the result to the input's name where that is read again."""
+        assert isinstance(node, ast.Call)
+        function = node.func
+        if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
+            return False
+        if function.value.id != "self" or len(node.args) != 1:
+            return False
+        if function.attr not in _layers_in_place(node, file):
+            return False
+        return bind_input(node, file.source(node), file)
+
+
+def _layers_in_place(node: ast.Call, file: FileEdit) -> frozenset[str]:
+    """The attributes of the class around a node that are layers made with `inplace=True`."""
+    owner = next((part for part in file.tree.above(node) if isinstance(part, ast.ClassDef)), None)
+    if owner is None:
+        return frozenset()
+    if owner not in file.layers_in_place:
+        file.layers_in_place[owner] = frozenset(
+            target.attr
+            for part in ast.walk(owner)
+            if isinstance(part, ast.Assign)
+            and isinstance(part.value, ast.Call)
+            and part.value.func in file.named
+            and changes_its_input(part.value)
+            for target in part.targets
+            if isinstance(target, ast.Attribute)
+        )
+    return file.layers_in_place[owner]
+
+
 class AugmentedAssignments:
     """`x += y` binds a new tensor in a port; where another name holds the old one, that is told."""
 
@@ -173,18 +237,18 @@ class AugmentedAssignments:
         target = node.target
         if not isinstance(target, ast.Name) or not file.facts.is_tensor(target):
             return False
-        function = file.tree.function(node)
-        if function is None:
-            return False
-        for other in _other_names(target.id, node, function):
-            file.finding(
-                node,
-                "in-place-alias",
-                _ALIAS.format(f"`{target.id} {_sign(node)}= …`", other),
-                _ALIAS_ADVICE.format(target.id),
-                level=Level.LOOK,
-            )
+        _tell_aliases(target.id, node, f"`{target.id} {_sign(node)}= …`", file)
         return False
+
+
+def _tell_aliases(name: str, node: ast.expr | ast.stmt, what: str, file: FileEdit) -> None:
+    """Tell each other name of a tensor that is changed in place, if it is read afterwards."""
+    function = file.tree.function(node)
+    if function is None:
+        return
+    for other in _other_names(name, node, function):
+        message, advice = _ALIAS.format(what, other), _ALIAS_ADVICE.format(name)
+        file.finding(node, "in-place-alias", message, advice)
 
 
 def _sign(node: ast.AugAssign) -> str:
@@ -192,7 +256,7 @@ def _sign(node: ast.AugAssign) -> str:
     return signs.get(node.op.__class__, "")
 
 
-def _other_names(name: str, node: ast.AugAssign, function: ast.AST) -> list[str]:
+def _other_names(name: str, node: ast.expr | ast.stmt, function: ast.AST) -> list[str]:
     """Names that were bound to this one before, and are read after."""
     held: dict[str, int] = {}
     for part in ast.walk(function):

@@ -46,7 +46,7 @@ def compare_sources(
     pairing = pair_names(infos, other_infos, _relevant(options.renames, infos, other_infos))
     if not pairing.pairs:
         raise UsageError(
-            f"no tensor of {reference.path} has a partner in {other.path}",
+            f"no tensor of {reference.path} has a partner in {other.path} by name or structure",
             "Compare sets that belong together, or say with --map FILE which tensor is which.",
         )
     report = _compared((reference, other), (infos, other_infos), pairing, options, progress)

@@ -105,8 +105,27 @@ class Unknown(nn.Module):
         return found
 
 
+class Stored(nn.Module):
+    """Parts of a tensor that are changed, and the whole read afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        bias = self.linear.bias.clone()
+        bias[2:4].zero_()
+        y = F.linear(x, self.linear.weight, bias)
+        y[:, 0] = x[:, 1] * 2
+        y[:, 3:][:, :2].mul_(3)
+        y[:, -1].copy_(y[:, 0])
+        return y + 1
+
+
 class Overwritten(nn.Module):
+    """A change through a view of another shape."""
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = x * 2
-        y[:, 0].mul_(3)
+        y.view(-1).mul_(3)
         return y + 1

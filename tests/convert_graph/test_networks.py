@@ -32,6 +32,7 @@ def converted(name: str, given: str, out: Path) -> GraphConversion:
         ("Shared", "3x3x8x8", ["Block", "BatchNorm2d", "Conv2d", "DropPath", "Shared"]),
         ("Heads", "3x6:int64<11", ["Embedding", "MultiheadAttention", "LayerNorm", "Heads"]),
         ("Frozen", "4x6", ["Linear", "Frozen"]),
+        ("Stored", "4x6", ["Stored"]),
     ],
 )
 def test_network_is_equivalent(name: str, given: str, classes: list[str], tmp_path: Path) -> None:

@@ -264,6 +264,37 @@ class Body:
         positions = f"range({add(repr(first), 'start')}, {add(repr(last), 'end')}, {step})"
         return f"ops.gather({text}, ms.Tensor(list({positions}), ms.int32), {dim})"
 
+    def slice_scatter(self, node: Node) -> str:
+        """The whole with a part of it replaced: what lies before it, the part, what lies behind."""
+        whole, part = node.arguments["self"], node.arguments["src"]
+        dim = int(node.arguments.get("dim", 0))
+        shape = self._around.shapes.get(_key(whole))
+        assert shape is not None
+        size = shape[dim]
+        source = self.source(part)
+        if node.target == "aten.select_scatter.default":
+            index = int(node.arguments["index"])
+            first = index % size
+            last = first + 1
+            source = f"ops.expand_dims({source}, {dim})"
+        else:
+            begin, end = (_now(node.arguments.get(key)) for key in ("start", "end"))
+            first, last, step = slice(begin, end, node.arguments.get("step", 1)).indices(size)
+            if step != 1:
+                reason = "a part with steps is stored back"
+                lack = Lack(node.target, self._around.path, node.trace, reason)
+                self._around.lacks.append(lack)
+        text, add = self.source(whole), self._around.holes.add
+        if (first, last) == (0, size):
+            return source
+        parts = [source]
+        if first > 0:
+            parts.insert(0, f"ops.narrow({text}, {dim}, 0, {add(str(first), 'start')})")
+        if last < size:
+            length = add(str(size - last), "length")
+            parts.append(f"ops.narrow({text}, {dim}, {add(str(last), 'end')}, {length})")
+        return f"ops.cat(({', '.join(parts)}), {dim})"
+
     def index(self, node: Node) -> str:
         """`x[i]`, as a gathering where one axis alone is indexed by whole numbers."""
         whole, indices = node.arguments["self"], node.arguments["indices"]
@@ -296,6 +327,8 @@ def _with_the_rest(value: Value) -> Value:
 
 _SPECIAL: dict[str, Callable[[Body, Node], str]] = {
     "aten.slice.Tensor": Body.slice,
+    "aten.slice_scatter.default": Body.slice_scatter,
+    "aten.select_scatter.default": Body.slice_scatter,
     "aten.index.Tensor": Body.index,
 }
 

@@ -22,6 +22,7 @@ _VIEWS = frozenset(
     "squeeze unsqueeze expand expand_as split split_with_sizes chunk unbind select narrow slice "
     "alias detach contiguous to getitem unfold".split()
 )
+_STORES = ("slice_scatter", "select_scatter")
 
 
 @dataclass
@@ -110,6 +111,8 @@ def shared_changes(nodes: Iterable[Node]) -> list[Node]:
     last: dict[str, int] = {}
     for position, node in enumerate(listed):
         references = list(node.references())
+        if functional(node.target).split(".")[1] in _STORES:
+            references = []  # it makes a new whole of the old one and the part that was changed
         last.update({ref.name: position for ref in references if isinstance(ref, Produced)})
         shares = functional(node.target).split(".")[1] in _VIEWS or is_in_place(node)
         if shares and references:

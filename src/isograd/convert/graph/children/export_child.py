@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _isograd_rewriting import inlined, stored_back  # type: ignore[import-not-found]
 from torch.utils import _pytree as pytree
 
 _RANDOM = torch.Tag.nondeterministic_seeded
@@ -289,59 +290,12 @@ def initial_of(tensor: Any, name: str, tensors: Tensors, kind: str) -> Any:
     return ["normal", centre, deviation]
 
 
-def inlined(program: Any) -> Any:
-    """The program with the graphs that it calls as a whole written out: parts without gradient."""
-    graph = program.graph_module.graph
-    for node in list(graph.nodes):
-        name = getattr(node.target, "__name__", "")
-        if node.op != "call_function" or not name.startswith("wrap_with_"):
-            continue
-        place = next(i for i, part in enumerate(node.args) if _is_graph(part, program))
-        inner = getattr(program.graph_module, node.args[place].target).graph
-        given = iter(node.args[place + 1 :])
-        known: dict[Any, Any] = {}
-        without_gradient = name == "wrap_with_set_grad_enabled" and not node.args[0]
-        with graph.inserting_before(node):
-            for part in inner.nodes:
-                if part.op == "placeholder":
-                    known[part] = next(given)
-                elif part.op == "output":
-                    results = part.args[0]
-                else:
-                    known[part] = graph.node_copy(part, known.__getitem__)
-            listed = results if isinstance(results, (list, tuple)) else (results,)
-            outputs = [known[part] for part in listed]
-            if without_gradient:
-                outputs = [_detached(graph, part) for part in outputs]
-        for user in list(node.users):
-            if user.target is operator.getitem:
-                user.replace_all_uses_with(outputs[user.args[1]])
-                graph.erase_node(user)
-        graph.erase_node(node)
-    for node in list(graph.nodes):
-        if node.op == "get_attr" and not node.users:
-            graph.erase_node(node)
-    return program
-
-
-def _is_graph(part: Any, program: Any) -> bool:
-    if not isinstance(part, torch.fx.Node) or part.op != "get_attr":
-        return False
-    return isinstance(getattr(program.graph_module, str(part.target)), torch.fx.GraphModule)
-
-
-def _detached(graph: Any, node: Any) -> Any:
-    found = graph.call_function(torch.ops.aten.detach.default, (node,))
-    found.meta.update(node.meta)
-    return found
-
-
 def exported(model: Any, arguments: tuple[Any, ...], train: bool, tensors: Tensors) -> Any:
     """The plain graph of one mode."""
     model.train(train)
     with torch.enable_grad():
         program = torch.export.export(model, arguments, strict=False)
-    return Exported(inlined(program), tensors).plain()
+    return Exported(stored_back(inlined(program)), tensors).plain()
 
 
 class Batches:

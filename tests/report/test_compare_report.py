@@ -104,8 +104,8 @@ def test_parquet_and_questions(tmp_path: Path) -> None:
     file = tmp_path / "re'sult.parquet"
     write_parquet(file, _report(*comparisons, missing))
     names, rows = answer(
-        "select rank, reference, verdict, greatest_absolute, ulps[5], histogram_powers, shape_other "
-        'from result order by "order"',
+        "select rank, reference, verdict, greatest_absolute, ulps[5], "
+        'histogram_powers, shape_other from result order by "order"',
         [file],
     )
     assert names[:3] == ["rank", "reference", "verdict"]

@@ -12,6 +12,7 @@ from isograd.scan.imports import absolute_name
 _NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
 _ADVICE = "Port what is used of it, or replace it; until then using it raises an error."
 Import = ast.Import | ast.ImportFrom
+_BACKWARD = frozenset(("backward", "backward_of_all"))
 
 
 def write_imports(file: FileEdit, package: str) -> None:
@@ -34,7 +35,10 @@ def write_imports(file: FileEdit, package: str) -> None:
         kept = [alias for alias in node.names if alias not in gone and alias not in foreign]
         _rewrite(file, node, kept, lines)
         removed.append(node)
+    file.spelling.settle(file.text.result())
+    recording = _recording(file)
     _add(file, removed)
+    _add_setting(file, recording)
 
 
 def _is_torch(node: Import, alias: ast.alias, file: FileEdit, package: str) -> bool:
@@ -138,6 +142,24 @@ def _add(file: FileEdit, removed: list[Import]) -> None:
     decorators = getattr(first, "decorator_list", [])
     line = min(part.lineno for part in (first, *decorators))
     text.insert(text.line_start(line), lines)
+
+
+def _recording(file: FileEdit) -> str:
+    """What makes a file record gradients, where no optimizer does it; empty: nothing has to."""
+    if not _BACKWARD & file.spelling.used or "optim" in file.text.original:
+        return ""
+    return f"{file.name('composites.record_gradients')}()"
+
+
+def _add_setting(file: FileEdit, statement: str) -> None:
+    """A statement behind the imports at the top."""
+    head = _head(file.tree.module.body)
+    if not statement or not head:
+        return
+    last = head[-1]
+    assert last.end_lineno is not None
+    at = file.text.line_start(last.end_lineno + 1)
+    file.text.insert(at, f"{file.text.newline}{statement}{file.text.newline}")
 
 
 def _head(body: list[ast.stmt]) -> list[ast.stmt]:

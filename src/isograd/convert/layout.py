@@ -73,6 +73,10 @@ def stands(file: FileEdit, node: ast.expr, code: str) -> bool:
         return not (isinstance(parent, ast.Attribute) and parent.value is node)
     if isinstance(made, ATOMS) or (code.startswith("(") and isinstance(made, ast.Tuple)):
         return True
+    if code.startswith("(") and code.endswith(")"):
+        inner = parsed(code[1:-1])
+        if inner is not None and ast.dump(inner) == ast.dump(made):
+            return True
     if isinstance(parent, ast.Call) and parent.func is node:
         return False
     return isinstance(parent, _ROOMY) and "\n" not in code

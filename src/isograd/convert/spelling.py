@@ -112,6 +112,15 @@ class Spelling:
             second += "_"
         return second
 
+    def settle(self, text: str) -> None:
+        """Keep the imports and compositions that the text does use."""
+        for short in list(self.statements):
+            if re.search(rf"\b{self._names[short]}\.", text) is None:
+                del self.statements[short], self._names[short]
+        alias = self._names.get(COMPOSITES)
+        if alias is not None:
+            self.used &= set(re.findall(rf"\b{alias}\.(\w+)", text))
+
     def imports(self) -> list[str]:
         """The import statements to add: MindSpore's first, the generated module last."""
         own = self.statements.get(COMPOSITES)

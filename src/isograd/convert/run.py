@@ -40,6 +40,8 @@ _TORCH_ATTRIBUTES = re.compile(
     rb"in_proj_weight|num_heads|embed_dim|track_running_stats|affine|elementwise_affine)\b"
 )
 #: What behaves otherwise in training: a network with these starts in training, as torch's do.
+#: Training takes torch's methods of networks, their first values and their statistics.
+_TRAINS = b".backward("
 _MODES = re.compile(
     rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)"
 )
@@ -180,6 +182,7 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
     run.shaped |= facts.shaped
     if b"torch" in read.raw:
         run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
+        run.all_shaped = run.all_shaped or _TRAINS in read.raw
         run.uses_modes = run.uses_modes or _MODES.search(read.raw) is not None
 
 

@@ -36,6 +36,7 @@ from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.references import References
 from isograd.convert.passes.subscripts import Subscripts
 from isograd.convert.passes.uncertain import Uncertain
+from isograd.convert.passes.writes import Writes
 
 
 class Pass(Protocol):
@@ -55,6 +56,7 @@ PASSES: tuple[Pass, ...] = (
     Forward(),
     Questions(),
     InPlace(),
+    Writes(),
     AugmentedAssignments(),
     InPlaceLayers(),
     Uncertain(),

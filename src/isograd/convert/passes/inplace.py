@@ -65,8 +65,13 @@ def _write(
         if is_view and not place.endswith(".data"):
             message = _VIEW.format(place)
             file.finding(node.func, "in-place-view", message, _VIEW_ADVICE, api=use.api)
-        written = place if not place.endswith(".data") else place.removesuffix(".data")
-        file.replace(node, f"{written}.copy_({code})")
+        if place.endswith(".data"):
+            written = place.removesuffix(".data")
+            file.replace(node, f"{file.name('composites.write')}({written}, {code})")
+        elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
+            layout.write_statement(file, node, f"{place} = {code}")
+        else:
+            file.replace(node, f"{place}.copy_({code})")
     elif is_statement:
         layout.write_statement(file, node, f"{place} = {code}")
     elif isinstance(target, ast.Name) and _is_read_after(target, node, file):
@@ -105,10 +110,10 @@ def _must_copy(target: ast.expr, node: ast.Call, use: Use, file: FileEdit) -> bo
     if isinstance(use.owner, Tensor) and use.owner.is_view:
         return True
     function = file.tree.function(node)
+    if _is_bound_by_loop(target.id, function or file.tree.module):
+        return True
     if function is None:
         return False
-    if _is_bound_by_loop(target.id, function):
-        return True
     is_parameter = target.id in _parameters(function)
     if is_parameter:
         return not _is_forward(function, file)

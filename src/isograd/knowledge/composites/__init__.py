@@ -572,6 +572,11 @@ from isograd.knowledge.composites.training_transforms import (
     to_tensor,
     vflip,
 )
+from isograd.knowledge.composites.writing import (
+    set_data,
+    updated,
+    write,
+)
 
 __all__ = [  # noqa: RUF022  # in the order of templates
     "ASGD",
@@ -1026,6 +1031,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "searchsorted",
     "select",
     "selu",
+    "set_data",
     "set_grad_enabled",
     "silu",
     "size_of",
@@ -1063,11 +1069,13 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "unique_consecutive",
     "unravel_index",
     "unsqueeze",
+    "updated",
     "var",
     "var_mean",
     "vflip",
     "view_as_complex",
     "where",
+    "write",
     "xlog1py",
     "zero_grad",
 ]

@@ -15,6 +15,8 @@ STATISTICS = frozenset(
 )
 FLOATS = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
 
+from isograd.knowledge.composites.writing import write
+
 
 def is_statistic(name: str, parameter: Any) -> bool:
     """Whether a Parameter of a norm is a buffer in torch."""
@@ -199,7 +201,7 @@ def load_own(
             shapes = f"{tuple(value.shape)} in the checkpoint, {tuple(target.shape)} in the model"
             error_msgs.append(f"size mismatch for {key}: {shapes}.")
         else:
-            target.copy_(value.astype(target.dtype))
+            write(target, value)
     for key in state_dict:
         if strict and key.startswith(prefix):
             child, dot, _ = key[len(prefix) :].partition(".")

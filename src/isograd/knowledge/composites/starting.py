@@ -9,14 +9,12 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
+from isograd.knowledge.composites.writing import write
+
 
 def _set(tensor: Any, values: Any) -> Any:
-    """Into a tensor or a Parameter.
-
-    By copy_: after set_data an optimizer that has stepped leaves a Parameter as it is.
-    """
-    tensor.copy_(values.astype(tensor.dtype))
-    return tensor
+    """Into a tensor or a Parameter."""
+    return write(tensor, values)
 
 
 def init_constant(tensor: Any, val: float) -> Any:

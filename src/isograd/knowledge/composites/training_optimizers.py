@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,7 +21,7 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = dict(defaults)
-        self.state: dict[Any, State] = {}
+        self.state: dict[Any, State] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         given = [params] if isinstance(params, dict) else list(params)
         if not given:
@@ -66,7 +67,7 @@ class Optimizer:
                     if gradient is not None:
                         if group.get("maximize"):
                             gradient = -gradient
-                        state = self.state.setdefault(parameter, {})
+                        state = self.state[parameter]
                         value = self._update(parameter, gradient, group, state)
                         ops.assign(parameter, value.astype(parameter.dtype))
         return loss
@@ -103,9 +104,9 @@ class Optimizer:
         for own, given in zip(self.param_groups, groups, strict=True):
             own.update({name: value for name, value in given.items() if name != "params"})
         parameters = self.parameters
-        self.state = {
-            parameters[int(number)]: dict(held) for number, held in state_dict["state"].items()
-        }
+        self.state = defaultdict(dict)
+        for number, held in state_dict["state"].items():
+            self.state[parameters[int(number)]] = dict(held)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -1,0 +1,99 @@
+"""Values written into parameters: `p.data = …`, `p.data -= …`, `p -= rate * p.grad`."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+from isograd.scan.values import PARAMETER
+
+_SIGNS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Pow: "**",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.MatMult: "@",
+}
+
+
+class Writes:
+    """Assignments that change a parameter in torch, and would only bind a name in a port."""
+
+    kinds = (ast.Assign, ast.AugAssign)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the call that puts the values there."""
+        if isinstance(node, ast.Assign):
+            return _assigned(node, file)
+        assert isinstance(node, ast.AugAssign)
+        return _augmented(node, file)
+
+
+def _assigned(node: ast.Assign, file: FileEdit) -> bool:
+    target = node.targets[0]
+    if len(node.targets) != 1 or not _is_data(target):
+        return False
+    assert isinstance(target, ast.Attribute)
+    call = file.name("composites.set_data")
+    _replace(node, f"{call}({file.source(target.value)}, {file.argument(node.value)})", file)
+    return True
+
+
+def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
+    sign = _SIGNS.get(type(node.op))
+    if sign is None:
+        return False
+    value = file.source(node.value)
+    if not isinstance(node.value, layout.ATOMS) and not value.startswith("("):
+        value = f"({value})"
+    target = node.target
+    if _is_data(target):
+        assert isinstance(target, ast.Attribute)
+        owner = file.source(target.value)
+        call = file.name("composites.set_data")
+        _replace(node, f"{call}({owner}, {file.text.raw(target)} {sign} {value})", file)
+        return True
+    if isinstance(target, ast.Name) and _may_be_parameter(target, file):
+        name = target.id
+        call = file.name("composites.updated")
+        _replace(node, f"{name} = {call}({name}, {name} {sign} {value})", file)
+        return True
+    return False
+
+
+def _replace(node: ast.stmt, code: str, file: FileEdit) -> None:
+    start, end = file.text.span(node)
+    for comment in file.comments_between(start, end):
+        file.keep_comment(node, comment)
+    file.replace(node, code)
+    file.uses += 1
+    file.converted += 1
+
+
+def _is_data(target: ast.expr) -> bool:
+    """`x.data`, of anything but the object itself."""
+    if not isinstance(target, ast.Attribute) or target.attr != "data":
+        return False
+    return not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"))
+
+
+def _may_be_parameter(target: ast.Name, file: FileEdit) -> bool:
+    """Whether a name is known to be a parameter, or goes through the parameters in a loop."""
+    if file.facts.values.get(place(target)) is PARAMETER:
+        return True
+    for part in file.tree.above(target):
+        if isinstance(part, ast.For) and _binds(part.target, target.id):
+            source = ast.dump(part.iter)
+            return "param" in source or "'grad'" in ast.dump(part)
+        if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
+            return False
+    return False
+
+
+def _binds(target: ast.expr, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target))

@@ -1,0 +1,68 @@
+"""A text with torch in it, converted and run beside its original."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from isograd.convert.model import ConvertReport, Level
+from isograd.convert.run import convert_path
+
+_WITHOUT_TORCH = (
+    "import sys, runpy; sys.modules['torch'] = None; import mindspore; "
+    "mindspore.set_context(pynative_synchronize=True); sys.path.insert(0, '.'); "
+    "runpy.run_path(sys.argv[1], run_name='__main__')"
+)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A conversion: the report, the port's text and its folder."""
+
+    report: ConvertReport
+    text: str
+    folder: Path
+
+    @property
+    def left(self) -> list[str]:
+        """What a person has to finish."""
+        return [f.message for f in self.report.findings if f.level is Level.FINISH]
+
+
+def convert(text: str, folder: Path) -> Converted:
+    """Convert one file."""
+    original = folder / "script.py"
+    original.write_text(text, encoding="utf-8")
+    out = folder / "port"
+    report = convert_path(original, out)
+    path = out / "script.py" if out.is_dir() else out
+    return Converted(report, path.read_text(encoding="utf-8"), path.parent)
+
+
+def numbers(folder: Path, *, is_port: bool) -> np.ndarray:
+    """The numbers that a script prints, one in a line."""
+    runner = ["-c", _WITHOUT_TORCH] if is_port else []
+    command = [sys.executable, *runner, "script.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = []
+    for line in done.stdout.splitlines():
+        try:
+            found.append(float(line))
+        except ValueError:
+            assert "WARNING" in line or not line.strip(), line
+    return np.array(found)
+
+
+def assert_follows(text: str, folder: Path, *, tolerance: float = 1e-5) -> Converted:
+    """Convert a script and compare what both sides print."""
+    converted = convert(text, folder)
+    assert converted.left == [], converted.text
+    theirs, ours = numbers(folder, is_port=False), numbers(converted.folder, is_port=True)
+    assert len(theirs) > 0
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+    return converted

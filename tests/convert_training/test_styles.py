@@ -1,0 +1,20 @@
+"""Other ways to write a training loop: each is converted whole, and prints what the original prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+from running import assert_follows
+
+STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", STYLES, ids=lambda path: path.stem)
+def test_style_follows_its_original(path: Path, tmp_path: Path) -> None:
+    converted = assert_follows(path.read_text(encoding="utf-8"), tmp_path, tolerance=2e-5)
+    assert "import torch" not in converted.text

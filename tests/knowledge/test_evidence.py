@@ -6,8 +6,8 @@ from isograd.knowledge.entry import Applicability, Entry, Status
 from isograd.knowledge.store import VERIFIED_FILE
 
 #: What stood when this was written; raise them, never lower them.
-LEAST_ENTRIES, LEAST_NAMES = 1880, 2050
-LEAST_EXECUTED, LEAST_FORWARD, LEAST_GRADIENT = 1120, 1120, 720
+LEAST_ENTRIES, LEAST_NAMES = 1920, 2115
+LEAST_EXECUTED, LEAST_FORWARD, LEAST_GRADIENT = 1180, 1180, 730
 #: The 40 most used APIs of the sources that were counted; each is executed and agrees.
 MOST_USED = """
 torch.Tensor.to torch.cat torch.Tensor.view torch.Tensor.reshape torch.Tensor.unsqueeze

@@ -133,6 +133,16 @@ def test_finished_builder_is_not_run_again_until_a_file_changes(  # type: ignore
     assert fourth.outcome is Outcome.DIVERGENT
 
 
+def test_port_that_did_not_import_is_tried_again(package, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    original = package("original", ORIGINAL)
+    options = {"journal": tmp_path / "journal"}
+    port = package("port", "import torch")
+    (first,) = verify(original, port, "shapes.net:Net", **options)
+    (again,) = verify(original, port, "shapes.net:Net", **options)
+    assert first.outcome is again.outcome is Outcome.NO_IMPORT
+    assert not again.is_remembered
+
+
 @pytest.mark.parametrize(
     ("layer", "call", "guess"),
     [

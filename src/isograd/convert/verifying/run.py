@@ -97,12 +97,13 @@ class _One:
         for seed in self._options.seeds:
             result, inputs = self._seed(seed, inputs)
             seeds.append(result)
-            if result.outcome not in (Outcome.EQUIVALENT, Outcome.DIVERGENT, Outcome.INCOMPLETE):
+            if result.outcome not in _OUTCOMES.values():
                 break  # another seed would say the same
         texts = tuple(text_of(spec) for spec in inputs)
         ports = tuple(sorted(self._files["port"]))
         found = BuilderResult(self._builder.text, texts, tuple(seeds), ports)
-        self._journal.store(question, found, set().union(*self._files.values()))
+        if found.outcome in _OUTCOMES.values():  # else not all files that matter were imported
+            self._journal.store(question, found, set().union(*self._files.values()))
         return found
 
     def _question(self) -> str:

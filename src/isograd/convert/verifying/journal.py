@@ -20,7 +20,7 @@ from isograd.convert.verifying.results import BuilderResult
 from isograd.errors import IsogradError
 from isograd.files import write_text
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def usual_folder() -> Path:

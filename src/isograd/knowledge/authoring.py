@@ -206,7 +206,11 @@ def _target(template: str, api: str) -> str:
             return ""
         return f"{_PACKAGES[first]}.{rest}"
     if found := re.match(r"^\{self\}\.(\w+)", template):
-        return f"mindspore.Tensor.{found.group(1)}"
+        owner = api.rpartition(".")[0]
+        home = {"torch.Tensor": "mindspore.Tensor", "torch.nn.Module": "mindspore.nn.Cell"}
+        functions = "mindspore.Tensor" if owner.count(".") == 0 else ""
+        owned = home.get(owner, functions)
+        return f"{owned}.{found.group(1)}" if owned else ""
     return ""
 
 

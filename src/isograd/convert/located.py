@@ -9,7 +9,7 @@ from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
 from isograd.scan.statements import Statements
-from isograd.scan.values import Api, ClassInfo, Plain, Scope, Tensor, Value
+from isograd.scan.values import TENSOR, Api, ClassInfo, Plain, Scope, Tensor, Value
 from isograd.scan.walker import BUILTINS
 
 _ANNOTATION = "annotation"
@@ -105,6 +105,9 @@ class _Located(Statements):
         if found is None and owner is None:
             self.facts.unknown.add(place(node))
         return found, owner
+
+    def _read(self, node: ast.Attribute, found: Value) -> Value:
+        return TENSOR if node.attr == "grad" else super()._read(node, found)
 
     def _of_unknown(self, node: ast.Attribute) -> Value:
         self.facts.unknown.add(place(node))

@@ -113,7 +113,7 @@ def _must_copy(target: ast.expr, node: ast.Call, use: Use, file: FileEdit) -> bo
     if _is_bound_by_loop(target.id, function or file.tree.module):
         return True
     if function is None:
-        return False
+        return _is_alias(target.id, file.tree.module)
     is_parameter = target.id in _parameters(function)
     if is_parameter:
         return not _is_forward(function, file)

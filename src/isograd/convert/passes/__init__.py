@@ -35,7 +35,7 @@ from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.references import References
 from isograd.convert.passes.subscripts import Subscripts
-from isograd.convert.passes.uncertain import Uncertain
+from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
 from isograd.convert.passes.writes import Writes
 
 
@@ -59,6 +59,7 @@ PASSES: tuple[Pass, ...] = (
     Writes(),
     AugmentedAssignments(),
     InPlaceLayers(),
+    KeptGraphs(),
     Uncertain(),
     Calls(),
     Members(),

@@ -27,6 +27,31 @@ _ASKING = {
 _OWN = frozenset(("self", "cls", "super", "ctx"))
 
 
+_KEPT = "{0} keeps the graph for another backward; MindSpore frees it"
+_KEPT_ADVICE = (
+    "Add the losses up and call backward once; for gradients of gradients write the function and "
+    "use mindspore.grad of mindspore.grad."
+)
+
+
+class KeptGraphs:
+    """`loss.backward(retain_graph=True)`: what a port cannot do is told at its line."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Tell it; the call itself is for the other passes."""
+        assert isinstance(node, ast.Call)
+        is_backward = isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
+        if not is_backward and file.api_of_call(node) != "torch.autograd.backward":
+            return False
+        for part in node.keywords:
+            is_off = isinstance(part.value, ast.Constant) and not part.value.value
+            if part.arg in ("retain_graph", "create_graph") and not is_off:
+                file.finding(node, "kept-graph", _KEPT.format(part.arg), _KEPT_ADVICE)
+        return False
+
+
 class Uncertain:
     """`loss.backward()` and its like where what they are called on is not known."""
 

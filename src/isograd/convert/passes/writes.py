@@ -36,12 +36,49 @@ class Writes:
 
 def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     target = node.targets[0]
-    if len(node.targets) != 1 or not _is_data(target):
+    if len(node.targets) != 1:
+        return False
+    if _makes_leaf(node.value, file):
+        file.replace(node.value, f"{file.name('composites.leaf')}({file.source(node.value)})")
+        return False
+    if _begins_to_learn(target, node.value, file):
+        assert isinstance(target, ast.Attribute)
+        name = file.source(target.value)
+        _replace(node, f"{name} = {file.name('composites.leaf')}({name})", file)
+        return True
+    if not _is_data(target):
         return False
     assert isinstance(target, ast.Attribute)
     call = file.name("composites.set_data")
     _replace(node, f"{call}({file.source(target.value)}, {file.argument(node.value)})", file)
     return True
+
+
+def _makes_leaf(value: ast.expr, file: FileEdit) -> bool:
+    """`torch.randn(3, requires_grad=True)`."""
+    if not isinstance(value, ast.Call) or not file.api_of_call(value).startswith("torch."):
+        return False
+    if "torch.nn." in file.api_of_call(value):
+        return False
+    return any(part.arg == "requires_grad" and _is_true(part.value) for part in value.keywords)
+
+
+def _begins_to_learn(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
+    """`x.requires_grad = True`, of a plain name that no loop goes through."""
+    if not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
+        return False
+    if not isinstance(target.value, ast.Name) or not _is_true(value):
+        return False
+    for part in file.tree.above(target):
+        if isinstance(part, ast.For) and _binds(part.target, target.value.id):
+            return False
+        if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
+            break
+    return True
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
@@ -58,7 +95,8 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
         call = file.name("composites.set_data")
         _replace(node, f"{call}({owner}, {file.text.raw(target)} {sign} {value})", file)
         return True
-    if isinstance(target, ast.Name) and _may_be_parameter(target, file):
+    is_step = isinstance(target, ast.Name) and f"{target.id}.grad" in file.text.raw(node.value)
+    if isinstance(target, ast.Name) and (is_step or _may_be_parameter(target, file)):
         name = target.id
         call = file.name("composites.updated")
         _replace(node, f"{name} = {call}({name}, {name} {sign} {value})", file)

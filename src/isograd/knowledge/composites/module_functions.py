@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
 
+from isograd.knowledge.composites.writing import write
+
 #: Statistics that MindSpore keeps as Parameters and torch as buffers.
 STATISTICS = frozenset(
     "running_mean running_var moving_mean moving_variance num_batches_tracked".split()
 )
 FLOATS = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
-
-from isograd.knowledge.composites.writing import write
 
 
 def is_statistic(name: str, parameter: Any) -> bool:

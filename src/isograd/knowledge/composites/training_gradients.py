@@ -141,10 +141,10 @@ def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
             parameter.grad = added if held is None else held + added
 
 
-def _reached(tensor: Any) -> list[Any]:
-    """The parameters that learn and that a tensor was computed from, each once."""
-    leaves = set()
-    waiting, seen = [tensor._grad_node], set()
+def _leaves(tensor: Any) -> set[Any]:
+    """What a tensor was computed from, as far as it was recorded."""
+    leaves, seen = set(), set()
+    waiting = [] if tensor._grad_node is None else [tensor._grad_node]
     while waiting:
         node = waiting.pop()
         identity = node._unique_id()
@@ -154,6 +154,12 @@ def _reached(tensor: Any) -> list[Any]:
         if node.is_leaf():
             leaves.add(identity)
         waiting += [part for part, _ in node.next_functions if part is not None]
+    return leaves
+
+
+def _reached(tensor: Any) -> list[Any]:
+    """The parameters that learn and that a tensor was computed from, each once."""
+    leaves = _leaves(tensor)
     known = {_leaf(parameter): parameter for parameter in _PARAMETERS.values()}
     if not leaves <= known.keys():
         with contextlib.suppress(ReferenceError):
@@ -171,6 +177,14 @@ def track(parameters: Iterable[Any]) -> None:
     """Remember parameters, so that a gradient finds them."""
     for parameter in parameters:
         _PARAMETERS[id(parameter)] = parameter
+
+
+def leaf(tensor: Any) -> Any:
+    """What `tensor.requires_grad = True` makes: something that `backward` leaves a gradient in."""
+    if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
+        tensor.requires_grad = True
+        return tensor
+    return tensor if _leaves(tensor) else ms.Parameter(tensor)
 
 
 def zero_grad(owner: Any, set_to_none: bool = True) -> None:

@@ -1,0 +1,68 @@
+"""What a port cannot do faithfully is told at its line, with the way to go on; the rest converts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from running import convert
+
+HEAD = "import torch\nfrom torch import nn\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("loss.backward(retain_graph=True)", "kept-graph"),
+        ("loss.backward(create_graph=True)", "kept-graph"),
+        ("torch.autograd.grad(loss, x, create_graph=True)", "not-converted"),
+        ("torch.optim.LBFGS(model.parameters())", "not-converted"),
+        ("torch.multiprocessing.spawn(main, nprocs=2)", "not-converted"),
+    ],
+)
+def test_line_is_told(line: str, code: str, tmp_path: Path) -> None:
+    converted = convert(f"{HEAD}def step(model, loss, x, main):\n    {line}\n", tmp_path)
+    (finding,) = [f for f in converted.report.findings if f.code == code]
+    assert finding.line == 6
+    assert finding.advice
+    assert "# isograd: " in converted.text.splitlines()[-1]
+
+
+def test_lightning_is_told_at_its_import(tmp_path: Path) -> None:
+    text = "import pytorch_lightning as pl\nimport torch\n\n\nclass M(pl.LightningModule):\n    pass\n"
+    converted = convert(text, tmp_path)
+    assert [f.code for f in converted.report.findings] == ["third-party"]
+
+
+@pytest.mark.parametrize(
+    ("line", "port"),
+    [
+        ("loss.backward()", "compat.backward(loss)"),
+        ("(loss / 4).backward()", "compat.backward(loss / 4)"),
+        ("scaler.scale(loss).backward()", "compat.backward(scaler.scale(loss))"),
+        ("loss.backward(torch.ones_like(loss))", "compat.backward(loss, ops.ones_like(loss))"),
+        ("self.backward(loss)", "self.backward(loss)"),
+        ("model.zero_grad()", "compat.zero_grad(model)"),
+        ("batch = batch.to(device)", "batch = compat.moved(batch, device)"),
+        ("p.data = value", "compat.set_data(p, value)"),
+        ("self.data = value", "self.data = value"),
+        ("p.data -= rate * p.grad", "compat.set_data(p, p.data - (rate * getattr(p, 'grad', None)))"),
+        ("p -= rate * p.grad", "p = compat.updated(p, p - (rate * getattr(p, 'grad', None)))"),
+        ("x.requires_grad = True", "x = compat.leaf(x)"),
+        ("with torch.no_grad(): pass", "with compat.no_grad(): pass"),
+        ("count += 1", "count += 1"),
+    ],
+)
+def test_statement_is_converted(line: str, port: str, tmp_path: Path) -> None:
+    names = "self, model, loss, x, p, value, rate, scaler, batch, device, count"
+    converted = convert(f"{HEAD}def step({names}):\n    {line}\n", tmp_path)
+    assert converted.text.splitlines()[-1].strip() == port
+    assert converted.left == []
+
+
+def test_recording_begins_without_an_optimizer(tmp_path: Path) -> None:
+    with_one = convert(f"{HEAD}o = torch.optim.SGD([], 1)\ntorch.ones(1).backward()\n", tmp_path)
+    assert "record_gradients" not in with_one.text
+    (tmp_path / "other").mkdir()
+    without = convert(f"{HEAD}torch.ones(1).backward()\n", tmp_path / "other")
+    assert "\ncompat.record_gradients()\n" in without.text

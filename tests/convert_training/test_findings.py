@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from running import convert
+from tests.convert_training.running import convert
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"
 
@@ -29,7 +29,9 @@ def test_line_is_told(line: str, code: str, tmp_path: Path) -> None:
 
 
 def test_lightning_is_told_at_its_import(tmp_path: Path) -> None:
-    text = "import pytorch_lightning as pl\nimport torch\n\n\nclass M(pl.LightningModule):\n    pass\n"
+    text = (
+        "import pytorch_lightning as pl\nimport torch\n\n\nclass M(pl.LightningModule):\n    pass\n"
+    )
     converted = convert(text, tmp_path)
     assert [f.code for f in converted.report.findings] == ["third-party"]
 
@@ -46,7 +48,10 @@ def test_lightning_is_told_at_its_import(tmp_path: Path) -> None:
         ("batch = batch.to(device)", "batch = compat.moved(batch, device)"),
         ("p.data = value", "compat.set_data(p, value)"),
         ("self.data = value", "self.data = value"),
-        ("p.data -= rate * p.grad", "compat.set_data(p, p.data - (rate * getattr(p, 'grad', None)))"),
+        (
+            "p.data -= rate * p.grad",
+            "compat.set_data(p, p.data - (rate * getattr(p, 'grad', None)))",
+        ),
         ("p -= rate * p.grad", "p = compat.updated(p, p - (rate * getattr(p, 'grad', None)))"),
         ("x.requires_grad = True", "x = compat.leaf(x)"),
         ("with torch.no_grad(): pass", "with compat.no_grad(): pass"),

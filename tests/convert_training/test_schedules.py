@@ -31,7 +31,12 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "exp_range": lambda m, o: m.CyclicLR(o, 0.01, 0.1, 4, mode="exp_range", gamma=0.95),
     "one_cycle": lambda m, o: m.OneCycleLR(o, max_lr=0.3, total_steps=25),
     "three_phase": lambda m, o: m.OneCycleLR(
-        o, max_lr=[0.3, 0.2], epochs=5, steps_per_epoch=5, three_phase=True, anneal_strategy="linear"
+        o,
+        max_lr=[0.3, 0.2],
+        epochs=5,
+        steps_per_epoch=5,
+        three_phase=True,
+        anneal_strategy="linear",
     ),
     "warm-up and cosine": lambda m, o: m.SequentialLR(
         o, [m.LinearLR(o, 0.1, total_iters=3), m.CosineAnnealingLR(o, 10)], milestones=[3]

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-from running import assert_follows
+from tests.convert_training.running import assert_follows
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from torch import nn
 import torch.nn.functional as F
+from torch import nn
 
 rng = np.random.RandomState(0)
 model = nn.Linear(4, 3)

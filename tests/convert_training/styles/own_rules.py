@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 class SignMomentum(Optimizer):
     def __init__(self, params, lr=0.01, beta=0.9):
         defaults = dict(lr=lr, beta=beta)
-        super(SignMomentum, self).__init__(params, defaults)
+        super().__init__(params, defaults)
 
     @torch.no_grad()
     def step(self, closure=None):
@@ -46,7 +46,11 @@ with torch.no_grad():
 optimizer = SignMomentum(model.parameters(), lr=0.1)
 scheduler = Warmup(optimizer, 4)
 data = TensorDataset(torch.from_numpy(rng.standard_normal((12, 4)).astype(np.float32)))
-loader = DataLoader(Subset(data, list(range(10))), batch_size=4, collate_fn=lambda items: torch.stack([i[0] for i in items]))
+loader = DataLoader(
+    Subset(data, list(range(10))),
+    batch_size=4,
+    collate_fn=lambda items: torch.stack([i[0] for i in items]),
+)
 for epoch in range(2):
     for x in loader:
         optimizer.zero_grad()

@@ -63,14 +63,24 @@ torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 2))
 rng = np.random.RandomState(3)
 model.load_state_dict(
-    {k: torch.from_numpy(rng.standard_normal(tuple(v.shape)).astype(np.float32)) for k, v in model.state_dict().items()}
+    {
+        k: torch.from_numpy(rng.standard_normal(tuple(v.shape)).astype(np.float32))
+        for k, v in model.state_dict().items()
+    }
 )
 for param in model[0].parameters():
     param.requires_grad = False
 optimizer = optim.SGD(filter(lambda p: p.requires_grad, model.parameters()), lr=0.1, momentum=0.9)
-loaders = {"train": DataLoader(Rows(0, 20), batch_size=8, num_workers=2), "val": DataLoader(Rows(1, 9), batch_size=4)}
+loaders = {
+    "train": DataLoader(Rows(0, 20), batch_size=8, num_workers=2),
+    "val": DataLoader(Rows(1, 9), batch_size=4),
+}
 model = train_model(
-    model, loaders, nn.CrossEntropyLoss(), optimizer, lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+    model,
+    loaders,
+    nn.CrossEntropyLoss(),
+    optimizer,
+    lr_scheduler.ReduceLROnPlateau(optimizer, patience=0),
 )
 print(float(model[0].weight.grad is None))
 print(sum(p.detach().abs().sum().item() for p in model.parameters()))

@@ -7,20 +7,23 @@ import torch
 import torch.nn as nn
 
 
-class Pair(object):
+class Pair:
     def __init__(self):
         self.netG = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 4))
         self.netD = nn.Sequential(nn.Linear(8, 6), nn.LeakyReLU(0.2), nn.Linear(6, 1))
         rng = np.random.RandomState(1)
         for p in itertools.chain(self.netG.parameters(), self.netD.parameters()):
-            p.data.copy_(torch.from_numpy(rng.standard_normal(tuple(p.shape)).astype("float32")) * 0.4)
+            p.data.copy_(
+                torch.from_numpy(rng.standard_normal(tuple(p.shape)).astype("float32")) * 0.4
+            )
         self.criterionGAN = nn.BCEWithLogitsLoss()
         self.criterionL1 = nn.L1Loss()
         self.optimizer_G = torch.optim.Adam(self.netG.parameters(), lr=0.01, betas=(0.5, 0.999))
         self.optimizer_D = torch.optim.Adam(self.netD.parameters(), lr=0.01, betas=(0.5, 0.999))
         self.optimizers = [self.optimizer_G, self.optimizer_D]
         self.schedulers = [
-            torch.optim.lr_scheduler.LambdaLR(opt, lambda step: 1.0 - step / 10) for opt in self.optimizers
+            torch.optim.lr_scheduler.LambdaLR(opt, lambda step: 1.0 - step / 10)
+            for opt in self.optimizers
         ]
 
     def set_input(self, data):

@@ -188,14 +188,73 @@ def _sequential_sum(
 def _normalisation_input_scale(
     gradient: torch.Tensor, name: str, args: tuple[Any, ...]
 ) -> torch.Tensor | None:
-    """Typical |dy · weight / deviation|: the terms that cancel in a normalisation's gradient."""
-    inverse = next((a for a in reversed(args[3:7]) if isinstance(a, torch.Tensor)), None)
-    if "layer_norm" in name and len(args) > 4 and isinstance(args[4], torch.Tensor):
-        inverse = args[4]
-    if inverse is None or inverse.numel() == 0:
+    """What cancels in a normalisation's gradient, and what the sums in it are rounded by.
+
+    The gradient is w/σ · (dy − mean(dy) − x̂ · mean(dy · x̂)): the typical term stays as rounding
+    error where terms cancel, and both means carry the error of their partial sums.  Gradients of
+    one sign, as a mean over the positions gives them, make those great: MindSpore's batch norm
+    measured up to 2.9 times this scale (four seeds, three shapes).
+    """
+    found = _normalisation_rows(gradient, name, args)
+    if found is None:
         return None
-    typical = gradient.square().mean().sqrt() * inverse.float().abs().max()
-    return typical.expand(gradient.shape)
+    rows, normalised, inverse, back = found
+    typical = rows.square().mean().sqrt() * inverse.abs().max()
+    if normalised is None:
+        return typical.expand(gradient.shape)
+    count = rows.shape[1]
+    first = rows.cumsum(1).square().sum(1, keepdim=True).sqrt() / count
+    second = (rows * normalised).cumsum(1).square().sum(1, keepdim=True).sqrt() / count
+    return torch.maximum(typical, back(inverse * (first + normalised.abs() * second)))
+
+
+_Rows = tuple[
+    torch.Tensor, torch.Tensor | None, torch.Tensor, Callable[[torch.Tensor], torch.Tensor]
+]
+
+
+def _normalisation_rows(gradient: torch.Tensor, name: str, args: tuple[Any, ...]) -> _Rows | None:
+    """dy · w and x̂ in rows of what is normalised together, 1/σ of each row, and the way back.
+
+    x̂ is None where nothing is summed: a batch norm that uses its running statistics.
+    """
+    source = args[1].float()
+    if "batch_norm" in name:
+        weight, mean, inverse = args[2], args[5], args[6]
+        if not _has_values(inverse):
+            return None
+        order = [1, 0, *range(2, gradient.dim())]
+        count = gradient.shape[1]
+        moved = gradient.permute(order)
+        shape = moved.shape
+        rows, values = moved.reshape(count, -1), source.permute(order).reshape(count, -1)
+        inverse = inverse.float().reshape(count, 1)
+        if _has_values(weight):
+            rows = rows * weight.float().reshape(count, 1)
+        if not args[7] or not _has_values(mean):
+            return rows, None, inverse, lambda part: part
+        normalised = (values - mean.float().reshape(count, 1)) * inverse
+        return rows, normalised, inverse, lambda part: part.reshape(shape).permute(order)
+    if "group_norm" in name:
+        mean, inverse, weight = args[2], args[3], args[4]
+        if _has_values(weight):
+            gradient = gradient * weight.float().reshape(-1, *[1] * (gradient.dim() - 2))
+    elif "layer_norm" in name:
+        mean, inverse, weight = args[3], args[4], args[5]
+        if _has_values(weight):
+            gradient = gradient * weight.float()
+    else:
+        return None
+    if not _has_values(inverse):
+        return None
+    shape, count = gradient.shape, inverse.numel()
+    inverse = inverse.float().reshape(count, 1)
+    normalised = (source.reshape(count, -1) - mean.float().reshape(count, 1)) * inverse
+    return gradient.reshape(count, -1), normalised, inverse, lambda part: part.reshape(shape)
+
+
+def _has_values(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() > 0
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""Other ways to write a training loop: each is converted whole, and prints what the original prints."""
+"""Other ways to write a training loop: each port prints what its original prints."""
 
 from __future__ import annotations
 

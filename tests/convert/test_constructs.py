@@ -31,6 +31,8 @@ LINES = {
     "annotated": ("y: Tensor = torch.jit.annotate(Tensor, x)", "y: ms.Tensor = x"),
     "assertion": ("torch._assert(x.ndim == 2, 'two')", "assert x.ndim == 2, 'two'"),
     "asked": ("t = isinstance(x, torch.Tensor)", "t = isinstance(x, ms.Tensor)"),
+    "looked up": ("t = getattr(torch, 'float16')", "t = ms.float16"),
+    "looked up, called": ("y = getattr(torch, 'abs')(x)", "y = ops.abs(x)"),
     "has": ("t = hasattr(F, 'relu')", "t = True"),
     "has not": ("t = hasattr(torch, 'no_such_thing')", "t = False"),
     "no gradient": ("with torch.no_grad(): y = x", "with compat.no_grad(): y = x"),

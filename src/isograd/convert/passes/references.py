@@ -29,6 +29,9 @@ class References:
             return True
         if not isinstance(node.ctx, ast.Load):
             return _stored(node, api, file)
+        if (name := _looked_up(parent, node)) is not None:
+            assert isinstance(parent, ast.Call)
+            return _write_looked_up(parent, f"{api}.{name}", file)
         file.uses += 1
         use = Use(api, node)
         entry = file.entry(api)
@@ -46,6 +49,33 @@ class References:
             reason = reason or f"{api} has no counterpart that could stand for it"
             missing(node, use, file, reason, entry)
         return True
+
+
+def _looked_up(parent: ast.AST | None, node: ast.expr) -> str | None:
+    """The literal name in `getattr(torch, "float16")`."""
+    if not isinstance(parent, ast.Call) or len(parent.args) < 2 or parent.args[0] is not node:
+        return None
+    function, name = parent.func, parent.args[1]
+    if not isinstance(function, ast.Name) or function.id != "getattr":
+        return None
+    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+
+
+def _write_looked_up(node: ast.Call, api: str, file: FileEdit) -> bool:
+    """Write the whole look-up as the name that it finds."""
+    file.uses += 1
+    file.forget(node)
+    entry = file.entry(api)
+    grand = file.tree.parents.get(node)
+    is_called = isinstance(grand, ast.Call) and grand.func is node
+    code = "" if entry is None else file.value(entry)
+    if api in plain.TYPES or (code and not is_called) or (entry is not None and entry.value):
+        layout.write(file, node, file.spelled(plain.TYPES[api]) if api in plain.TYPES else code)
+        file.converted += 1
+    else:
+        reason = f"{api} has no counterpart that could stand for it"
+        missing(node, Use(api, node), file, reason, entry)
+    return True
 
 
 def _is_generic(parent: ast.AST | None, node: ast.expr, file: FileEdit) -> bool:

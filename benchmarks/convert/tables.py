@@ -33,8 +33,8 @@ def of_texts(converted: list[Any]) -> str:
 def of_rows(rows: list[Any]) -> str:
     """Shares by corpus and way, and every builder that is not right."""
     lines = [
-        "| corpus, way | builders | no finding in its files | import | weights by name | equivalent | "
-        "right with no hand edit | silently wrong |",
+        "| corpus, way | builders | no finding in its files | import | weights by name | "
+        "equivalent | right with no hand edit | silently wrong |",
         "|---|---|---|---|---|---|---|---|",
     ]
     groups: dict[tuple[str, str], list[Any]] = {}

@@ -244,3 +244,18 @@ def test_a_second_graph_is_refused(sides: Sides) -> None:
     loss = sides.ours[0](ms.Tensor(X)).sum()
     with pytest.raises(RuntimeError, match="add the losses up"):
         port.backward(loss, retain_graph=True)
+
+
+class Own:
+    """A class with methods of the same names."""
+
+    def backward(self, loss: float, scale: int = 1) -> float:
+        return loss * scale
+
+    def zero_grad(self) -> str:
+        return "own"
+
+
+def test_other_classes_keep_their_own_methods() -> None:
+    assert port.backward(Own(), 2.0, scale=3) == 6.0
+    assert port.zero_grad(Own()) == "own"

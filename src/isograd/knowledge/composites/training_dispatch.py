@@ -37,9 +37,9 @@ def detached(value: Any) -> Any:
     return ops.stop_gradient(value) if isinstance(value, ms.Tensor) else value.detach()
 
 
-def as_numpy(value: Any) -> Any:
+def as_numpy(value: Any, **named: Any) -> Any:
     """`value.numpy()`."""
-    return value.asnumpy() if isinstance(value, ms.Tensor) else value.numpy()
+    return value.asnumpy() if isinstance(value, ms.Tensor) else value.numpy(**named)
 
 
 def size_of(value: Any, dim: Any = None) -> Any:

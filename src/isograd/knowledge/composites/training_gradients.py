@@ -90,20 +90,22 @@ class set_grad_enabled(_Recording):  # noqa: N801  # torch's name
         api._pynative_executor.set_enable_grad(self.mode)
 
 
-def backward(
-    tensor: Any, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False
-) -> None:
+def backward(tensor: Any, *given: Any, **named: Any) -> Any:
     """Add the gradients of a tensor to the `grad` of each parameter that it was computed from.
 
-    Raises RuntimeError where nothing was recorded, and for a graph of gradients.
+    Arguments are those of torch's method.  Anything but a tensor has its own `backward` called.
+    Raises RuntimeError where nothing was recorded, and for a graph that is to be kept.
     """
     if not isinstance(tensor, ms.Tensor):
-        given = {"gradient": gradient, "retain_graph": retain_graph}
-        tensor.backward(**{name: value for name, value in given.items() if value is not None})
-        return
-    if retain_graph or create_graph:
+        return tensor.backward(*given, **named)
+    order = ("gradient", "retain_graph", "create_graph", "inputs")
+    options = {**dict(zip(order, given, strict=False)), **named}
+    if options.get("retain_graph") or options.get("create_graph"):
         raise RuntimeError("MindSpore frees the graph in backward; add the losses up before it.")
-    _differentiate([tensor], [gradient])
+    if options.get("inputs") is not None:
+        raise RuntimeError("backward adds to all parameters here; ask mindspore.grad for some.")
+    _differentiate([tensor], [options.get("gradient")])
+    return None
 
 
 def backward_of_all(tensors: Any, grad_tensors: Any = None, *_: Any, **__: Any) -> None:
@@ -187,15 +189,15 @@ def leaf(tensor: Any) -> Any:
     return tensor if _leaves(tensor) else ms.Parameter(tensor)
 
 
-def zero_grad(owner: Any, set_to_none: bool = True) -> None:
-    """Forget the gradients of a network or of an optimizer's parameters."""
+def zero_grad(owner: Any, set_to_none: bool = True) -> Any:
+    """Forget the gradients of a network; anything else has its own `zero_grad` called."""
     if hasattr(owner, "param_groups") or not isinstance(owner, ms.nn.Cell):
-        owner.zero_grad(set_to_none)
-        return
+        return owner.zero_grad() if set_to_none else owner.zero_grad(set_to_none)
     for parameter in owner.get_parameters():
         held = getattr(parameter, "grad", None)
         if held is not None:
             parameter.grad = None if set_to_none else ops.zeros_like(held)
+    return None
 
 
 def clip_grad_norm_(

@@ -1,0 +1,84 @@
+"""What is saved is what is loaded: any nest of plain values and tensors, never code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("mindspore")
+
+import mindspore as ms
+
+from isograd.knowledge.composites import training_checkpoints as port
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+ARRAYS = st.lists(st.floats(-9, 9, width=32), min_size=1, max_size=4).map(
+    lambda values: ms.Tensor(np.array(values, np.float32))
+)
+KEYS = st.text(max_size=4) | st.integers(0, 9)
+NESTS = st.recursive(
+    PLAIN | ARRAYS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(KEYS, inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, ms.Tensor):
+        return ("tensor", str(value.dtype), value.asnumpy().tolist())
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(plain(part) for part in value)
+    return value
+
+
+@given(NESTS)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_round_trip(tmp_path: Path, value: Any) -> None:
+    path = tmp_path / "kept.pth.tar"
+    port.save(value, path)
+    assert plain(port.load(path)) == plain(value)
+    assert os.listdir(tmp_path) == ["kept.pth.tar"]
+
+
+def test_state_dict_is_an_ordinary_checkpoint(tmp_path: Path) -> None:
+    state = {"layer.weight": ms.Tensor(np.ones((2, 3), np.float32))}
+    port.save(state, tmp_path / "net.ckpt")
+    read = ms.load_checkpoint(str(tmp_path / "net.ckpt"))
+    assert list(read) == ["layer.weight"]
+    assert plain(dict(port.load(tmp_path / "net.ckpt"))) == plain(state)
+
+
+def test_arguments_are_kept(tmp_path: Path) -> None:
+    given = {"args": argparse.Namespace(lr=0.1, folder="x"), "x": np.arange(3)}
+    port.save(given, tmp_path / "a")
+    read = port.load(tmp_path / "a", map_location="cpu", weights_only=False)
+    assert read["args"] == given["args"]
+    np.testing.assert_array_equal(read["x"], given["x"])
+
+
+def test_objects_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="object at model cannot be kept"):
+        port.save({"model": object()}, tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_torch_says_how_to_convert_it(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"a": torch.ones(1)}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="isograd weights"):
+        port.load(tmp_path / "a.pth")

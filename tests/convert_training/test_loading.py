@@ -1,0 +1,119 @@
+"""Loaders yield torch's batches: nested, short at the end, from samplers, streams and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.utils.data as theirs
+
+pytest.importorskip("mindspore")
+
+import mindspore as ms
+
+from isograd.knowledge.composites import loading, training_distributed
+
+
+class Pairs:
+    """Arrays and numbers."""
+
+    def __len__(self) -> int:
+        return 7
+
+    def __getitem__(self, index: int) -> Any:
+        return np.full((2,), index, np.float32), index
+
+
+class Dicts(Pairs):
+    """Dicts with everything in them."""
+
+    def __getitem__(self, index: int) -> Any:
+        return {"x": np.float32(index), "name": str(index), "pair": (index, index / 2)}
+
+
+class Stream:
+    """Items without number."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(np.arange(5))
+
+
+class TorchStream(Stream, theirs.IterableDataset):  # type: ignore[type-arg, misc]
+    """The same for torch."""
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, (ms.Tensor, torch.Tensor)):
+        array = value.asnumpy() if isinstance(value, ms.Tensor) else value.numpy()
+        return str(array.dtype), array.tolist()
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+@pytest.mark.parametrize("dataset", [Pairs(), Dicts()], ids=["pairs", "dicts"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 3},
+        {"batch_size": 3, "drop_last": True},
+        {"batch_size": None},
+        {"batch_size": 2, "sampler": [4, 1, 1]},
+        {"batch_sampler": [[0, 2], [5]]},
+        {"batch_size": 2, "collate_fn": len},
+    ],
+    ids=str,
+)
+def test_batches_are_torchs(dataset: Any, options: dict[str, Any]) -> None:
+    if "batch_sampler" in options:
+        size = theirs.BatchSampler(range(5), 2, False)
+        options = {"batch_sampler": size}
+    ours = loading.DataLoader(dataset, **options)
+    original: Any = theirs.DataLoader(dataset, **options)
+    assert [plain(batch) for batch in ours] == [plain(batch) for batch in original]
+    assert len(ours) == len(original)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_workers_yield_the_same(size: int) -> None:
+    alone = loading.DataLoader(Pairs(), batch_size=size)
+    several = loading.DataLoader(Pairs(), batch_size=size, num_workers=2)
+    assert [plain(batch) for batch in several] == [plain(batch) for batch in alone]
+
+
+def test_streams_are_batched() -> None:
+    ours = loading.DataLoader(Stream(), batch_size=2)
+    original: Any = theirs.DataLoader(TorchStream(), batch_size=2)
+    assert [plain(batch) for batch in ours] == [plain(batch) for batch in original]
+
+
+def test_shuffling_draws_each_once_and_anew() -> None:
+    ms.set_seed(1)
+    loader = loading.DataLoader(Pairs(), batch_size=7, shuffle=True)
+    orders = [plain(next(iter(loader)))[1][1] for _ in range(3)]
+    assert all(sorted(order) == list(range(7)) for order in orders)
+    assert orders[0] != orders[1] or orders[1] != orders[2]
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("count", [7, 8, 2])
+def test_shares_are_torchs(count: int, drop_last: bool) -> None:
+    for rank in range(3):
+        options = {"num_replicas": 3, "rank": rank, "shuffle": False, "drop_last": drop_last}
+        ours = training_distributed.DistributedSampler(range(count), **options)
+        original: Any = theirs.DistributedSampler(range(count), **options)  # type: ignore[arg-type]
+        assert list(ours) == list(original)
+        assert len(ours) == len(original)
+
+
+def test_shuffled_shares_are_disjoint_and_differ_by_epoch() -> None:
+    samplers = [training_distributed.DistributedSampler(range(9), 3, rank) for rank in range(3)]
+    first = [list(sampler) for sampler in samplers]
+    assert sorted(position for share in first for position in share) == list(range(9))
+    for sampler in samplers:
+        sampler.set_epoch(1)
+    assert [list(sampler) for sampler in samplers] != first

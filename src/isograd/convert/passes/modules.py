@@ -67,7 +67,9 @@ def _is_modules(node: ast.Attribute, file: FileEdit) -> bool:
     """Whether `x.forward` may be a module's: everything but a class that is known to be none."""
     owner = file.facts.owners.get(place(node))
     if isinstance(owner, Instance):
-        return owner.of.is_module or not owner.of.bases
+        is_mixed = owner.of in file.settings.mixed
+        is_open = not owner.of.bases and "forward" not in owner.of.methods
+        return owner.of.is_module or is_mixed or is_open
     if isinstance(owner, ClassInfo):
         return owner.is_module
     if isinstance(owner, Made):

@@ -1,4 +1,4 @@
-"""A conversion as text: what was converted, what is left by its cost, file by file, and the diff."""
+"""A conversion as text: what was converted, what is left by its cost, the files, the diff."""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ class Experiment:
 
     port: the port's tensors under the reference's names; wanted: the names that must be
     explained; fixed: hypotheses that are granted already; variants: the replicate noise runs.
+    limit_s: processor time, so that a busy machine is answered late and not otherwise.
     """
 
     run: Run
@@ -95,7 +96,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         self._backward = any(key.startswith("gradient.") for key in self.wanted)
-        self._deadline = time.monotonic() + self.limit_s
+        self._deadline = time.process_time() + self.limit_s
         self._start()
 
     def _start(self) -> None:
@@ -151,7 +152,7 @@ class Experiment:
         found = []
         for group in groups.values():
             places = {trial.place for trial in group}
-            if 1 < len(group) == len(places) and time.monotonic() <= self._deadline:
+            if 1 < len(group) == len(places) and time.process_time() <= self._deadline:
                 outcome = self._at_all(tuple(group), first)
                 found += [] if outcome is None else [outcome]
         return found
@@ -196,7 +197,7 @@ class Experiment:
             beside = [t for t in others if t.place != first.trials[0].place]
             found = self._everywhere(beside, first.trials)
             pairs += [self._refined(several) for several in self._sorted(found)[:3]]
-            if time.monotonic() > self._deadline:
+            if time.process_time() > self._deadline:
                 break
         return self._sorted([*self._confirm(self._sorted(pairs)), *confirmed])
 
@@ -210,7 +211,7 @@ class Experiment:
     def _each(self, trials: Sequence[Trial], first: tuple[Trial, ...]) -> list[Outcome]:
         found = []
         for trial in trials:
-            if time.monotonic() > self._deadline:
+            if time.process_time() > self._deadline:
                 break
             outcome = self._one(trial, first)
             if outcome is not None:
@@ -245,7 +246,7 @@ class Experiment:
         for _ in range(4):
             before = best.ratio
             for group in groups:
-                if time.monotonic() > self._deadline:
+                if time.process_time() > self._deadline:
                     return best
                 mine = tuple(t for t in best.trials if any(_same(t, one) for one in group))
                 others = tuple(t for t in best.trials if t not in mine)

@@ -57,7 +57,7 @@ def blame_rules(updates: Updates, ratios: dict[str, float]) -> list[Blame]:
         still = bool(len(watched.port) > 1 and np.array_equal(watched.port[0], watched.port[-1]))
         buckets.setdefault((watched.rule, still), []).append(name)
     found: list[Blame] = []
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.process_time() + _SECONDS
     # What stands still last: it may only have no gradient worth a step under the found rule.
     for (rule, _), names in sorted(buckets.items(), key=lambda entry: entry[0][1]):
         _explain_bucket(updates, rule, names, found, deadline)
@@ -80,7 +80,7 @@ def _explain_bucket(
     for _ in range(_MOST_PARTS):
         if not remaining:
             return
-        if found and time.monotonic() > deadline:
+        if found and time.process_time() > deadline:
             break
         searched = _search(updates, rule, remaining, deadline)
         if searched is None:

@@ -117,12 +117,12 @@ class _Tried:
 
 
 class Search:
-    """One part's search; combinations are tried until a deadline of `time.monotonic`."""
+    """One part's search; combinations are tried until a deadline of `time.process_time`."""
 
     def __init__(self, updates: Updates, names: Iterable[str], deadline: float = math.inf) -> None:
         self._updates = updates
         self._part: Part = updates.part(names)
-        self._deadline = min(deadline, time.monotonic() + _SECONDS)
+        self._deadline = min(deadline, time.process_time() + _SECONDS)
 
     def run(self) -> Explanation | None:
         """The simplest explanation, or None."""
@@ -150,7 +150,7 @@ class Search:
             member = one.members[0]
             if member.cause == "optimizer.lr" or not one.admits(free, rule):
                 continue
-            if time.monotonic() > self._deadline:
+            if time.process_time() > self._deadline:
                 break
             found.append(self._on_top(self._fit(one), free))
         return found
@@ -170,7 +170,7 @@ class Search:
                 keys = frozenset({*(m.key for m in first.combination.members), other.key})
                 rule = first.combination.apply(self._part.rule, first.fit.values)
                 sensible = other.applies(rule) and first.combination.admits(other, rule)
-                if keys in seen or not sensible or time.monotonic() > self._deadline:
+                if keys in seen or not sensible or time.process_time() > self._deadline:
                     continue
                 seen.add(keys)
                 found.append(self._on_top(first, other))

@@ -174,12 +174,13 @@ def uniform_like(input: Any, a: Any = 0.0, b: Any = 1.0) -> Any:
 
 def bernoulli_like(input: Any, p: Any = 0.5) -> Any:
     """Ones with probability p, else zeros, in the shape and dtype of a tensor."""
-    return (ops.rand(*input.shape) < p).astype(input.dtype)
+    # 1 - rand lies in (0, 1]: never a one for p = 0, always for p = 1
+    return (1 - ops.rand(*input.shape) <= p).astype(input.dtype)
 
 
 def bernoulli(input: Any) -> Any:
     """Ones with the probabilities that the tensor holds."""
-    return (ops.rand(*input.shape) < input).astype(input.dtype)
+    return (1 - ops.rand(*input.shape) <= input).astype(input.dtype)
 
 
 def _open_uniform(input: Any) -> Any:

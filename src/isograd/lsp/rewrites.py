@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.rewrite import PACKAGES, Call, NotRewritten, reference, rewrite
+from isograd.knowledge.rewrite import (
+    PACKAGES,
+    Call,
+    NotRewritten,
+    class_of,
+    reference,
+    rewrite,
+)
 from isograd.knowledge.store import Knowledge
 from isograd.lsp.analysis import Analysis, LocatedUse
 from isograd.lsp.imports import Imports, place_for_import
@@ -180,7 +187,8 @@ class Rewriter:
     def _reference(
         self, entry: Entry, found: LocatedUse, within: tuple[Replacement, ...]
     ) -> tuple[str, Applicability] | None:
-        code = reference(entry)
+        assert found.node is not None
+        code = class_of(entry) if self._is_class(found.node) else reference(entry)
         if not code:
             return None
         code = _mark(code)
@@ -254,6 +262,16 @@ class Rewriter:
         if isinstance(parent, ast.Call) and parent.func is node:
             return False
         return isinstance(parent, _ROOMY) and "\n" not in code
+
+    def _is_class(self, node: ast.expr) -> bool:
+        """Whether a name stands for a class that is asked for: in isinstance, or an annotation."""
+        parent = self._analysis.parents.get(node)
+        while isinstance(parent, (ast.Tuple, ast.BinOp)):
+            node, parent = parent, self._analysis.parents.get(parent)
+        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+            asks = parent.func.id in ("isinstance", "issubclass")
+            return asks and len(parent.args) == 2 and parent.args[1] is node
+        return isinstance(parent, ast.arg) and parent.annotation is node
 
     def _is_statement(self, node: ast.expr) -> bool:
         return isinstance(self._analysis.parents.get(node), ast.Expr)

@@ -31,6 +31,7 @@ LINES = {
     "annotated": ("y: Tensor = torch.jit.annotate(Tensor, x)", "y: ms.Tensor = x"),
     "assertion": ("torch._assert(x.ndim == 2, 'two')", "assert x.ndim == 2, 'two'"),
     "asked": ("t = isinstance(x, torch.Tensor)", "t = isinstance(x, ms.Tensor)"),
+    "typed tensors": ("make = torch.FloatTensor", "make = compat.FloatTensor"),
     "looked up": ("t = getattr(torch, 'float16')", "t = ms.float16"),
     "looked up, called": ("y = getattr(torch, 'abs')(x)", "y = ops.abs(x)"),
     "has": ("t = hasattr(F, 'relu')", "t = True"),

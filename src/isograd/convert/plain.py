@@ -14,6 +14,11 @@ TYPES = {
     "torch.nn.Module": "nn.Cell",
     "torch.nn.Parameter": "ms.Parameter",
 }
+#: Classes of tensors with a dtype of their own, as values that may be called.
+TYPED_TENSORS = {
+    "torch.FloatTensor": "composites.FloatTensor",
+    "torch.LongTensor": "composites.LongTensor",
+}
 #: What stands in annotations only.
 ANNOTATIONS = {
     "torch.device": "str",

@@ -28,7 +28,7 @@ import torch
 
 HERE = Path(__file__).resolve().parent
 #: Defines the operators that the wheel of torchvision would register with a CUDA build of torch.
-STUB = HERE.parents[2] / "shared" / "tools" / "torchvision_cpu_stub.py"
+STUB = HERE.parent / "convert" / "torchvision_stub.py"
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[1] / "src"))
 from isograd.scan.names import torch_names  # noqa: E402
@@ -250,9 +250,8 @@ def _import_torchvision() -> None:
     from corpora import source_of
 
     sys.path.insert(0, str(source_of("torchvision").parent))
-    if STUB.is_file():
-        sys.path.insert(0, str(STUB.parent))
-        importlib.import_module(STUB.stem)
+    sys.path.insert(0, str(STUB.parent))
+    importlib.import_module(STUB.stem)
 
 
 def torchvision_models() -> list[tuple[str, Any]]:

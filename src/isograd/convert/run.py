@@ -7,7 +7,6 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from isograd.knowledge.store import Knowledge, load_knowledge
 from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
-from isograd.scan.run import ScanProgress
+from isograd.scan.run import ScanProgress, without_collector
 from isograd.scan.values import ClassInfo
 
 GENERATED = "_torch_compat"
@@ -36,7 +35,7 @@ _ADVICE = "Please report it with the file; convert it by hand."
 _TORCH_ATTRIBUTES = re.compile(
     rb"(?<!\bself)\.(in_features|out_features|in_channels|out_channels|num_features|kernel_size|"
     rb"normalized_shape|running_mean|running_var|num_embeddings|embedding_dim|hidden_size|"
-    rb"weight|bias|stride|padding|dilation|groups|eps|momentum|inplace|normalized_shape|"
+    rb"weight|bias|stride|padding|dilation|groups|eps|momentum|inplace|"
     rb"in_proj_weight|num_heads|embed_dim|track_running_stats|affine|elementwise_affine)\b"
 )
 #: What behaves otherwise in training: a network with these starts in training, as torch's do.
@@ -113,7 +112,7 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
         ModuleIndex(path, [base / file for file in files.python]),
         Index(torch_names()),
     )
-    with _without_collector():
+    with without_collector():
         _read_all(run)
         if destination is None:
             done = list(_convert_all(run, None))
@@ -124,7 +123,7 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
                 generated = _generated(run, folder)
                 copied = _copy_others(run, folder)
                 destination.finish()
-    torch, mindspore, device = _executed_on(run.knowledge)
+    torch, mindspore, device = run.knowledge.executed_on
     return ConvertReport(
         str(path),
         "" if out is None else str(out),
@@ -331,22 +330,3 @@ def _copy_others(run: _Run, folder: Path) -> int:
 
 def _of_folders(files: Files) -> list[FileConversion]:
     return [FileConversion(finding.file, findings=(finding,)) for finding in files.findings]
-
-
-def _executed_on(knowledge: Knowledge) -> tuple[str, str, str]:
-    for entry in knowledge.entries:
-        if entry.verified is not None:
-            return entry.verified.torch, entry.verified.mindspore, entry.verified.device
-    return "", "", ""
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Python's cycle collector, which finds little in syntax trees, costs a third of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -138,14 +138,3 @@ def _bound(function: _Function) -> set[str]:
             found.add(node.id)
         stack.extend(ast.iter_child_nodes(node))
     return found
-
-
-def dotted(node: ast.AST) -> str:
-    """The dotted name of a chain of attributes, or an empty text."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    return ".".join([node.id, *reversed(parts)])

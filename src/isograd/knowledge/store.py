@@ -37,6 +37,14 @@ class Knowledge:
         entry = self._by_name.get(name)
         return name if entry is None else entry.api
 
+    @property
+    def executed_on(self) -> tuple[str, str, str]:
+        """The versions of torch and MindSpore and the device behind most entries, or empty."""
+        for entry in self.entries:
+            if entry.verified is not None:
+                return entry.verified.torch, entry.verified.mindspore, entry.verified.device
+        return "", "", ""
+
     @cached_property
     def methods(self) -> frozenset[str]:
         """The bare names of Tensor's methods and attributes ("view", "add_", "shape")."""

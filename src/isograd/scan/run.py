@@ -64,13 +64,13 @@ def scan_path(
         if kept is not None:
             return replace(kept, elapsed_s=time.perf_counter() - started)
     known = knowledge or load_knowledge()
-    with _without_collector():
+    with without_collector():
         scans = _scan_files(path, files, Answers(known, torch_names()), problems, progress)
     report = ScanReport(
         str(path),
         tuple(scans),
         tuple(sorted(problems, key=lambda problem: (problem.file, problem.cell, problem.line))),
-        *_executed_on(known),
+        *known.executed_on,
         elapsed_s=time.perf_counter() - started,
     )
     if key is not None:
@@ -147,16 +147,8 @@ def _imports(index: ModuleIndex, path: Path) -> list[Path]:
     return index.imports(path, text)
 
 
-def _executed_on(knowledge: Knowledge) -> tuple[str, str, str]:
-    """The versions and the device that stand behind most entries."""
-    for entry in knowledge.entries:
-        if entry.verified is not None:
-            return entry.verified.torch, entry.verified.mindspore, entry.verified.device
-    return "", "", ""
-
-
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Python's cycle collector, which finds little in syntax trees, costs a third of the time."""
     was_on = gc.isenabled()
     gc.disable()

@@ -12,24 +12,13 @@ from isograd.knowledge.composites.losses import (
     cosine_similarity,
     cross_entropy,
     kl_div,
-    picked,
+    nll_loss,
     poisson_nll_loss,
     reduced,
     smooth_l1_loss,
     soft_margin_loss,
 )
 from isograd.knowledge.composites.pointwise import log_sigmoid
-
-
-def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-) -> Any:
-    chosen, counted = picked(input, target, weight, ignore_index)
-    return reduced(-chosen, reduction, sum_of(counted, tuple(range(counted.ndim))))
 
 
 def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Any:

@@ -22,24 +22,11 @@ from isograd.checkpoints.base import (
     view,
 )
 from isograd.checkpoints.jsons import read_json, unique_pairs
+from isograd.recording import tensor_file
 
-MAX_HEADER_BYTES = 100_000_000
-#: safetensors' names of dtypes, by ours; complex128 has none.
+#: safetensors' names of dtypes, by ours: those of recordings, and the 8-bit floats.
 CODES = {
-    "bool": "BOOL",
-    "uint8": "U8",
-    "int8": "I8",
-    "uint16": "U16",
-    "int16": "I16",
-    "uint32": "U32",
-    "int32": "I32",
-    "uint64": "U64",
-    "int64": "I64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "complex64": "C64",
+    **tensor_file.CODES,
     "float8_e4m3fn": "F8_E4M3",
     "float8_e5m2": "F8_E5M2",
     "float8_e8m0fnu": "F8_E8M0",
@@ -83,7 +70,7 @@ class SafetensorsFile(IndexedSource):
 
     def _header(self) -> tuple[int, dict[str, Any]]:
         size = int.from_bytes(self._data[:8], "little")
-        if size > MAX_HEADER_BYTES or 8 + size > len(self._data):
+        if size > tensor_file.MAX_HEADER_BYTES or 8 + size > len(self._data):
             raise self.refusal(f"announces a header of {size:,} bytes, which it does not hold")
         try:
             text = bytes(self._data[8 : 8 + size]).decode("utf-8")

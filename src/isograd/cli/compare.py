@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isograd.cli.outputs import STANDARD_OUTPUT, write_json
+from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_json
 from isograd.errors import UsageError
-from isograd.files import require_writable, write_text
+from isograd.files import write_text
 
 if TYPE_CHECKING:
     from isograd.compare.files.model import FilesReport
@@ -118,7 +118,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     outputs: dict[str, Path | None] = {
         name: given[f"{name}_file"] for name in ("json", "csv", "html", "parquet")
     }
-    _check_files(inputs, outputs)
+    check_outputs((Path(name) for name in inputs if "://" not in name), outputs)
     if given["sql"] is not None:
         _refuse_others(context, _ALWAYS | _OF_QUESTIONS, "a question in SQL")
         from isograd.cli.compare_modes import ask
@@ -229,28 +229,6 @@ def _refuse(context: click.Context, names: frozenset[str], what: str) -> None:
         source = context.get_parameter_source(option.name or "")
         if source is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"{option.opts[0]} does not apply to {what}", "Leave it out.")
-
-
-def _check_files(inputs: tuple[str, ...], outputs: dict[str, Path | None]) -> None:
-    """Raise UsageError for outputs that cannot be written, before the work begins."""
-    named = [file for file in outputs.values() if file is not None]
-    for name in ("html", "parquet"):
-        if outputs[name] == STANDARD_OUTPUT:
-            raise UsageError(
-                f"--{name} cannot write to standard output", "Give the name of a file."
-            )
-    if named.count(STANDARD_OUTPUT) > 1:
-        raise UsageError("two reports go to standard output", "Give one of them a file.")
-    seen = {Path(name).resolve() for name in inputs if "://" not in name}
-    for file in named:
-        if file == STANDARD_OUTPUT:
-            continue
-        if file.resolve() in seen:
-            raise UsageError(
-                f"{file} would be overwritten: it is named twice", "Give each output its own file."
-            )
-        seen.add(file.resolve())
-        require_writable(file)
 
 
 def _write(report: FilesReport, outputs: dict[str, Path | None]) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from isograd.cli.convert_builders import BuilderRequest, all_equivalent, builder_options
-from isograd.cli.outputs import STANDARD_OUTPUT, write_json
+from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_json
 from isograd.errors import UsageError
-from isograd.files import require_writable, write_text
+from isograd.files import write_text
 
 if TYPE_CHECKING:
     from isograd.convert.model import ConvertReport
@@ -82,7 +82,7 @@ def command(
         raise UsageError("no place for the port is given", "Give -o OUT, or --check or --diff.")
     if out is not None and check:
         raise UsageError("--check writes nothing, and -o OUT is given", "Give one of the two.")
-    _check_files(path, json_file, html_file)
+    check_outputs((path,), {"json": json_file, "html": html_file})
     asked.check(path, out, check or diff)
     if exported is not None and out is not None:
         return asked.export(path, out, json_file, quiet)
@@ -111,22 +111,6 @@ def command(
         said = builders_text(results)
         show(lambda width, colour: said, to_error=json_file == STANDARD_OUTPUT)
     return 1 if report.needs_a_person or not all_equivalent(results) else 0
-
-
-def _check_files(path: Path, json_file: Path | None, html_file: Path | None) -> None:
-    """Raise UsageError for outputs that cannot be written, before the work begins."""
-    if html_file == STANDARD_OUTPUT:
-        raise UsageError("--html cannot write to standard output", "Give a file's name.")
-    seen = {path.resolve()}
-    for file in (json_file, html_file):
-        if file is None or file == STANDARD_OUTPUT:
-            continue
-        if file.resolve() in seen:
-            raise UsageError(
-                f"{file} would be overwritten: it is named twice", "Give each output its own file."
-            )
-        seen.add(file.resolve())
-        require_writable(file)
 
 
 def _show(report: ConvertReport, quiet: bool, diff: bool, *, to_error: bool) -> None:

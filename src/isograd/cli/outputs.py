@@ -1,9 +1,9 @@
-"""What the verbs on a case have in common: their options, their checks, and where reports go."""
+"""What verbs have in common: the options on a case, their checks, and where reports go."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -61,18 +61,34 @@ def check_files(case: Path, json_file: Path | None, html_file: Path | None) -> N
     if not case.is_file():
         what = "is a folder" if case.is_dir() else "does not exist"
         raise UsageError(f"the case file {case} {what}", "Give the path of a case file in TOML.")
-    if html_file == STANDARD_OUTPUT:
-        raise UsageError("--html cannot write to standard output", "Give the name of a file.")
-    seen = {case.resolve()}
-    for path in (json_file, html_file):
-        if path is None or path == STANDARD_OUTPUT:
+    check_outputs((case,), {"json": json_file, "html": html_file})
+
+
+#: Reports that are no text for a terminal or a pipe.
+_ONLY_FILES = ("html", "parquet")
+
+
+def check_outputs(inputs: Iterable[Path], outputs: Mapping[str, Path | None]) -> None:
+    """Raise UsageError for outputs that cannot be written, before the work begins.
+
+    outputs: by the name of the option, without its dashes.
+    """
+    named = {name: file for name, file in outputs.items() if file is not None}
+    for name in _ONLY_FILES:
+        if named.get(name) == STANDARD_OUTPUT:
+            raise UsageError(f"--{name} cannot write to standard output", "Give a file's name.")
+    if list(named.values()).count(STANDARD_OUTPUT) > 1:
+        raise UsageError("two reports go to standard output", "Give one of them a file.")
+    seen = {path.resolve() for path in inputs}
+    for file in named.values():
+        if file == STANDARD_OUTPUT:
             continue
-        if path.resolve() in seen:
+        if file.resolve() in seen:
             raise UsageError(
-                f"{path} would be overwritten: it is named twice", "Give each output its own file."
+                f"{file} would be overwritten: it is named twice", "Give each output its own file."
             )
-        seen.add(path.resolve())
-        require_writable(path)
+        seen.add(file.resolve())
+        require_writable(file)
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isograd.cli import outputs
-from isograd.errors import UsageError
-from isograd.files import require_writable, write_text
+from isograd.files import write_text
 
 if TYPE_CHECKING:
     from isograd.weights.correspondence import ParamsReport
@@ -56,8 +55,8 @@ def command(
     Exit status: 0 sound, and every tensor has its partner; 1 something needs a person; 2 isograd
     was called wrongly or could not do its work.
     """
-    files = {"--json": json_file, "--csv": csv_file, "--html": html_file}
-    _check(tuple(path for path in (first, second) if path), files)
+    files = {"json": json_file, "csv": csv_file, "html": html_file}
+    outputs.check_outputs([Path(path) for path in (first, second) if path], files)
     from contextlib import ExitStack
 
     from isograd.checkpoints.open import open_source
@@ -89,28 +88,11 @@ def command(
 def _write(report: ParamsReport, files: Mapping[str, Path | None]) -> None:
     from isograd.report.params_json import render_csv, render_json
 
-    if (json_file := files["--json"]) is not None:
+    if (json_file := files["json"]) is not None:
         outputs.write_json(json_file, render_json(report))
-    if (csv_file := files["--csv"]) is not None:
+    if (csv_file := files["csv"]) is not None:
         outputs.write_json(csv_file, render_csv(report))
-    if (html_file := files["--html"]) is not None:
+    if (html_file := files["html"]) is not None:
         from isograd.report.params_html import render_html
 
         write_text(html_file, render_html(report))
-
-
-def _check(sources: tuple[str, ...], files: Mapping[str, Path | None]) -> None:
-    """Raise UsageError for outputs that cannot be written, before the work begins."""
-    named = [path for path in files.values() if path is not None]
-    if files["--html"] == outputs.STANDARD_OUTPUT:
-        raise UsageError("--html cannot write to standard output", "Give the name of a file.")
-    if named.count(outputs.STANDARD_OUTPUT) > 1:
-        raise UsageError("two reports go to standard output", "Give one of them a file.")
-    seen = {Path(source).resolve() for source in sources}
-    for path in named:
-        if path == outputs.STANDARD_OUTPUT:
-            continue
-        if path.resolve() in seen:
-            raise UsageError(f"{path} would be overwritten", "Give each file its own name.")
-        seen.add(path.resolve())
-        require_writable(path)

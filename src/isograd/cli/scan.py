@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.outputs import STANDARD_OUTPUT, write_json
-from isograd.errors import UsageError
-from isograd.files import require_writable, write_text
+from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_json
+from isograd.files import write_text
 
 if TYPE_CHECKING:
     from isograd.scan.model import ScanReport
@@ -74,7 +73,7 @@ def command(
     and what is unknown do not fail.
     """
     outputs = {"json": json_file, "csv": csv_file, "sarif": sarif_file, "html": html_file}
-    _check_files(path, outputs)
+    check_outputs((path,), outputs)
     from isograd.scan.run import scan_path
     from isograd.scan.summary import fails, summarize
 
@@ -84,25 +83,6 @@ def command(
     _write(report, summary, outputs)
     _show(report, summary, quiet, to_error=STANDARD_OUTPUT in outputs.values())
     return 1 if fails(report, kinds or _DEFAULT) else 0
-
-
-def _check_files(path: Path, outputs: dict[str, Path | None]) -> None:
-    """Raise UsageError for outputs that cannot be written, before the work begins."""
-    named = [(kind, file) for kind, file in outputs.items() if file is not None]
-    if [file for _, file in named].count(STANDARD_OUTPUT) > 1:
-        raise UsageError("two reports go to standard output", "Give one of them a file.")
-    seen = {path.resolve()}
-    for kind, file in named:
-        if file == STANDARD_OUTPUT:
-            if kind == "html":
-                raise UsageError("--html cannot write to standard output", "Give a file's name.")
-            continue
-        if file.resolve() in seen:
-            raise UsageError(
-                f"{file} would be overwritten: it is named twice", "Give each output its own file."
-            )
-        seen.add(file.resolve())
-        require_writable(file)
 
 
 def _write(report: ScanReport, summary: Summary, outputs: dict[str, Path | None]) -> None:

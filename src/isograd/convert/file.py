@@ -13,10 +13,11 @@ from isograd.convert.generated import library
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
-from isograd.convert.spelling import Spelling, mark, mark_first, marked
+from isograd.convert.spelling import Spelling
 from isograd.convert.text import Text, comments, narrow, wide
 from isograd.convert.tree import Tree
 from isograd.knowledge.entry import Applicability, Entry
+from isograd.knowledge.marks import mark, mark_first, marked
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
 from isograd.scan.names import TorchNames
 from isograd.scan.values import ClassInfo, Made, Value

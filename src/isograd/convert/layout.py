@@ -10,29 +10,9 @@ from functools import lru_cache
 
 from isograd.convert.file import FileEdit
 from isograd.convert.text import Text, wide
+from isograd.knowledge.rewrite import ATOMS, ROOMY
 
 _SPACE = re.compile(r"[ \t]*")
-#: What needs no brackets wherever it stands.
-ATOMS = (
-    ast.Name,
-    ast.Attribute,
-    ast.Call,
-    ast.Subscript,
-    ast.List,
-    ast.Dict,
-    ast.Set,
-    ast.Constant,
-)
-#: Where an expression of several parts needs none either, if it is on one line.
-_ROOMY = (
-    ast.Assign,
-    ast.AnnAssign,
-    ast.AugAssign,
-    ast.Return,
-    ast.Expr,
-    ast.keyword,
-    ast.Call,
-)
 
 
 @dataclass(frozen=True)
@@ -79,7 +59,7 @@ def stands(file: FileEdit, node: ast.expr, code: str) -> bool:
             return True
     if isinstance(parent, ast.Call) and parent.func is node:
         return False
-    return isinstance(parent, _ROOMY) and "\n" not in code
+    return isinstance(parent, ROOMY) and "\n" not in code
 
 
 @lru_cache(maxsize=4096)

@@ -5,40 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 
-from isograd.knowledge.entry import Entry
+from isograd.knowledge.marks import MARKED, mark
 from isograd.knowledge.rewrite import PACKAGES
 
-#: The first name of a template's expression, which stands for a package.
-_PACKAGE = re.compile(rf"(?<![\w.{{'\"])({'|'.join(PACKAGES)})(?=\.\w)")
-#: Stands for a package while a template is filled, so that no argument is taken for one.
-_MARK = "isograd_package_"
-_MARKED = re.compile(rf"\b{_MARK}(\w+?)_\.(\w+)")
 #: The package of the generated module with compositions.
 COMPOSITES = "composites"
 #: What `import mindspore` alone makes reachable.
 _WITH_MINDSPORE = frozenset(("nn", "ops", "mint", "amp"))
-
-
-@lru_cache(maxsize=4096)
-def mark(template: str) -> str:
-    """A template with its packages marked."""
-    return _PACKAGE.sub(rf"{_MARK}\1_", template)
-
-
-def mark_first(code: str) -> str:
-    """Code whose first name alone stands for a package."""
-    found = _PACKAGE.match(code)
-    return code if found is None else f"{_MARK}{found[1]}_{code[found.end() :]}"
-
-
-def marked(entry: Entry) -> Entry:
-    """The entry with marks for packages in its templates."""
-    return replace(
-        entry, rewrite=mark(entry.rewrite), others=tuple(mark(text) for text in entry.others)
-    )
 
 
 @dataclass
@@ -66,7 +41,7 @@ class Spelling:
                 self.used.add(found[2])
             return f"{self.package(found[1])}.{found[2]}"
 
-        return _MARKED.sub(write, code)
+        return MARKED.sub(write, code)
 
     def name(self, dotted: str) -> str:
         """A name such as `nn.Cell` as this file writes it."""

@@ -58,7 +58,27 @@ SYNONYMS = {
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*)?(?P<name>\w+)(?P<given>!)?(?P<int>:int)?\}"
 )
-_ATOM = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set)
+#: What needs no brackets wherever it stands.
+ATOMS = (
+    ast.Name,
+    ast.Attribute,
+    ast.Call,
+    ast.Subscript,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.Constant,
+)
+#: Where an expression of several parts needs none either, if it is on one line.
+ROOMY = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.Return,
+    ast.Expr,
+    ast.keyword,
+    ast.Call,
+)
 
 
 @dataclass(frozen=True)
@@ -333,4 +353,4 @@ def _is_atom(text: str) -> bool:
         return isinstance(node.value, str)
     if isinstance(node, ast.Tuple):
         return text.startswith("(") and text.endswith(")")
-    return isinstance(node, _ATOM)
+    return isinstance(node, ATOMS)

@@ -6,14 +6,15 @@ Edits of several uses compose: an inner one is written into the text of the oute
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from isograd.knowledge.entry import Applicability, Entry
+from isograd.knowledge.marks import mark, mark_first, marked, packages_in, with_names
 from isograd.knowledge.rewrite import (
-    PACKAGES,
+    ATOMS,
+    ROOMY,
     Call,
     NotRewritten,
     class_of,
@@ -24,34 +25,8 @@ from isograd.knowledge.store import Knowledge
 from isograd.lsp.analysis import Analysis, LocatedUse
 from isograd.lsp.imports import Imports, place_for_import
 
-#: The first name of a template's expression, which stands for a package.
-_PACKAGE = re.compile(rf"(?<![\w.{{'\"])({'|'.join(PACKAGES)})(?=\.\w)")
-#: Stands for a package while a template is filled, so that no argument is taken for one.
-_MARK = "isograd_package_"
-_MARKED = re.compile(rf"\b{_MARK}(\w+?)_(?=\.)")
 #: The hazard of what changes its receiver: its template is the new value.
 _IN_PLACE = "in_place"
-#: What needs no brackets wherever it stands.
-_ATOMS = (
-    ast.Name,
-    ast.Attribute,
-    ast.Call,
-    ast.Subscript,
-    ast.List,
-    ast.Dict,
-    ast.Set,
-    ast.Constant,
-)
-#: Where an expression of several parts needs none either, if it is on one line.
-_ROOMY = (
-    ast.Assign,
-    ast.AnnAssign,
-    ast.AugAssign,
-    ast.Return,
-    ast.Expr,
-    ast.keyword,
-    ast.Call,
-)
 
 
 @dataclass(frozen=True)
@@ -171,12 +146,12 @@ class Rewriter:
                 return None
             keywords[keyword.arg] = self._source(keyword.value, within)
         call = Call(tuple(self._source(part, within) for part in node.args), keywords, receiver)
-        result = rewrite(_marked(entry), call)
+        result = rewrite(marked(entry), call)
         if isinstance(result, NotRewritten):
             return None
         code = result.code
         if not entry.rewrite:  # made from the target, which stands first
-            code = _mark_first(code)
+            code = mark_first(code)
         applicability = entry.applicability
         if "inplace" in result.dropped and keywords.get("inplace") != "False":
             if self._is_statement(node):
@@ -191,14 +166,14 @@ class Rewriter:
         code = class_of(entry) if self._is_class(found.node) else reference(entry)
         if not code:
             return None
-        code = _mark(code)
+        code = mark(code)
         if "{" in code.replace("{self}", ""):
             return None
         if "{self}" in code:
             if not found.is_member or not isinstance(found.node, ast.Attribute):
                 return None
             receiver = self._source(found.node.value, within)
-            if not isinstance(found.node.value, _ATOMS) and not receiver.startswith("("):
+            if not isinstance(found.node.value, ATOMS) and not receiver.startswith("("):
                 receiver = f"({receiver})"
             code = code.replace("{self}", receiver)
         return code, entry.applicability
@@ -241,14 +216,14 @@ class Rewriter:
         """The code with the packages as this file writes them."""
         statements: set[str] = set()
         names: dict[str, str] = {}
-        for short in set(_MARKED.findall(code)):
+        for short in packages_in(code):
             spelling = self.imports.spelling(short)
             if spelling is None:
                 return None
             names[short] = spelling.name
             if spelling.statement:
                 statements.add(spelling.statement)
-        return _MARKED.sub(lambda match: names[match[1]], code), statements
+        return with_names(code, names), statements
 
     def _stands(self, node: ast.expr, code: str) -> bool:
         """Whether the code needs no brackets where the node stood."""
@@ -256,12 +231,12 @@ class Rewriter:
             made = ast.parse(code, mode="eval").body
         except SyntaxError:
             return False
-        if isinstance(made, _ATOMS) or (code.startswith("(") and isinstance(made, ast.Tuple)):
+        if isinstance(made, ATOMS) or (code.startswith("(") and isinstance(made, ast.Tuple)):
             return True
         parent = self._analysis.parents.get(node)
         if isinstance(parent, ast.Call) and parent.func is node:
             return False
-        return isinstance(parent, _ROOMY) and "\n" not in code
+        return isinstance(parent, ROOMY) and "\n" not in code
 
     def _is_class(self, node: ast.expr) -> bool:
         """Whether a name stands for a class that is asked for: in isinstance, or an annotation."""
@@ -307,18 +282,3 @@ def _covers(outer: Edit, inner: Edit) -> bool:
 
 def _holds(outer: Edit, inner: Replacement) -> bool:
     return outer is not inner.edit and _covers(outer, inner.edit)
-
-
-def _mark(template: str) -> str:
-    return _PACKAGE.sub(rf"{_MARK}\1_", template)
-
-
-def _mark_first(code: str) -> str:
-    found = _PACKAGE.match(code)
-    return code if found is None else f"{_MARK}{found[1]}_{code[found.end() :]}"
-
-
-def _marked(entry: Entry) -> Entry:
-    """The entry with marks for packages in its templates."""
-    others = tuple(_mark(template) for template in entry.others)
-    return replace(entry, rewrite=_mark(entry.rewrite), others=others)

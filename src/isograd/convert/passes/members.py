@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.knowledge.entry import Applicability
+from isograd.knowledge.rewrite import ATOMS
 
 _SELF = "{self}"
 
@@ -56,7 +57,7 @@ def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
         return True
     if not use.is_sure:
         return True
-    if not isinstance(node.value, layout.ATOMS) and not receiver.startswith("("):
+    if not isinstance(node.value, ATOMS) and not receiver.startswith("("):
         receiver = f"({receiver})"
     layout.write(file, node, code.replace(_SELF, receiver))
     file.converted += 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
+from isograd.knowledge.rewrite import ATOMS
 from isograd.scan.values import PARAMETER
 
 _SIGNS = {
@@ -86,7 +86,7 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
     if sign is None:
         return False
     value = file.source(node.value)
-    if not isinstance(node.value, layout.ATOMS) and not value.startswith("("):
+    if not isinstance(node.value, ATOMS) and not value.startswith("("):
         value = f"({value})"
     target = node.target
     if _is_data(target):

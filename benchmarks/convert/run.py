@@ -159,33 +159,38 @@ def from_graph(
     try:
         conversion = convert_from_export(place, builder, out, chosen.inputs)
     except IsogradError as error:
-        return Row(
-            subject.corpus,
-            subject.builder,
-            "graph",
-            f"{subject.edge} px",
-            subject.why,
-            "not exported",
-            problem=error.what[:600],
-            seconds=round(time.monotonic() - begin, 1),
-        )
+        seconds = round(time.monotonic() - begin, 1)
+        return _not_written(subject, "not exported", (), error.what[:600], seconds)
     left = tuple(f.message for f in conversion.findings if f.needs_a_person)
     if not conversion.files:
-        return Row(
-            subject.corpus,
-            subject.builder,
-            "graph",
-            f"{subject.edge} px",
-            subject.why,
-            "unknown operator",
-            left,
-            problem=left[0],
-        )
+        return _not_written(subject, "unknown operator", left, left[0])
     (result,) = verify_builders(
         place, place_of(out), [builder], chosen, port_builders=[conversion.builder]
     )
     silent = result.outcome is Outcome.DIVERGENT
     return _row(subject, "graph", result, left, silent, time.monotonic() - begin)
+
+
+def _not_written(
+    subject: corpora.Subject,
+    outcome: str,
+    left: tuple[str, ...],
+    problem: str,
+    seconds: float = 0.0,
+) -> Row:
+    """A builder of which the graph gave no module."""
+    edge = f"{subject.edge} px"
+    return Row(
+        subject.corpus,
+        subject.builder,
+        "graph",
+        edge,
+        subject.why,
+        outcome,
+        left,
+        problem=problem,
+        seconds=seconds,
+    )
 
 
 def _row(

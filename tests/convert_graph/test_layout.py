@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isograd.convert.graph.classes import _columns
@@ -29,6 +29,8 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS, st.integers(0, 3))
+@example(f"((a_({', '.join(['b'] * 40)}),),)", 1)
+@example(f"((a_({', '.join(['b'] * 40)})),)", 0)
 def test_broken_lines_mean_the_same(expression: str, depth: int) -> None:
     line = f"out = {expression}"
     lines = laid_out(line, 4 * depth)

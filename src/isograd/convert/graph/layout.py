@@ -17,14 +17,15 @@ def laid_out(line: str, indent: int) -> list[str]:
     split = _widest(line)
     if split is None:
         return [text]
-    head, parts, tail = split
+    head, inside, tail = split
+    parts = _elements(inside)
+    # brackets around one value are no tuple, and a comma would make them one
+    is_value = len(parts) == 1 and head[-1] == "(" and not _is_call(head)
+    comma = "" if is_value and not inside.rstrip().endswith(",") else ","
     lines = [" " * indent + head]
     for part in parts:
-        lines += laid_out(f"{part},", indent + 4)
-    lines.append(" " * indent + tail)
-    if len(parts) == 1 and head[-1] == "(" and not _is_call(head):
-        lines[1] = lines[1].removesuffix(",")
-    return lines
+        lines += laid_out(f"{part}{comma}", indent + 4)
+    return [*lines, " " * indent + tail]
 
 
 def double_quoted(text: str) -> str:
@@ -45,8 +46,8 @@ def _is_call(head: str) -> bool:
     return bool(before) and (before[-1].isalnum() or before[-1] in "_])")
 
 
-def _widest(line: str) -> tuple[str, list[str], str] | None:
-    """The text before a bracket, its elements, and the text from its end; the widest bracket."""
+def _widest(line: str) -> tuple[str, str, str] | None:
+    """The text before a bracket, in it, and from its end; the widest bracket."""
     best: tuple[int, int] | None = None
     for start, end in _outer(line):
         if best is None or end - start > best[1] - best[0]:
@@ -57,7 +58,7 @@ def _widest(line: str) -> tuple[str, list[str], str] | None:
     parts = _elements(line[start + 1 : end])
     if not parts or any(part.startswith("for ") or " for " in part for part in parts):
         return None
-    return line[: start + 1], parts, line[end:]
+    return line[: start + 1], line[start + 1 : end], line[end:]
 
 
 def _outer(line: str) -> list[tuple[int, int]]:

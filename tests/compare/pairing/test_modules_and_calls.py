@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from isograd.compare.pairing import ModulePairing, pair_calls, pair_modules, pair_parameters
-from isograd.frameworks.base import CallInfo, ModuleInfo, Structure
+from isograd.frameworks.base import CallInfo, ModuleInfo, ParameterInfo, Structure
 
 Network = Callable[..., Structure]
 
@@ -178,6 +180,36 @@ def test_calls_pair_through_an_additional_level() -> None:
 
     assert found["block"] == "wrap.block"
     assert pairs == ((0, 0), (1, 2), (2, 3), (3, 4), (4, 5))
+
+
+def _stack(framework: str, container: str, *, is_called: bool) -> Structure:
+    """Two layers in a container that is called (Sequential), or walked through in a loop."""
+    modules = [ModuleInfo("", "Net", False), ModuleInfo(container, "Sequential", True)]
+    parameters: list[ParameterInfo] = []
+    calls = [CallInfo("", 0, None, (), ((1, 4),))]
+    if is_called:
+        calls.append(CallInfo(container, 0, 0, (), ((1, 4),)))
+    parent = len(calls) - 1
+    for index, width in enumerate((3, 5)):
+        name = f"{container}.{index}"
+        modules.append(ModuleInfo(name, "Linear" if framework == "torch" else "Dense", True))
+        parameters.append(
+            ParameterInfo(f"{name}.weight", name, "weight", (4, width), "float32", True)
+        )
+        calls.append(CallInfo(name, 0, parent, (), ((1, 4),)))
+    return Structure(framework, tuple(modules), tuple(parameters), tuple(calls))
+
+
+@pytest.mark.parametrize("called", ["torch", "mindspore"])
+def test_list_that_one_side_calls_and_the_other_walks_through_is_looked_into(called: str) -> None:
+    reference = _stack("torch", "blocks", is_called=called == "torch")
+    port = _stack("mindspore", "body", is_called=called == "mindspore")
+    modules, found = paired(reference, port)
+    assert found["blocks"] == "body"
+
+    pairs = pair_calls(reference, port, modules)
+
+    assert _indices(reference, pairs, port) == {"=", "blocks.0=body.0", "blocks.1=body.1"}
 
 
 def _block(network: Network, framework: str, *inner: str, block_kind: str = "Block") -> Structure:

@@ -65,8 +65,11 @@ class _Calls:
     ) -> None:
         self._reference, self._port = reference, port
         self._similarity = similarity
-        self._partner = {pair.reference: pair.port for pair in modules.pairs}
-        self._port_paired = {pair.port for pair in modules.pairs}
+        called, port_called = ({call.module for call in side.calls} for side in (reference, port))
+        # a list that one side calls (Sequential) and the other walks through has no call to meet
+        met = [p for p in modules.pairs if (p.reference in called) == (p.port in port_called)]
+        self._partner = {pair.reference: pair.port for pair in met}
+        self._port_paired = {pair.port for pair in met}
         self._infos = {module.name: module for module in reference.modules}
         self._port_infos = {module.name: module for module in port.modules}
         self._children, self._port_children = _children(reference), _children(port)

@@ -16,6 +16,7 @@ import numpy as np
 
 from isograd.compare.envelope import ISOLATED_VARIANTS, Measured, errors_against, measured
 from isograd.compare.metrics import difference
+from isograd.diagnose.common_rounding import without_common_rounding
 from isograd.diagnose.estimate import Estimate, estimate
 from isograd.diagnose.hypothesis import Hypothesis
 from isograd.diagnose.matched_filter import (
@@ -61,7 +62,8 @@ class Outcome:
     alpha, deviation: the matched filter's projection of the first trial and its noise.
     low, high: interval of the estimated number, None without one; floor: the number cannot be
     told from any smaller one.  gain: by how many
-    factors of e the ratios fell, all tensors together.
+    factors of e the ratios fell, all tensors together.  change: how much the trials change the
+    results, relative to them.
     """
 
     trials: tuple[Trial, ...]
@@ -74,6 +76,7 @@ class Outcome:
     high: float | None = None
     floor: bool = False
     gain: float = 0.0
+    change: float = math.inf
 
 
 @dataclass
@@ -83,6 +86,7 @@ class Experiment:
     port: the port's tensors under the reference's names; wanted: the names that must be
     explained; fixed: hypotheses that are granted already; variants: the replicate noise runs.
     limit_s: processor time, so that a busy machine is answered late and not otherwise.
+    below_noise: look past the rounding that the port shares with the reference.
     """
 
     run: Run
@@ -93,6 +97,7 @@ class Experiment:
     limit_s: float = 20.0
     fixed: tuple[Trial, ...] = ()
     variants: tuple[Arithmetic, ...] = ISOLATED_VARIANTS
+    below_noise: bool = False
 
     def __post_init__(self) -> None:
         self._backward = any(key.startswith("gradient.") for key in self.wanted)
@@ -111,6 +116,10 @@ class Experiment:
         ]
         self.allowed = {key: found[key].allowed for key in self.base}
         self.unreliable = {key: found[key].unreliable for key in self.base}
+        if self.below_noise:
+            common = without_common_rounding(self.port, runs[0], self.base)
+            if common is not None:
+                self.port, self.replicates = common.port, common.replicates
         self.ratio_before = self.ratio(self.base)
 
     def ratio(self, tensors: dict[str, Array]) -> float:
@@ -278,7 +287,19 @@ class Experiment:
         alpha, deviation = self.projection(tensors)
         before = sum(self._log_ratio(key, self.base) for key in self.wanted)
         after = sum(self._log_ratio(key, tensors) for key in self.wanted)
-        return Outcome(trials, self.ratio(tensors), alpha, deviation, gain=before - after)
+        ratio, change = self.ratio(tensors), self._change(tensors)
+        return Outcome(trials, ratio, alpha, deviation, gain=before - after, change=change)
+
+    def _change(self, tensors: dict[str, Array]) -> float:
+        """The greatest relative change of a result; what alters shapes changes everything."""
+        found = 0.0
+        for key, changed in tensors.items():
+            own = self.base.get(key)
+            if own is None or own.shape != changed.shape:
+                return math.inf
+            apart = difference(own, changed)
+            found = max(found, apart.error / apart.size if apart.size > 0 else math.inf)
+        return found
 
     def projection(self, tensors: dict[str, Array]) -> tuple[float, float]:
         """alpha of the change to these tensors, and how far rounding alone moves it.

@@ -137,7 +137,14 @@ def diagnose_quietly(
     if not trials:
         return Diagnosis((), (), 0.0, None, {})
     experiment = Experiment(
-        subject.run, port, wanted, library, threshold, limit_s, variants=QUIET_VARIANTS
+        subject.run,
+        port,
+        wanted,
+        library,
+        threshold,
+        limit_s,
+        variants=QUIET_VARIANTS,
+        below_noise=True,
     )
     outcomes = experiment.try_quietly(trials)
     return decide_quietly(outcomes, library, surroundings, experiment.ratio_before)
@@ -147,7 +154,7 @@ def projected(
     subject: Subject, port: Tensors, wanted: tuple[str, ...], trials: tuple[Trial, ...]
 ) -> tuple[float, float]:
     """alpha of trials in the port's error, and its deviation."""
-    experiment = Experiment(subject.run, port, wanted, all_hypotheses(), 0.0)
+    experiment = Experiment(subject.run, port, wanted, all_hypotheses(), 0.0, below_noise=True)
     found = subject.run(trials, FLOAT64, False)
     return experiment.projection({k: found[k].values for k in wanted if k in found})
 

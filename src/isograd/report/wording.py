@@ -299,6 +299,13 @@ def parting_text(losses: LossCurves) -> str:
     return f"By the migration guide's rule the two curves part at step {losses.first_step_out}."
 
 
+def _not_at_random(report: VerifyReport) -> str:
+    found = [f for f in report.findings if f.severity is Severity.BELOW_NOISE]
+    if not found:
+        return ""
+    return f", but {len(found)} not at random: {_in_short(found[0])}"
+
+
 def verdict_sentence(report: VerifyReport) -> str:
     """The answer in one sentence."""
     compared = sum(result.checked for result in report.stages)
@@ -306,7 +313,7 @@ def verdict_sentence(report: VerifyReport) -> str:
         return (
             f"Equivalent: {count_text(compared, 'comparison')} in "
             f"{count_text(sum(1 for r in report.stages if r.checked), 'stage')}, "
-            "and every difference is within rounding noise."
+            f"and every difference is within rounding noise{_not_at_random(report)}."
         )
     if report.verdict is Verdict.INCOMPLETE:
         return (

@@ -50,6 +50,10 @@ class IsolatedResult:
     following: dict[Stage, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     shifts: dict[int, TensorResult] = field(default_factory=dict)
+    #: What findings below the noise are explained by.
+    quiet_trials: dict[int, tuple[Trial, ...]] = field(default_factory=dict)
+    #: Findings below the noise whose gradients are beyond it.
+    loud: set[int] = field(default_factory=set)
     granted: tuple[Trial, ...] = ()
 
     def add(self, finding: Finding, position: float) -> None:
@@ -145,23 +149,24 @@ class IsolatedStage:
                     break
         return results
 
-    def _look_below_noise(self, result: UnitResult) -> None:
-        """A finding where a small change hides in the noise of coarse arithmetic."""
+    def _look_below_noise(self, result: UnitResult) -> dict[str, int]:
+        """A finding where a small change hides in the noise of coarse arithmetic: by its cause."""
         if self._mode != self._session.case.modes[0]:
-            return
+            return {}
         known = self.causes.diagnose_quietly(result)
         if known is None:
-            return
-        tensors = [
-            self.replayer.with_shift(result, t)
-            for t in result.tensors
-            if t.stage is Stage.FORWARD and t.comparison
-        ]
+            return {}
+        tensors = [t for t in result.tensors if t.stage is Stage.FORWARD and t.comparison]
+        first = len(self._result.findings)
         self._find_causes(Stage.FORWARD, result, tensors, known, (), quiet=True)
-        place = len(self._result.findings) - 1
-        self._result.findings[place] = dataclasses.replace(
-            self._result.findings[place], severity=Severity.BELOW_NOISE
-        )
+        trials = tuple(cause.trial for cause in known.causes)
+        found = range(first, len(self._result.findings))
+        for place in found:
+            self._result.quiet_trials[place] = trials
+            self._result.findings[place] = dataclasses.replace(
+                self._result.findings[place], severity=Severity.BELOW_NOISE
+            )
+        return {cause.name: place for cause, place in zip(known.causes, found, strict=True)}
 
     @staticmethod
     def fails(result: UnitResult) -> bool:
@@ -224,12 +229,20 @@ class IsolatedStage:
             self._result.checked[tensor.stage] = self._result.checked.get(tensor.stage, 0) + 1
         self._note_ratios(result)
         wrong = [t for t in result.tensors if not t.ratio <= ISOLATED_THRESHOLD]
+        quiet: dict[str, int] = {}
+        if wrong and all(t.stage is not Stage.FORWARD for t in wrong):
+            quiet = self._look_below_noise(result)
         fixed: tuple[Trial, ...] = ()
         for stage in (Stage.FORWARD, Stage.BACKWARD, Stage.TRAINING):
             found = [t for t in wrong if t.stage is stage]
             if not found:
                 continue
             known = self.causes.diagnose(result, stage, fixed)
+            names = {cause.name for cause in known.causes} if known is not None else set()
+            if names and names <= set(quiet):
+                self._result.loud |= {quiet[name] for name in names}
+                self._follow(found)
+                continue
             if known is not None and known.causes:
                 self._find_causes(stage, result, found, known, fixed)
             elif stage is Stage.FORWARD and self._explained_around(result):
@@ -353,6 +366,7 @@ class IsolatedStage:
         call = self._reference[result.unit.reference]
         first, message = self._described(stage, call, wrong)
         if quiet:
+            first = max(wrong, key=lambda t: t.ratio if math.isfinite(t.ratio) else 0.0)
             message = f"{first.what} differs by less than the rounding noise, but not at random"
         causes, fix = self.causes.prove(result, stage, known, fixed, quiet)
         if fix is None and not quiet:

@@ -16,6 +16,7 @@ from isograd.compare.envelope import (
 from isograd.diagnose.update.explain import explain_updates
 from isograd.frameworks.base import Trial
 from isograd.model import (
+    Cause,
     Finding,
     Gap,
     LossCurves,
@@ -45,12 +46,15 @@ from isograd.verify.loss_causes import with_causes
 from isograd.verify.parameters import ambiguous_gaps
 from isograd.verify.prepare import prepare
 from isograd.verify.session import Session
-from isograd.verify.severity import severity_of
+from isograd.verify.severity import severity_below_noise, severity_of
 from isograd.verify.training import (
     free_losses,
     replay_updates,
     resynchronised_steps,
 )
+
+#: Two estimates of one number may be this far apart, relative.
+_ONE_NUMBER = 0.1
 
 
 def verify_case(path: Path, *, seed: int, keep: Path | None, progress: Progress) -> VerifyReport:
@@ -162,6 +166,7 @@ class Ladder:
                 self._add(finding, math.inf)
         if self._keeper is not None:
             self._keeper.close()
+        self._raise_what_is_loud_elsewhere()
         for mode in session.case.modes:
             self._take(Stage.FORWARD, mode)
         modes = " and ".join(session.case.modes)
@@ -173,11 +178,28 @@ class Ladder:
         self, mode: str, backward: bool, whole: PassResult, isolated: IsolatedResult
     ) -> None:
         for index, tensor in list(isolated.shifts.items()):
-            severity = severity_of(self._session, mode, backward, whole, tensor.shift)
+            trials = isolated.quiet_trials.get(index)
+            if index in isolated.loud:
+                severity = Severity.EFFECTIVE
+            elif trials is not None:
+                severity = severity_below_noise(self._session, mode, backward, whole, trials)
+            else:
+                severity = severity_of(self._session, mode, backward, whole, tensor.shift)
             finding = isolated.findings[index]
-            if finding.severity is Severity.BELOW_NOISE and severity is not Severity.EFFECTIVE:
-                severity = Severity.BELOW_NOISE
             isolated.findings[index] = dataclasses.replace(finding, severity=severity)
+
+    def _raise_what_is_loud_elsewhere(self) -> None:
+        """A cause that matters in one module matters in the others: it is one line of the port."""
+        found = [f for isolated in self._isolated.values() for f in isolated.findings]
+        loud = [f.cause for f in found if f.cause is not None and f.diverges]
+        for isolated in self._isolated.values():
+            for index, finding in enumerate(isolated.findings):
+                cause = finding.cause
+                if finding.severity is Severity.BELOW_NOISE and cause is not None:
+                    if any(_is_one_fault(cause, other) for other in loud):
+                        isolated.findings[index] = dataclasses.replace(
+                            finding, severity=Severity.EFFECTIVE
+                        )
 
     def _take(self, stage: Stage, mode: str) -> None:
         """Move a mode's findings of a stage into the report, once for each module and kind."""
@@ -369,3 +391,12 @@ def _is_same(known: Finding, other: Finding) -> bool:
     if known.cause is None or other.cause is None:
         return True
     return known.cause.id == other.cause.id
+
+
+def _is_one_fault(cause: Cause, other: Cause) -> bool:
+    if cause.id != other.id:
+        return False
+    ours, theirs = cause.port, other.port
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return math.isclose(ours, theirs, rel_tol=_ONE_NUMBER)
+    return ours == theirs

@@ -310,13 +310,6 @@ class Replayer:
             shift = self._shift(unit, key, expected, found)
         return TensorResult(stage, unit, position, what, comparison, shift=shift, key=key)
 
-    def with_shift(self, result: UnitResult, tensor: TensorResult) -> TensorResult:
-        """The judgement with its error, also where that is within the noise."""
-        expected, found = result.reference.get(tensor.key), result.port.get(tensor.key)
-        if expected is None or found is None or found.shape != expected.values.shape:
-            return tensor
-        return replace(tensor, shift=self._shift(result.unit, tensor.key, expected, found))
-
     def _shift(
         self, unit: Unit, key: str, expected: Measured, found: TensorValue
     ) -> tuple[int, str, int, TensorValue] | None:

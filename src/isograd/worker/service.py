@@ -186,12 +186,31 @@ class Service:
         """How far an end-to-end pass moves when one call's tensors are shifted: norms by name."""
         plain = self._framework.forward(mode, inputs, targets, backward=backward)
         moved = self._framework.forward_shifted(mode, inputs, targets, backward, shift)
-        return {
-            key: math.inf if found.pattern_mismatches else found.error
-            for key, value in plain.items()
-            if key in moved
-            for found in [difference(value.values, moved[key].values)]
-        }
+        return _distances(plain, moved)
+
+    def do_moved(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        backward: bool,
+        trials: tuple[Trial, ...],
+    ) -> dict[str, float]:
+        """How far an exact end-to-end pass moves under trials: norms by name."""
+
+        def run() -> Tensors:
+            found: Tensors = self._framework.forward(
+                mode, inputs, targets, backward=backward, arithmetic=FLOAT64
+            )
+            return found
+
+        before = self._framework.interventions
+        plain = run()
+        self._framework.interventions = (*before, *granted(trials))
+        try:
+            return _distances(plain, run())
+        finally:
+            self._framework.interventions = before
 
     def do_watch_update(self, track: str, indices: Tensors) -> None:
         """Note these elements when gradients are fed; a framework without rules notes nothing."""
@@ -295,6 +314,15 @@ class Service:
         """Compute under these trials from now on, in every pass and step."""
         self._framework.interventions = granted(trials)
         self._framework.loss_interventions = granted(loss_trials)
+
+
+def _distances(plain: Tensors, moved: Tensors) -> dict[str, float]:
+    return {
+        key: math.inf if found.pattern_mismatches else found.error
+        for key, value in plain.items()
+        if key in moved
+        for found in [difference(value.values, moved[key].values)]
+    }
 
 
 def _cotangents(

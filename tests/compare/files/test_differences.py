@@ -225,6 +225,19 @@ def test_compiled_and_numpy_kernels_agree(pair: Array) -> None:
     assert fast[1:4] == pytest.approx(plain[1:4], rel=1e-9, nan_ok=True)
 
 
+@pytest.mark.parametrize("scale", [1e-44, 1e-41, 1e-38, 1e-20, 1e-3, 1.0, 1e12, 1e16, 1e18, 1e30])
+@pytest.mark.parametrize("noise", [0.0, 1e-7, 1e-3, 1.0])
+def test_screened_blocks_lose_nothing(scale: float, noise: float) -> None:
+    pytest.importorskip("numba")
+    draw = np.random.default_rng(0)
+    first = (scale * draw.standard_normal(9 * BLOCK + 5)).astype(np.float32)
+    first[draw.integers(0, first.size, 300)] = 0.0
+    second = (first * (1 + noise * draw.standard_normal(first.size))).astype(np.float32)
+    second[5 * BLOCK + 7] += np.float32(2 * scale)
+    fast, plain = _rows(first, second, 1e-6 * scale, 1e-3 * scale)
+    assert [fast[0], *fast[5:]] == [plain[0], *plain[5:]]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("steps", [0, 1, 15, 100])
 def test_ulps_are_steps_of_the_dtype(dtype: str, steps: int) -> None:

@@ -14,8 +14,14 @@ import numpy as np
 from isograd.compare.files.tally import BLOCK, SMALLEST_SQUARES, ULP_BASE
 
 _numba: Any = importlib.import_module("numba")
+_intrinsic: Any = importlib.import_module("numba.extending").intrinsic
 
-#: Reassociation lets sums vectorise; only `_sums` has it, because it also folds tests for infinity.
+#: `_screened`: a factor that keeps float32's smallest numbers normal, the values that it leaves
+#: room for, and what makes a bound too low by more than float32 rounds.
+_SCALE, _LARGEST_SCREENED, _BELOW = 2.0**60, 1e17, 1.0 - 1e-6
+#: Elements of a block that are searched together for what is greater than before.
+_PIECE = 512
+#: Reassociation lets sums vectorise; it also folds tests for infinity, so those do without.
 _FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -90,45 +96,131 @@ def _settle(
 
 
 @_compiled(fastmath=_FAST_MATH)
-def _sums(
+def _sums(ours: Any, theirs: Any) -> Any:
+    """The sums of squares of a block: of its differences and of both sides, and their product."""
+    sums: Any = (0.0, 0.0, 0.0, 0.0)
+    error, mine, its, dot = sums
+    for index in range(ours.size):
+        first: Any = np.float64(ours[index])
+        second: Any = np.float64(theirs[index])
+        gap = second - first
+        error += gap * gap
+        mine += first * first
+        its += second * second
+        dot += first * second
+    return error, mine, its, dot
+
+
+@_compiled(fastmath=_FAST_MATH)
+def _counts(
     ours: Any, theirs: Any, relative: Any, low: Any, high: Any, greatest: Any, ratio: Any
 ) -> Any:
     """A block without NaN or infinities; above counts what beats the greatest so far."""
-    sums: Any = (0.0, 0.0, 0.0, 0.0)
-    error, mine, its, dot = sums
     unequal, over_low, over_high, above, above_ratio = 0, 0, 0, 0, 0
     for index in range(ours.size):
         first: Any = np.float64(ours[index])
         second: Any = np.float64(theirs[index])
         gap = abs(second - first)
         size = abs(first)
-        error += gap * gap
-        mine += first * first
-        its += second * second
-        dot += first * second
         unequal += gap != 0.0
         over_low += gap > low + relative * size
         over_high += gap > high + relative * size
         above += gap > greatest
         above_ratio += gap > ratio * size
-    return error, mine, its, dot, unequal, over_low, over_high, above, above_ratio
+    return unequal, over_low, over_high, above, above_ratio
+
+
+@_intrinsic  # type: ignore[untyped-decorator] # numba has no types
+def _bits(_: Any, value: Any) -> Any:
+    """The bits of a float32 as an integer: positive exactly where the number is above zero."""
+    int32, float32 = _numba.types.int32, _numba.types.float32
+
+    def build(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(int32))
+
+    return int32(float32), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator] # numba has no types
+def _wide_bits(_: Any, value: Any) -> Any:
+    """The bits of a float64 as an integer."""
+    int64, float64 = _numba.types.int64, _numba.types.float64
+
+    def build(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(int64))
+
+    return int64(float64), build
+
+
+@_compiled(fastmath=_FAST_MATH)
+def _screened(ours: Any, theirs: Any, relative: Any, low: Any, greatest: Any, ratio: Any) -> Any:
+    """`_sums` of a block of float32, how many are unequal, and whether `_counts` may find more.
+
+    The latter in float32, and by bounds that are a little too low, so that nothing is missed;
+    scaled, so that the smallest numbers are not rounded to zero.  It holds where no value is
+    greater than _LARGEST_SCREENED.  Maxima of integers vectorise, maxima of floats do not.
+    """
+    scale, most = np.float32(_SCALE), np.float64(_LARGEST_SCREENED)
+    per_size = np.float32(relative * _BELOW * _SCALE)
+    allowed = np.float32(min(low, most) * _BELOW * _SCALE)
+    best = np.float32(min(greatest, most) * _BELOW * _SCALE)
+    per_ratio = np.float32(min(ratio, most) * _BELOW * _SCALE)
+    sums: Any = (0.0, 0.0, 0.0, 0.0)
+    error, mine, its, dot = sums
+    unequal, found = np.int32(0), np.int32(0)
+    for index in range(ours.size):
+        narrow, other = np.float32(ours[index]), np.float32(theirs[index])
+        first: Any = np.float64(narrow)
+        second: Any = np.float64(other)
+        difference = second - first
+        error += difference * difference
+        mine += first * first
+        its += second * second
+        dot += first * second
+        size = abs(narrow)
+        gap = abs(other - narrow) * scale
+        unequal += np.int32(narrow != other)
+        beyond = max(_bits(gap - best), _bits(gap - per_ratio * size))
+        found = max(found, max(beyond, _bits(gap - (allowed + per_size * size))))
+    return error, mine, its, dot, np.int64(unequal), found > 0
 
 
 @_compiled()
-def _count(numbers: Any, shift: Any, base: Any, size: Any, tables: Any) -> None:
-    """Count the upper bits of numbers, at place 0 what is below the base.
+def _gap_places(ours: Any, theirs: Any, places: Any) -> None:
+    """The exponents' bits of a whole block's differences."""
+    for index in range(ours.size):
+        gap = abs(np.float64(theirs[index]) - np.float64(ours[index]))
+        places[index] = np.int16(_wide_bits(gap) >> 52)
+
+
+@_compiled()
+def _step_places(ours: Any, theirs: Any, mask: Any, places: Any) -> None:
+    """Where the numbers of the dtype that lie between are counted.
+
+    mask: leaves the magnitude of the bits.
+    """
+    for index in range(ours.size):
+        first, second = np.int64(ours[index]), np.int64(theirs[index])
+        mine, its = np.uint64(first & mask), np.uint64(second & mask)
+        greater, lesser = max(mine, its), min(mine, its)
+        steps = np.float64(greater - lesser if (first ^ second) >= 0 else greater + lesser)
+        places[index] = np.int16(max(0, (_wide_bits(steps) >> 49) - ULP_BASE))
+
+
+@_compiled()
+def _count(places: Any, size: Any, tables: Any) -> None:
+    """Count places.
 
     Neighbours go to different tables, because counting the same place twice in a row waits.
     """
-    places = numbers.view(np.int64)
     whole = size - size % 4
     for index in range(0, whole, 4):
-        tables[0, np.uint32(max(0, (places[index] >> shift) - base))] += 1
-        tables[1, np.uint32(max(0, (places[index + 1] >> shift) - base))] += 1
-        tables[2, np.uint32(max(0, (places[index + 2] >> shift) - base))] += 1
-        tables[3, np.uint32(max(0, (places[index + 3] >> shift) - base))] += 1
+        tables[0, np.uint16(places[index])] += 1
+        tables[1, np.uint16(places[index + 1])] += 1
+        tables[2, np.uint16(places[index + 2])] += 1
+        tables[3, np.uint16(places[index + 3])] += 1
     for index in range(whole, size):
-        tables[0, np.uint32(max(0, (places[index] >> shift) - base))] += 1
+        tables[0, np.uint16(places[index])] += 1
 
 
 @_compiled()
@@ -138,13 +230,26 @@ def _add(tables: Any, total: Any) -> None:
 
 
 @_compiled()
-def _steps(ours: Any, theirs: Any, mask: Any, steps: Any) -> None:
-    """How many numbers of the dtype lie between, where `mask` leaves the magnitude of the bits."""
-    for index in range(ours.size):
-        first, second = np.int64(ours[index]), np.int64(theirs[index])
-        mine, its = np.uint64(first & mask), np.uint64(second & mask)
-        greater, lesser = max(mine, its), min(mine, its)
-        steps[index] = np.float64(greater - lesser if (first ^ second) >= 0 else greater + lesser)
+def _extremes(
+    ours: Any, theirs: Any, start: Any, greatest: Any, greatest_at: Any, ratio: Any, ratio_at: Any
+) -> Any:
+    """What a block without NaN or infinities makes of the greatest differences so far."""
+    for begin in range(0, ours.size, _PIECE):
+        end = min(begin + _PIECE, ours.size)
+        here = _counts(ours[begin:end], theirs[begin:end], 0.0, 0.0, 0.0, greatest, ratio)
+        if here[3] > 0:
+            for index in range(begin, end):
+                gap = abs(np.float64(theirs[index]) - np.float64(ours[index]))
+                if gap > greatest:
+                    greatest, greatest_at = gap, start + index
+        if here[4] > 0 and ratio != np.inf:
+            for index in range(begin, end):
+                gap = abs(np.float64(theirs[index]) - np.float64(ours[index]))
+                if gap > 0.0:
+                    quotient = gap / abs(np.float64(ours[index]))
+                    if quotient > ratio:
+                        ratio, ratio_at = quotient, start + index
+    return greatest, greatest_at, ratio, ratio_at
 
 
 def _recount(reference: Any, other: Any, relative: Any, absolute: Any, marks: Any) -> Any:
@@ -175,6 +280,7 @@ def _measure(  # noqa: C901 - numba inlines no more than this without losing spe
     histogram: Any,
 ) -> Any:
     size = reference.size
+    is_narrow = reference.itemsize == 4
     sums: Any = (0.0, 0.0, 0.0, 0.0)
     error, mine, its, dot = sums
     greatest, greatest_at, ratio, ratio_at = 0.0, -1, 0.0, -1
@@ -182,19 +288,29 @@ def _measure(  # noqa: C901 - numba inlines no more than this without losing spe
     nans, other_nans, infinities, other_infinities, mismatches = 0, 0, 0, 0, 0
     is_any, is_any_other = False, False
     gaps = np.empty(BLOCK, np.float64)
-    steps = np.empty(BLOCK, np.float64)
+    places = np.empty(BLOCK, np.int16)
     powers = np.zeros((4, histogram.size), np.int32)
     eighths = np.zeros((4, ulps.size), np.int32)
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         length = stop - start
         ours, theirs = reference[start:stop], other[start:stop]
-        here = _sums(ours, theirs, relative, low, high, greatest, ratio)
+        counts = (0, 0, 0, 0, 0)
+        is_worth = True
+        if is_narrow:
+            screened = _screened(ours, theirs, relative, low, greatest, ratio)
+            here = screened[:4]
+            if max(here[1], here[2]) < _LARGEST_SCREENED**2:
+                counts = (screened[4], 0, 0, 0, 0)
+                is_worth = screened[5]
+        else:
+            here = _sums(ours, theirs)
         is_whole = np.isfinite(here[0] + here[1] + here[2])
         finite_here, mismatches_here = length, 0
         if not is_whole:
             found = _settle(ours, theirs, relative, low, high, greatest, ratio, gaps)
-            here = found[:9]
+            here = found[:4]
+            counts = found[4:9]
             finite_here = found[9]
             nans += found[10]
             other_nans += found[11]
@@ -203,15 +319,17 @@ def _measure(  # noqa: C901 - numba inlines no more than this without losing spe
             mismatches_here = found[14]
             mismatches += mismatches_here
             unequal += mismatches_here
+        elif is_worth:
+            counts = _counts(ours, theirs, relative, low, high, greatest, ratio)
         finite += finite_here
-        unequal_here = here[4]
+        unequal_here = counts[0]
         error += here[0]
         mine += here[1]
         its += here[2]
         dot += here[3]
         unequal += unequal_here
-        if here[5] == here[6]:
-            outside += here[6] + mismatches_here
+        if counts[1] == counts[2]:
+            outside += counts[2] + mismatches_here
         else:
             marks[start // BLOCK] = 1
         if here[1] < SMALLEST_SQUARES and not is_any:
@@ -224,34 +342,35 @@ def _measure(  # noqa: C901 - numba inlines no more than this without losing spe
             if ulps.size > 0:
                 ulps[0] += finite_here
             continue
-        is_above = here[7] > 0
-        is_above_ratio = here[8] > 0 and ratio != np.inf
-        if is_whole and (is_above or is_above_ratio or is_counted):
-            for index in range(length):
-                gaps[index] = abs(np.float64(theirs[index]) - np.float64(ours[index]))
-        if is_above:
-            for index in range(length):
-                if gaps[index] > greatest:
-                    greatest = gaps[index]
-                    greatest_at = start + index
-        if is_above_ratio:
+        is_above = counts[3] > 0 or (counts[4] > 0 and ratio != np.inf)
+        if is_above and is_whole:
+            greatest, greatest_at, ratio, ratio_at = _extremes(
+                ours, theirs, start, greatest, greatest_at, ratio, ratio_at
+            )
+        elif is_above:
             for index in range(length):
                 gap = gaps[index]
+                if gap > greatest:
+                    greatest, greatest_at = gap, start + index
                 if gap > 0.0:
                     quotient = gap / abs(np.float64(ours[index]))
                     if quotient > ratio:
-                        ratio = quotient
-                        ratio_at = start + index
+                        ratio, ratio_at = quotient, start + index
         if is_counted:
             special = length - finite_here
-            _count(gaps, 52, 0, length, powers)
+            if is_whole:
+                _gap_places(ours, theirs, places)
+            else:
+                for index in range(length):
+                    places[index] = 0 if gaps[index] < 0.0 else _wide_bits(gaps[index]) >> 52
+            _count(places, length, powers)
             powers[0, 0] -= special
             if ulps.size > 0:
-                _steps(bits[start:stop], other_bits[start:stop], mask, steps)
+                _step_places(bits[start:stop], other_bits[start:stop], mask, places)
                 if special > 0:
                     for index in range(length):
-                        steps[index] = 0.0 if gaps[index] < 0.0 else steps[index]
-                _count(steps, 49, ULP_BASE, length, eighths)
+                        places[index] = 0 if gaps[index] < 0.0 else places[index]
+                _count(places, length, eighths)
                 eighths[0, 0] -= special
     _add(powers, histogram)
     _add(eighths, ulps)

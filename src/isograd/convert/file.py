@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from isograd.convert import plain
+from isograd.convert.aliases import Function
 from isograd.convert.generated import library
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
@@ -85,6 +86,7 @@ class FileEdit:
     removed: set[ast.stmt] = field(default_factory=set)
     #: What stays unconverted in statements that run when the file is imported.
     left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
+    functions: dict[ast.AST, Function] = field(default_factory=dict)
     layers_in_place: dict[ast.ClassDef, frozenset[str]] = field(default_factory=dict)
     #: Packages of the project itself.
     own_roots: frozenset[str] = frozenset()

@@ -29,7 +29,7 @@ from typing import Protocol
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.decorators import Decorators
-from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, InPlaceLayers
+from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, InPlaceLayers, Stores
 from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
@@ -58,6 +58,7 @@ PASSES: tuple[Pass, ...] = (
     InPlace(),
     Writes(),
     AugmentedAssignments(),
+    Stores(),
     InPlaceLayers(),
     KeptGraphs(),
     Uncertain(),

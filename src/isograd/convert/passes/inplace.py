@@ -1,20 +1,32 @@
-"""Methods that change their tensor: the new value is bound, or copied where others see it."""
+"""What changes a tensor in place: the new value is bound, or written where others see it."""
 
 from __future__ import annotations
 
 import ast
 
 from isograd.convert import layout
+from isograd.convert.aliases import Function, Reach, Sight, is_taken_by_copy, origin_of_write
 from isograd.convert.file import FileEdit, Use
+from isograd.convert.model import Level
+from isograd.convert.signs import SIGNS
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.rewrite import NotRewritten
-from isograd.scan.values import PARAMETER, Tensor
+from isograd.knowledge.rewrite import ATOMS, NotRewritten
+from isograd.scan.values import PARAMETER
 
 _IN_PLACE = "in_place"
-_ALIAS = "{0} changes a tensor in place that {1} also names; the port binds a new one"
-_VIEW = "{0} is a view, and changing it may not reach the tensor behind it"
-_VIEW_ADVICE = "Write to the tensor itself: x[…] = …"
-_ALIAS_ADVICE = "Use the new value there too, or {0}.copy_(…)."
+_COPY_INTO = "torch.Tensor.copy_"
+_LOST = "{0} is a view, and this change does not reach {1} in MindSpore"
+_LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
+_CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
+_COPY = "{0} is a copy, in torch as well: this change reaches nothing"
+_COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
+_INDEX = "if {0} is a tensor or a list, torch changes a copy here; the port changes {1}"
+_SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
+_CHOSEN = "which tensor is changed in place is not known here; the port changes none"
+#: Methods that change the shape, which a write into the tensor cannot.
+_SHAPING = frozenset(
+    "t_ unsqueeze_ squeeze_ transpose_ swapaxes_ swapdims_ resize_ resize_as_ set_".split()
+)
 
 
 class InPlace:
@@ -28,6 +40,8 @@ class InPlace:
         use = file.use(node.func)
         if use is None or not use.is_member or not isinstance(node.func, ast.Attribute):
             return False
+        if use.api == _COPY_INTO and node.args:
+            return _copy_into(node, node.func.value, use, file)
         entry = file.entry(use.api)
         if entry is None or entry.hazard != _IN_PLACE:
             return False
@@ -52,32 +66,150 @@ def _write(
     is_statement = file.tree.is_statement(node)
     if target is None:
         # A chain `x.mul_(2).add_(y)`: only its end is written to the name.
+        _tell_lost(receiver, node, file)
+        if isinstance(receiver, ast.IfExp):
+            file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
         layout.write(file, node, code)
         return
-    place = file.text.raw(target)
+    is_element = isinstance(target, ast.Subscript)
+    place = file.source(target) if is_element else file.text.raw(target)
     if not is_statement and _is_in_chain(node, file):
         layout.write(file, node, code)
         return
-    if is_statement and isinstance(target, ast.Subscript):
+    if isinstance(target, ast.Name) and use.owner is not PARAMETER:
+        _write_name(target, node, code, file)
+    elif is_statement and isinstance(target, ast.Subscript):
+        _write_element(target, node, code, file)
+    elif isinstance(target, ast.Attribute) and target.attr == "data":
+        written = file.source(target.value)
+        file.replace(node, f"{file.name('composites.write')}({written}, {code})")
+    elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
         layout.write_statement(file, node, f"{place} = {code}")
-    elif _must_copy(target, node, use, file):
-        is_view = isinstance(use.owner, Tensor) and use.owner.is_view
-        if is_view and not place.endswith(".data"):
-            message = _VIEW.format(place)
-            file.finding(node.func, "in-place-view", message, _VIEW_ADVICE, api=use.api)
-        if place.endswith(".data"):
-            written = place.removesuffix(".data")
-            file.replace(node, f"{file.name('composites.write')}({written}, {code})")
-        elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
-            layout.write_statement(file, node, f"{place} = {code}")
-        else:
-            file.replace(node, f"{place}.copy_({code})")
-    elif is_statement:
+    else:
+        file.replace(node, f"{place}.copy_({code})")
+
+
+def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> bool:
+    """`x.copy_(y)`: by an index, which reaches the tensors of slices and casts as torch does."""
+    if isinstance(receiver, ast.Attribute):
+        return False
+    is_name = isinstance(receiver, ast.Name)
+    if use.owner is PARAMETER or not (is_name or isinstance(receiver, ast.Subscript)):
+        _tell_lost(receiver, node, file)
+        return False
+    code, place = file.argument(node.args[0]), file.source(receiver)
+    if isinstance(receiver, ast.Name):
+        sight = sight_of(receiver.id, node, file)
+        if sight.reach is Reach.LOST:
+            _tell(sight, receiver.id, node, file)
+        place = f"{place}[...]"
+    else:
+        _tell_lost(receiver, node, file)
+    file.uses += 1
+    file.converted += 1
+    is_plain = not isinstance(receiver, ast.Name) or not _may_be_parameter(receiver.id, node, file)
+    if file.tree.is_statement(node) and is_plain:
         layout.write_statement(file, node, f"{place} = {code}")
-    elif isinstance(target, ast.Name) and _is_read_after(target, node, file):
-        file.replace(node, f"({place} := {code})")
+    else:
+        held = place.removesuffix("[...]")
+        file.replace(node, f"{file.name('composites.overwrite')}({held}, {code})")
+    return True
+
+
+def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> None:
+    """Bind a tensor's new value to its name, or write it where others see the tensor."""
+    name = target.id
+    sight = sight_of(name, node, file)
+    is_statement = file.tree.is_statement(node)
+    if sight.reach is not Reach.ALONE and _is_shaping(node):
+        other = sight.name or "the caller's"
+        level = Level.FINISH if sight.name else Level.LOOK
+        file.finding(node, "in-place-shape", _SHAPE.format(name, other), level=level)
+    elif sight.reach is Reach.LOST:
+        _tell(sight, name, node, file)
+    elif sight.reach is Reach.SHARED and is_statement and not _may_be_parameter(name, node, file):
+        layout.write_statement(file, node, f"{name}[...] = {code}")
+        return
+    elif sight.reach is Reach.SHARED and not (sight.name == "" and _is_in_forward(node, file)):
+        file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
+        return
+    if is_statement:
+        layout.write_statement(file, node, f"{name} = {code}")
+    elif _is_read_after(target, node, file):
+        file.replace(node, f"({name} := {code})")
     else:
         layout.write(file, node, code)
+
+
+def _may_be_parameter(name: str, node: ast.AST, file: FileEdit) -> bool:
+    """Whether a name may go through the parameters of a network, which are no plain tensors."""
+    function = function_of(node, file)
+    if function is None:
+        return _is_bound_by_loop(name, file.tree.module)
+    return function.is_of_loop(name)
+
+
+def _is_shaping(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPING
+
+
+def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
+    """`x[0].add_(1)`, of a tensor or of a list."""
+    place = file.source(target)
+    if is_taken_by_copy(target):
+        message, advice = _COPY.format(place), _COPY_ADVICE.format(place)
+        file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)
+        layout.write(file, node, code)
+        return
+    root, reach = origin_of_write(target)
+    function = function_of(node, file)
+    if reach is Reach.LOST:
+        _tell_lost(target, node, file)
+    elif isinstance(target.slice, ast.Name) and function is not None:
+        if not function.counts(target.slice.id):
+            message = _INDEX.format(target.slice.id, file.text.raw(target.value))
+            file.finding(node, "in-place-copy", message, level=Level.LOOK)
+    is_element = isinstance(root, ast.Name) and function is not None
+    if is_element and function is not None and function.is_container(file.text.raw(root)):
+        layout.write_statement(file, node, f"{place}[...] = {code}")
+    else:
+        layout.write_statement(file, node, f"{place} = {code}")
+
+
+def _tell_lost(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
+    """Tell a change of a view that has no name, if its tensor has one."""
+    root, reach = origin_of_write(target)
+    if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
+        shown, behind = file.text.raw(target), file.text.raw(root)
+        file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
+
+
+def _tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
+    """Tell a change that a port cannot make visible where torch does."""
+    if sight.name:
+        file.finding(node, "in-place-view", _LOST.format(name, sight.name), _LOST_ADVICE)
+    else:
+        message = _CALLERS.format(name)
+        file.finding(node, "in-place-view", message, _LOST_ADVICE, level=Level.LOOK)
+
+
+def function_of(node: ast.AST, file: FileEdit) -> Function | None:
+    """The bindings of the function around a node; None outside of one."""
+    around = file.tree.function(node)
+    if around is None:
+        return None
+    if around not in file.functions:
+        file.functions[around] = Function(around, file.tree)
+    return file.functions[around]
+
+
+def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
+    """Who sees the tensor that a name holds, beside the name itself."""
+    function = function_of(node, file)
+    if function is None:
+        shared = _is_alias(name, file.tree.module) or _is_bound_by_loop(name, file.tree.module)
+        return Sight(Reach.SHARED if shared else Reach.ALONE)
+    return function.sight(name, node)
 
 
 def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
@@ -102,30 +234,11 @@ def _is_in_chain(node: ast.Call, file: FileEdit) -> bool:
     return entry is not None and entry.hazard == _IN_PLACE
 
 
-def _must_copy(target: ast.expr, node: ast.Call, use: Use, file: FileEdit) -> bool:
-    """Whether the tensor has names that a new binding would not reach."""
-    if use.owner is PARAMETER or isinstance(target, (ast.Attribute, ast.Subscript)):
-        return True
-    assert isinstance(target, ast.Name)
-    if isinstance(use.owner, Tensor) and use.owner.is_view:
-        return True
+def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
+    """Whether a node stands in the forward method of a class, whose inputs others seldom keep."""
     function = file.tree.function(node)
-    if _is_bound_by_loop(target.id, function or file.tree.module):
-        return True
     if function is None:
-        return _is_alias(target.id, file.tree.module)
-    is_parameter = target.id in _parameters(function)
-    if is_parameter:
-        return not _is_forward(function, file)
-    return _is_alias(target.id, function)
-
-
-def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    arguments = function.args
-    return {part.arg for part in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-
-
-def _is_forward(function: ast.FunctionDef | ast.AsyncFunctionDef, file: FileEdit) -> bool:
+        return False
     is_method = isinstance(file.tree.parents.get(function), ast.ClassDef)
     return is_method and "forward" in function.name
 
@@ -182,16 +295,16 @@ def bind_input(node: ast.Call, code: str, file: FileEdit) -> bool:
     What else holds the tensor is told.
     """
     target = node.args[0]
-    if file.tree.is_statement(node) and isinstance(target, (ast.Name, ast.Attribute)):
-        layout.write_statement(file, node, f"{file.text.raw(target)} = {code}")
+    if isinstance(target, ast.Name):
+        _write_name(target, node, code, file)
         return True
-    if not isinstance(target, ast.Name):
-        return False
-    _tell_aliases(target.id, node, f"`{file.text.raw(node.func)}(…)`", file)
-    if not _is_read_after(target, node, file):
-        return False
-    layout.write_statement(file, node, f"({target.id} := {code})")
-    return True
+    if file.tree.is_statement(node) and isinstance(target, (ast.Attribute, ast.Subscript)):
+        _tell_lost(target, node, file)
+        layout.write_statement(file, node, f"{file.source(target)} = {code}")
+        return True
+    if isinstance(target, (ast.Attribute, ast.Subscript)):
+        _tell_lost(target, node, file)
+    return False
 
 
 class InPlaceLayers:
@@ -203,6 +316,9 @@ class InPlaceLayers:
         """Bind the result to the input's name where that is read again."""
         assert isinstance(node, ast.Call)
         function = node.func
+        if isinstance(function, ast.Call) and len(node.args) == 1:
+            is_layer = function.func in file.named and changes_its_input(function)
+            return is_layer and bind_input(node, file.source(node), file)
         if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
             return False
         if function.value.id != "self" or len(node.args) != 1:
@@ -232,59 +348,127 @@ def _layers_in_place(node: ast.Call, file: FileEdit) -> frozenset[str]:
 
 
 class AugmentedAssignments:
-    """`x += y` binds a new tensor in a port; where another name holds the old one, that is told."""
+    """`x += y`: written into the tensor where others see it."""
 
     kinds = (ast.AugAssign,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Find the other name."""
+        """Write the new value into a shared tensor; leave the rest as it is."""
         assert isinstance(node, ast.AugAssign)
         target = node.target
-        if not isinstance(target, ast.Name) or not file.facts.is_tensor(target):
+        if isinstance(target, ast.Subscript):
+            return _add_to_element(target, node, file)
+        if not isinstance(target, ast.Name):
             return False
-        _tell_aliases(target.id, node, f"`{target.id} {_sign(node)}= …`", file)
+        if not file.facts.is_tensor(target):
+            return _add_to_argument(target, node, file)
+        sight = sight_of(target.id, node, file)
+        if sight.reach is Reach.LOST:
+            _tell(sight, target.id, node, file)
+        sign = SIGNS.get(type(node.op))
+        if sight.reach is not Reach.SHARED or sign is None:
+            return False
+        _replace(node, f"{target.id}[...] = {target.id} {sign} {_operand(node, file)}", file)
+        return True
+
+
+def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) -> bool:
+    """`x.view(-1)[0] += 1`, and `tensors[0] += 1` of a list."""
+    root, reach = origin_of_write(target)
+    if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
+        shown, behind = file.text.raw(target.value), file.text.raw(root)
+        file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
+        return False
+    function, sign = function_of(node, file), SIGNS.get(type(node.op))
+    if function is None or sign is None or not isinstance(target.value, ast.Name):
+        return False
+    if function.is_container(target.value.id) and file.facts.is_tensor(target):
+        place = file.text.raw(target)
+        _replace(node, f"{place}[...] = {place} {sign} {_operand(node, file)}", file)
+        return True
+    return False
+
+
+def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> bool:
+    """`x += y` of unknown kind: a tensor that others see changes, a number is new."""
+    function, sign = function_of(node, file), SIGNS.get(type(node.op))
+    if function is None or sign is None or not file.imported.torch:
+        return False
+    parameter = function.parameters.get(target.id)
+    if parameter is not None:
+        is_tensor_like = parameter.annotation is None or "Tensor" in ast.dump(parameter.annotation)
+        if not is_tensor_like or _has_plain_default(parameter, file.tree.function(node)):
+            return False
+    elif target.id not in function.bound:
+        return False
+    if isinstance(node.value, ast.Constant) and isinstance(node.value.value, int):
+        return False  # a counter, most of all
+    sight = function.sight(target.id, node)
+    if sight.reach is Reach.LOST:
+        _tell(sight, target.id, node, file)
+    if sight.reach is not Reach.SHARED:
+        return False
+    call = file.name("composites.augmented")
+    value = file.argument(node.value)
+    _replace(node, f'{target.id} = {call}("{sign}", {target.id}, {value})', file)
+    return True
+
+
+def _has_plain_default(
+    parameter: ast.arg, function: ast.FunctionDef | ast.AsyncFunctionDef | None
+) -> bool:
+    """Whether an argument has a number or a string as its default."""
+    if function is None:
+        return False
+    arguments = function.args
+    places = [*arguments.posonlyargs, *arguments.args]
+    defaults = dict(
+        zip([part.arg for part in places[::-1]], arguments.defaults[::-1], strict=False)
+    )
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    defaults |= {part.arg: value for part, value in named if value is not None}
+    found = defaults.get(parameter.arg)
+    return isinstance(found, ast.Constant) and found.value is not None
+
+
+def _operand(node: ast.AugAssign, file: FileEdit) -> str:
+    value = file.source(node.value)
+    is_atom = isinstance(node.value, ATOMS) or value.startswith("(")
+    return value if is_atom else f"({value})"
+
+
+def _replace(node: ast.stmt, code: str, file: FileEdit) -> None:
+    start, end = file.text.span(node)
+    for comment in file.comments_between(start, end):
+        file.keep_comment(node, comment)
+    file.replace(node, code)
+
+
+class Stores:
+    """`x.view(-1)[0] = …`: what is written to a view that a port's writes do not leave."""
+
+    kinds = (ast.Assign,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Tell it; `x.data[0] = …` is written to x."""
+        assert isinstance(node, ast.Assign)
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                _store(target, node, file)
         return False
 
 
-def _tell_aliases(name: str, node: ast.expr | ast.stmt, what: str, file: FileEdit) -> None:
-    """Tell each other name of a tensor that is changed in place, if it is read afterwards."""
-    function = file.tree.function(node)
-    if function is None:
-        return
-    for other in _other_names(name, node, function):
-        message, advice = _ALIAS.format(what, other), _ALIAS_ADVICE.format(name)
-        file.finding(node, "in-place-alias", message, advice)
-
-
-def _sign(node: ast.AugAssign) -> str:
-    signs = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-    return signs.get(node.op.__class__, "")
-
-
-def _other_names(name: str, node: ast.expr | ast.stmt, function: ast.AST) -> list[str]:
-    """Names that were bound to this one before, and are read after."""
-    held: dict[str, int] = {}
-    for part in ast.walk(function):
-        if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name):
-            if part.value.id == name and part.lineno < node.lineno:
-                for bound in part.targets:
-                    if isinstance(bound, ast.Name):
-                        held[bound.id] = max(part.lineno, held.get(bound.id, 0))
-    found = []
-    for other, line in held.items():
-        rebound = any(
-            isinstance(part, ast.Assign)
-            and line < part.lineno <= node.lineno
-            and any(isinstance(b, ast.Name) and b.id in (name, other) for b in part.targets)
-            for part in ast.walk(function)
-        )
-        is_read = any(
-            isinstance(part, ast.Name)
-            and part.id == other
-            and isinstance(part.ctx, ast.Load)
-            and part.lineno > node.lineno
-            for part in ast.walk(function)
-        )
-        if is_read and not rebound:
-            found.append(other)
-    return found
+def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
+    root, reach = origin_of_write(target.value)
+    if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
+        is_data = isinstance(target.value, ast.Attribute) and target.value.attr == "data"
+        if is_data and target.value.value is root:  # type: ignore[attr-defined]  # an attribute
+            file.replace(target.value, file.source(root))
+            return
+        shown, behind = file.text.raw(target.value), file.text.raw(root)
+        file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
+    elif isinstance(target.value, ast.Name):
+        function = function_of(node, file)
+        sight = function.sight(target.value.id, node) if function is not None else None
+        if sight is not None and sight.reach is Reach.LOST and sight.name:
+            _tell(sight, target.value.id, node, file)

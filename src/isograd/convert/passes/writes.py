@@ -6,19 +6,9 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
+from isograd.convert.signs import SIGNS
 from isograd.knowledge.rewrite import ATOMS
 from isograd.scan.values import PARAMETER
-
-_SIGNS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.Pow: "**",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.MatMult: "@",
-}
 
 
 class Writes:
@@ -82,7 +72,7 @@ def _is_true(node: ast.expr) -> bool:
 
 
 def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
-    sign = _SIGNS.get(type(node.op))
+    sign = SIGNS.get(type(node.op))
     if sign is None:
         return False
     value = file.source(node.value)

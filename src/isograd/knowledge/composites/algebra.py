@@ -94,6 +94,11 @@ def ndtr(input: Any) -> Any:
     return 0.5 * (1 + ops.erf(input * math.sqrt(0.5)))
 
 
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """input + weight * (end - input); MindSpore's refuses an integer."""
+    return ops.lerp(input, end, weight if isinstance(weight, ms.Tensor) else float(weight))
+
+
 def xlog1py(input: Any, other: Any) -> Any:
     """x log(1 + y), 0 where x is 0."""
     return ops.where(input == 0, ops.zeros_like(input), input * ops.log1p(other))

@@ -127,6 +127,13 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     return ops.where(kept, input, ops.full_like(input, value))
 
 
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """The value where the mask is true; MindSpore's kernel wants it in the tensor's dtype."""
+    if isinstance(value, ms.Tensor):
+        return ops.masked_fill(input, mask, value.astype(input.dtype))
+    return ops.masked_fill(input, mask, ms.Tensor(value, input.dtype))
+
+
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """The source's elements, in order, where the mask is true."""
     mask = ops.broadcast_to(mask, input.shape)

@@ -107,7 +107,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 def fill_diagonal(input: Any, fill_value: float) -> Any:
     """A new tensor with this number on the main diagonal."""
     mask = ms.Tensor(np.eye(input.shape[0], input.shape[1], dtype=bool))
-    return ops.masked_fill(input, mask, fill_value)
+    return ops.masked_fill(input, mask, ms.Tensor(fill_value, input.dtype))
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:

@@ -50,7 +50,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """The input above 0, alpha * expm1(x / alpha) below."""
-    return ops.celu(input, alpha)
+    return ops.celu(input, float(alpha))
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
+from mindspore import ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
 
 
@@ -13,7 +15,7 @@ def write(target: Any, values: Any) -> Any:
 
     By copy_: after set_data an optimizer that has stepped leaves a Parameter as it is.
     """
-    made = values if isinstance(values, ms.Tensor) else ms.Tensor(values)
+    made = _tensor(values)
     with api._no_grad():
         if tuple(made.shape) == tuple(target.shape):
             target.copy_(made.astype(target.dtype))
@@ -33,3 +35,26 @@ def set_data(owner: Any, values: Any) -> None:
 def updated(held: Any, values: Any) -> Any:
     """What `held += …` leaves under the name: a Parameter is changed, anything else is new."""
     return write(held, values) if isinstance(held, ms.Parameter) else values
+
+
+def overwrite(held: Any, values: Any) -> Any:
+    """Write values into a tensor that has other names, or into a Parameter, and return it."""
+    if isinstance(held, ms.Parameter):
+        return write(held, ops.broadcast_to(_tensor(values), held.shape))
+    held[...] = values
+    return held
+
+
+def _tensor(values: Any) -> Any:
+    return values if isinstance(values, ms.Tensor) else ms.Tensor(values)
+
+
+def augmented(sign: str, held: Any, value: Any) -> Any:
+    """What `held += value` leaves under the name: a tensor is changed, a number is new."""
+    name = {
+        "+": "add", "-": "sub", "*": "mul", "/": "truediv", "**": "pow", "//": "floordiv",
+        "%": "mod", "@": "matmul", "&": "and_", "|": "or_", "^": "xor",
+    }[sign]  # fmt: skip
+    if isinstance(held, ms.Tensor):
+        return overwrite(held, getattr(operator, name)(held, value))
+    return getattr(operator, "i" + name.rstrip("_"))(held, value)

@@ -1,0 +1,402 @@
+"""Who else sees a tensor that is changed in place, read from the function around the change.
+
+In torch a view and its base share memory; in MindSpore `y[...] = value` reaches the base of a
+slice taken by numbers, outside and inside of gradients, and does not reach that of a reshaped,
+transposed, split or detached tensor (executed on MindSpore 2.10, tests/convert/test_in_place.py).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+from isograd.convert.tree import Tree
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Methods, and functions of their first argument, whose result shares memory but no writes.
+_RESHAPED = frozenset(
+    "view reshape t transpose permute unsqueeze squeeze narrow select diagonal flatten expand "
+    "expand_as view_as reshape_as swapaxes swapdims movedim moveaxis unflatten unfold detach "
+    "as_strided ravel adjoint broadcast_to chunk split tensor_split unbind hsplit vsplit "
+    "split_with_sizes".split()
+)
+_SEVERAL = frozenset("chunk split tensor_split unbind hsplit vsplit split_with_sizes".split())
+_RESHAPED_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "data", "real"))
+#: What returns its tensor where there is nothing to do.
+_SAME = frozenset("contiguous to float cpu cuda type type_as requires_grad_".split())
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
+
+
+class Reach(IntEnum):
+    """How much of a write in place others have to see, and whether a port's write reaches them."""
+
+    ALONE = 0
+    SHARED = 1
+    LOST = 2
+
+
+@dataclass(frozen=True)
+class Sight:
+    """reach, and the name that sees the tensor; empty for the caller or an object."""
+
+    reach: Reach
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """reach: SHARED for the same tensor or a slice of it; root: a name, or None for outside."""
+
+    reach: Reach
+    root: str | None
+
+
+@dataclass(frozen=True)
+class _Binding:
+    statement: ast.AST
+    name: str
+    origins: tuple[_Origin, ...]
+
+    @property
+    def is_of_name(self) -> bool:
+        """Whether the name is bound, rather than something put into what it holds."""
+        return not isinstance(self.statement, ast.Call)
+
+
+def origin_of_write(target: ast.expr) -> tuple[ast.expr, Reach]:
+    """What is behind the expression that is written to, and whether a port's write reaches it."""
+    reach = Reach.ALONE
+    node = target
+    while True:
+        step = _step(node)
+        if step is None:
+            return node, reach
+        node, here = step
+        reach = max(reach, here)
+
+
+def is_taken_by_copy(node: ast.expr) -> bool:
+    """Whether a subscript takes by a list or a condition, so that torch copies."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    index = node.slice
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(part, (ast.List, ast.Compare, ast.ListComp)) for part in parts)
+
+
+def _step(node: ast.expr) -> tuple[ast.expr, Reach] | None:
+    """The tensor that an expression is a view of; None where it is a tensor of its own."""
+    if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
+        return node.value, Reach.SHARED
+    if isinstance(node, ast.Attribute) and node.attr in _RESHAPED_ATTRIBUTES:
+        return node.value, Reach.LOST
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        is_function = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
+        if is_function and not node.args:
+            return None
+        base = node.args[0] if is_function else node.func.value
+        if name in _RESHAPED:
+            return base, Reach.LOST
+        if name in _SAME and not is_function:
+            return base, Reach.SHARED
+        if name.endswith("_") and not name.endswith("__"):
+            return base, Reach.SHARED
+    return None
+
+
+class Function:
+    """The bindings and readings of one function's own names."""
+
+    def __init__(self, node: _Function, tree: Tree) -> None:
+        self._node = node
+        self._tree = tree
+        arguments = node.args
+        several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        self.parameters = {part.arg: part for part in several}
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The names that the function binds."""
+        return frozenset(binding.name for binding in self._bindings if binding.is_of_name)
+
+    def is_container(self, name: str) -> bool:
+        """Whether a name is bound to a list, a tuple or a dictionary that is written out."""
+        return any(
+            isinstance(value, _BRACKETS)
+            or (isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("dict", "list"))
+            for value in self._values.get(name, ())
+        )
+
+    def counts(self, name: str) -> bool:
+        """Whether a name is bound to numbers: by a range, an enumeration or a constant."""
+        for node in self._nodes:
+            if isinstance(node, ast.For) and name in _names(node.target):
+                called = node.iter.func if isinstance(node.iter, ast.Call) else None
+                if isinstance(called, ast.Name) and called.id in ("range", "enumerate"):
+                    return True
+        return any(isinstance(value, ast.Constant) for value in self._values.get(name, ()))
+
+    def is_of_loop(self, name: str) -> bool:
+        """Whether a loop binds a name; it may be a parameter of a network then."""
+        return any(
+            isinstance(node, (ast.For, ast.AsyncFor)) and name in _names(node.target)
+            for node in self._nodes
+        )
+
+    def sight(self, name: str, write: ast.AST) -> Sight:
+        """Who sees the tensor that a name holds where it is written to."""
+        found = Sight(Reach.ALONE)
+        reaching = self._reaching(name, write)
+        if not reaching:
+            found = Sight(Reach.SHARED)  # an argument, or a name from outside
+        for binding in reaching:
+            for origin in binding.origins:
+                found = max(found, self._seen(origin, binding, write, 0), key=_reach)
+        first = min((_start(binding.statement) for binding in reaching), default=(0, 0))
+        for binding in self._bindings:
+            for origin in binding.origins:
+                if origin.root != name or binding.name == name:
+                    continue
+                if _start(write) < _end(binding.statement) and not isinstance(
+                    binding.statement, _LOOPS
+                ):
+                    if _start(binding.statement) <= _start(write):
+                        continue  # `z = y.add_(1)`: both names get what is written here
+                is_between = first < _start(binding.statement) < _start(write)
+                if not (is_between or self._in_common_loop(binding.statement, write, first)):
+                    continue
+                if self._holds(name, binding.statement, write) and self._is_live(
+                    binding.name, binding.statement, write
+                ):
+                    reach = max(origin.reach, Reach.SHARED)
+                    found = max(found, Sight(reach, binding.name), key=_reach)
+        return found
+
+    def _seen(self, origin: _Origin, binding: _Binding, write: ast.AST, depth: int) -> Sight:
+        if origin.reach is Reach.ALONE or depth > 8:
+            return Sight(Reach.ALONE)
+        if origin.root is None:
+            return Sight(origin.reach)
+        found = Sight(Reach.ALONE)
+        is_rebound = origin.root == binding.name  # `x = x.view(-1)`: the old name is gone
+        if not is_rebound and self._is_live(origin.root, binding.statement, write):
+            found = Sight(origin.reach, origin.root)
+        before = self._reaching(origin.root, binding.statement)
+        if not before:
+            return max(found, Sight(origin.reach), key=_reach)
+        for earlier in before:
+            for further in earlier.origins:
+                seen = self._seen(further, earlier, write, depth + 1)
+                if seen.reach is not Reach.ALONE:
+                    joined = Sight(max(seen.reach, origin.reach), seen.name)
+                    found = max(found, joined, key=_reach)
+        return found
+
+    # ---- bindings
+
+    @cached_property
+    def _nodes(self) -> list[ast.AST]:
+        found, stack = [], list(self._node.body)
+        nodes: list[ast.AST] = list(stack)
+        while nodes:
+            node = nodes.pop()
+            found.append(node)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            nodes.extend(ast.iter_child_nodes(node))
+        return found
+
+    @cached_property
+    def _values(self) -> dict[str, list[ast.expr]]:
+        found: dict[str, list[ast.expr]] = {}
+        for node in self._nodes:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, []).append(node.value)
+        return found
+
+    @cached_property
+    def _bindings(self) -> list[_Binding]:
+        return [binding for node in self._nodes for binding in self._bound_by(node)]
+
+    def _bound_by(self, node: ast.AST) -> Iterator[_Binding]:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from self._bound(target, node.value, node)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            yield from self._bound(node.target, node.value, node)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            yield from self._through(node.target, node.iter, node)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    for name in _names(item.optional_vars):
+                        yield _Binding(node, name, ())
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if node.func.attr in ("append", "insert", "extend") and isinstance(owner, ast.Name):
+                yield _Binding(node, owner.id, self._inside(node.args[-1:]))
+
+    def _bound(self, target: ast.expr, value: ast.expr, node: ast.AST) -> Iterator[_Binding]:
+        if isinstance(target, ast.Name):
+            yield _Binding(node, target.id, self._origins(value))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+                for part, one in zip(target.elts, value.elts, strict=True):
+                    yield from self._bound(part, one, node)
+                return
+            origins = self._of_several(value)
+            for name in _names(target):
+                yield _Binding(node, name, origins)
+        elif isinstance(target, ast.Attribute):
+            for origin in self._origins(value):
+                if origin.root is not None:
+                    yield _Binding(node, f"{ast.unparse(target)}", (origin,))
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            if self.is_container(target.value.id):
+                yield _Binding(node, target.value.id, self._origins(value))
+
+    def _through(self, target: ast.expr, source: ast.expr, node: ast.AST) -> Iterator[_Binding]:
+        """A loop's names: elements of what it goes through, or rows taken by numbers."""
+        origins: tuple[_Origin, ...] = (_Origin(Reach.SHARED, None),)
+        if isinstance(source, ast.Name):
+            origins = (_Origin(Reach.SHARED, source.id),)
+        elif isinstance(target, ast.Name):
+            origins = self._of_several(source) or origins
+        for name in _names(target):
+            yield _Binding(node, name, origins)
+
+    def _of_several(self, value: ast.expr) -> tuple[_Origin, ...]:
+        if isinstance(value, _BRACKETS):
+            return self._inside(ast.iter_child_nodes(value))
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+            return self._of_several(value.value)
+        step = _step(value)
+        if step is not None and isinstance(value, ast.Call):
+            if isinstance(value.func, ast.Attribute) and value.func.attr in _SEVERAL:
+                return self._origins(value)
+        return ()
+
+    def _inside(self, parts: object) -> tuple[_Origin, ...]:
+        found: list[_Origin] = []
+        for part in parts:  # type: ignore[attr-defined]  # nodes of any kind
+            if isinstance(part, ast.expr):
+                found += self._origins(part)
+        return tuple(found)
+
+    def _origins(self, value: ast.expr) -> tuple[_Origin, ...]:
+        if isinstance(value, ast.Name):
+            return (_Origin(Reach.SHARED, value.id),)
+        if isinstance(value, ast.IfExp):
+            return (*self._origins(value.body), *self._origins(value.orelse))
+        if isinstance(value, ast.BoolOp):
+            return self._inside(value.values)
+        if isinstance(value, ast.NamedExpr):
+            return self._origins(value.value)
+        if isinstance(value, _BRACKETS):
+            return self._inside(ast.iter_child_nodes(value))
+        root, reach = origin_of_write(value)
+        if reach is Reach.ALONE and not isinstance(root, ast.Attribute):
+            return ()
+        if isinstance(root, ast.Name):
+            return (_Origin(reach, root.id),)
+        if isinstance(root, ast.Attribute):
+            return (_Origin(max(reach, Reach.SHARED), None),)
+        return ()
+
+    # ---- order
+
+    def _reaching(self, name: str, at: ast.AST) -> list[_Binding]:
+        """The bindings whose tensor a name may hold at a node."""
+        own = [
+            b for b in self._bindings if b.name == name and not isinstance(b.statement, ast.Call)
+        ]
+        before = [b for b in own if _start(b.statement) < _start(at)]
+        sure = [b for b in before if self._always_before(b.statement, at)]
+        last = max((_start(b.statement) for b in sure), default=None)
+        if last is None:
+            if name in self.parameters or not own:
+                return []
+            return own
+        kept = [b for b in before if _start(b.statement) >= last]
+        later = [
+            b
+            for b in own
+            if _start(b.statement) >= _start(at) and self._in_common_loop(b.statement, at, last)
+        ]
+        return [*kept, *later]
+
+    def _always_before(self, node: ast.AST, other: ast.AST) -> bool:
+        """Whether a statement has run whenever control comes to another node."""
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)):
+            if any(part is node for part in self._tree.above(other)):
+                return True
+        block = self._block(node)
+        around: ast.AST | None = other
+        while around is not None:
+            if any(around is item for item in block):
+                return True
+            around = self._tree.parents.get(around)
+        return False
+
+    def _block(self, node: ast.AST) -> list[ast.AST]:
+        """The statements of the block in which a node's statement stands."""
+        statement = self._tree.statement(node)
+        parent = self._tree.parents.get(statement)
+        for _, value in ast.iter_fields(parent) if parent is not None else ():
+            if isinstance(value, list) and any(item is statement for item in value):
+                return value
+        return []
+
+    def _in_common_loop(self, node: ast.AST, other: ast.AST, after: tuple[int, int]) -> bool:
+        """Whether both stand in one loop that begins after a place."""
+        around = {part for part in self._tree.above(node) if isinstance(part, _LOOPS)}
+        return any(part in around and _start(part) > after for part in self._tree.above(other))
+
+    def _holds(self, name: str, since: ast.AST, at: ast.AST) -> bool:
+        """Whether a name surely was not bound anew between two nodes."""
+        return not any(
+            b.name == name
+            and b.is_of_name
+            and _start(since) < _start(b.statement) < _start(at)
+            and self._always_before(b.statement, at)
+            for b in self._bindings
+        )
+
+    def _is_live(self, name: str, since: ast.AST, write: ast.AST) -> bool:
+        """Whether what a name held at a binding is read behind a write."""
+        if "." in name:
+            return True
+        for node in self._nodes:
+            if not (isinstance(node, ast.Name) and node.id == name):
+                continue
+            if not isinstance(node.ctx, ast.Load):
+                continue
+            if _start(node) > _end(write):
+                if self._holds(name, since, node):
+                    return True
+            elif self._in_common_loop(node, write, _start(since)):
+                return True
+        return False
+
+
+def _reach(sight: Sight) -> Reach:
+    return sight.reach
+
+
+def _names(target: ast.expr) -> list[str]:
+    return [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
+
+
+def _start(node: ast.AST) -> tuple[int, int]:
+    return (node.lineno, node.col_offset)  # type: ignore[attr-defined]
+
+
+def _end(node: ast.AST) -> tuple[int, int]:
+    return (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]

@@ -1,0 +1,178 @@
+"""A change in place reaches in the port what it reaches in torch, or the line is told.
+
+Every statement below runs in both frameworks; what it leaves in its argument and its result are
+compared.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tests.convert.support import converted, run_port
+
+from isograd.convert import ConvertReport, Level
+
+#: Statements about a tensor `x` of shape (3, 4), whose port does the same.
+FAITHFUL = """
+y = x[0]; y += 1
+y = x[0]; y.add_(1)
+y = x[:, 0]; y.mul_(2)
+y = x[0:2]; y[1] = 9
+for row in x: row.add_(1)
+for row in x: row += 1
+for i in range(3): x[i] += 1
+x[0].fill_(1)
+x[0][1] += 4
+x[0, 1:].zero_()
+x[0].copy_(x[1])
+x[:, 0].copy_(x[:, 1])
+v = x[:, 1]; v.copy_(x[:, 2])
+x.copy_(x[0] * 1)
+x.data[0] = 1
+x.data += 1
+x.data.mul_(2)
+v = x; v += 1
+v = x; v.add_(1)
+a = b = x; a += 1
+a, x = x, x; a += 1
+q = x.float(); q += 1
+q = x.to(torch.float32); q.add_(1)
+q = x.contiguous(); q += 1
+q = x.clone(); q += 1
+parts = [x[0], x[1]]; parts[0].add_(1)
+parts = [x]; parts[0] += 1
+named = {"a": x}; named["a"].mul_(3)
+pair = (x, 1); pair[0].add_(1)
+add_to_argument(x)
+fill_argument(x[0])
+scale_all([x])
+F.relu(x, inplace=True)
+F.relu(x[:, 1], inplace=True)
+nn.ReLU(inplace=True)(x)
+x.sub_(1).mul_(2)
+y = x.add_(1); y += 3
+x[[0, 1]] = 2
+x[x > 0] += 1
+x.masked_fill_(x > 0, 0)
+x = x.view(4, 3) + 0; x += 1
+x = x * 2; x += 1
+x = x * 2; y = x.t() + 0; x += 1; x = x + y.sum()
+""".strip().splitlines()
+
+#: Changes of views that no write of MindSpore's carries to the tensor behind them.
+LOST = """
+x.view(-1)[0] = 5
+x.t()[0] = 1
+x.T[0] = 1
+x.view(-1).mul_(2)
+x.diagonal().fill_(0)
+x.diagonal().copy_(x[0, :3])
+x.narrow(0, 0, 1).fill_(3)
+x.detach().add_(2)
+x.reshape(-1)[2] += 1
+a, b = x.chunk(3)[:2]; a += 2
+a, b, c = x.chunk(3); a.mul_(2)
+z = x.view(4, 3); z += 1
+z = x.view(4, 3); z.mul_(2)
+z = x.view(4, 3); z[0] = 2
+w = x.permute(1, 0); w += 1
+u = x.detach(); u += 2
+(x if x.sum() > 0 else x * 1).add_(1)
+torch.narrow(x, 0, 1, 1).add_(3)
+""".strip().splitlines()
+
+_HEAD = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+def add_to_argument(v):
+    v += 1.5
+
+
+def fill_argument(v):
+    v.fill_(2)
+
+
+def scale_all(tensors):
+    for tensor in tensors:
+        tensor.mul_(2)
+
+
+def run(x: torch.Tensor):
+"""
+_RUN = """
+import importlib, json
+import numpy as np
+found = []
+for number in range(COUNT):
+    x = TENSOR(np.arange(-5, 7, dtype="f4").reshape(3, 4).copy())
+    try:
+        result = importlib.import_module(f"nets.case_{number}").run(x)
+        found.append([result.tolist(), x.tolist()])
+    except Exception as error:
+        found.append(f"{type(error).__name__}: {str(error)[:200]}")
+print(json.dumps(found))
+"""
+
+
+def _lines(statement: str) -> Iterator[str]:
+    parts = [statement] if statement.startswith("for ") else statement.split("; ")
+    yield from (f"    {part}" for part in parts)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], ...]:
+    """What torch says of each statement, what the port says, and the lines that were told."""
+    folder = tmp_path_factory.mktemp("in_place")
+    statements = FAITHFUL + LOST
+    files = {"nets/__init__.py": ""}
+    for number, statement in enumerate(statements):
+        body = "\n".join([*_lines(statement), "    return x"])
+        files[f"nets/case_{number}.py"] = f"{_HEAD}{body}\n"
+    port, report = converted(folder, files)
+    code = _RUN.replace("COUNT", str(len(statements)))
+    done = subprocess.run(
+        [sys.executable, "-c", "import torch\n" + code.replace("TENSOR", "torch.tensor")],
+        cwd=folder / "original",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    ported = "import mindspore as ms\n" + code.replace("TENSOR", "ms.Tensor")
+    return json.loads(done.stdout), json.loads(run_port(port, ported)), _told(report, statements)
+
+
+def _told(report: ConvertReport, statements: list[str]) -> list[object]:
+    first = _HEAD.count("\n")
+    told = {
+        finding.file
+        for finding in report.findings
+        if finding.line > first and finding.level is Level.FINISH
+    }
+    return [f"nets/case_{number}.py" in told for number in range(len(statements))]
+
+
+@pytest.mark.parametrize("number", range(len(FAITHFUL)), ids=FAITHFUL)
+def test_a_change_reaches_what_it_reaches_in_torch(
+    number: int, answers: tuple[list[object], ...]
+) -> None:
+    expected, found, told = (answer[number] for answer in answers)
+    assert not told
+    assert not isinstance(found, str), found
+    for one, other in zip(found, expected, strict=True):  # type: ignore[call-overload]  # lists
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("number", range(len(LOST)), ids=LOST)
+def test_a_change_that_would_be_lost_is_told(
+    number: int, answers: tuple[list[object], ...]
+) -> None:
+    assert answers[2][len(FAITHFUL) + number]

@@ -23,6 +23,7 @@ _COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
 _INDEX = "if {0} is a tensor or a list, torch changes a copy here; the port changes {1}"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
 _CHOSEN = "which tensor is changed in place is not known here; the port changes none"
+_LONGEST_SHOWN = 60
 #: Methods that change the shape, which a write into the tensor cannot.
 _SHAPING = frozenset(
     "t_ unsqueeze_ squeeze_ transpose_ swapaxes_ swapdims_ resize_ resize_as_ set_".split()
@@ -180,8 +181,14 @@ def _tell_lost(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
     """Tell a change of a view that has no name, if its tensor has one."""
     root, reach = origin_of_write(target)
     if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
-        shown, behind = file.text.raw(target), file.text.raw(root)
+        shown, behind = _shown(target, file), _shown(root, file)
         file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
+
+
+def _shown(node: ast.expr, file: FileEdit) -> str:
+    """An expression in a message: on one line, its end if it is long."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 
 def _tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
@@ -376,7 +383,7 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     """`x.view(-1)[0] += 1`, and `tensors[0] += 1` of a list."""
     root, reach = origin_of_write(target)
     if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
-        shown, behind = file.text.raw(target.value), file.text.raw(root)
+        shown, behind = _shown(target.value, file), _shown(root, file)
         file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
         return False
     function, sign = function_of(node, file), SIGNS.get(type(node.op))
@@ -465,10 +472,12 @@ def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
         if is_data and target.value.value is root:  # type: ignore[attr-defined]  # an attribute
             file.replace(target.value, file.source(root))
             return
-        shown, behind = file.text.raw(target.value), file.text.raw(root)
+        shown, behind = _shown(target.value, file), _shown(root, file)
         file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
     elif isinstance(target.value, ast.Name):
         function = function_of(node, file)
-        sight = function.sight(target.value.id, node) if function is not None else None
-        if sight is not None and sight.reach is Reach.LOST and sight.name:
+        if function is None or function.is_container(target.value.id):
+            return
+        sight = function.sight(target.value.id, node)
+        if sight.reach is Reach.LOST and sight.name:
             _tell(sight, target.value.id, node, file)

@@ -10,6 +10,8 @@ SHELL := /bin/bash
 # python3.11 where it runs, else python3; MindSpore 2.10 has wheels for 3.10, 3.11 and 3.12.
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 BIN := .venv/bin
+# A file's tests stay in one process: they share what it sets up.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 READY := .venv/.ready
 
 help:
@@ -41,13 +43,13 @@ demo: $(READY)
 	@echo "Shown: isograd passes the port that is the same network and finds where the other is not."
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q $(PARALLEL)
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q $(PARALLEL)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -47,7 +47,8 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 @pytest.fixture(scope="session")
 def bare_python(request: pytest.FixtureRequest) -> Path:
     """An interpreter that has numpy and nothing else; made once and kept in pytest's cache."""
-    folder = Path(request.config.cache.mkdir("bare-venv")) / "venv"  # type: ignore[union-attr]
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # two must not build one folder
+    folder = Path(request.config.cache.mkdir("bare-venv")) / worker  # type: ignore[union-attr]
     python = folder / "bin" / "python"
     probe = [str(python), "-c", "import numpy"]
     if not python.exists() or subprocess.run(probe, capture_output=True).returncode != 0:

@@ -138,6 +138,16 @@ def test_a_value_that_is_read_later_is_bound_within_the_expression() -> None:
     assert "z = (y := y + 1)" in port
 
 
+def test_the_input_of_forward_is_bound_anew() -> None:
+    """MindSpore refuses to write into the inputs of a function that it differentiates."""
+    port, findings = port_of(
+        HEAD + "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n        x += 1.5\n        x.mul_(2)\n        return x\n"
+    )
+    assert not findings
+    assert "        x += 1.5\n        x = x * 2\n" in port
+
+
 def test_another_name_of_a_tensor_that_changes_in_place_sees_it() -> None:
     port, findings = port_of(
         HEAD + "def f(x: Tensor):\n    y = x\n    x += 1\n    return x + y\n"

@@ -61,6 +61,9 @@ x[x > 0] += 1
 x.masked_fill_(x > 0, 0)
 x = x.view(4, 3) + 0; x += 1
 x = x * 2; x += 1
+row = x[0]; part = row[1:]; part += 1
+row = x[0] + 0; x += 1; x = x + row
+kept = x; y = x[:, :2]; y *= 2; x = kept + x
 x = x * 2; y = x.t() + 0; x += 1; x = x + y.sum()
 """.strip().splitlines()
 
@@ -84,6 +87,10 @@ w = x.permute(1, 0); w += 1
 u = x.detach(); u += 2
 (x if x.sum() > 0 else x * 1).add_(1)
 torch.narrow(x, 0, 1, 1).add_(3)
+x = x * 1; row = x[0]; x += 1; x = x + row
+x = x * 1; y = x[:, :2]; parts = [x]; parts[0] -= 1; x = x + y.sum()
+x = x * 1; y = x[:, :2]; other = x; other += 1; x = x + y.sum()
+x = x * 1; flat = x.view(-1); x.mul_(2); x = x + flat[0]
 """.strip().splitlines()
 
 _HEAD = """

@@ -1,15 +1,16 @@
 """Who else sees a tensor that is changed in place, read from the function around the change.
 
-In torch a view and its base share memory; in MindSpore `y[...] = value` reaches the base of a
-slice taken by numbers, outside and inside of gradients, and does not reach that of a reshaped,
-transposed, split or detached tensor (executed on MindSpore 2.10, tests/convert/test_in_place.py).
+In torch a view and its base share memory.  In MindSpore 2.10 `y[...] = value` reaches all names of
+y, and the base of which y is a slice taken by numbers; it does not reach the base of a reshaped,
+transposed, split or detached tensor, and no slice that was taken of y before
+(tests/convert/test_in_place.py executes it).
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
@@ -36,20 +37,26 @@ class Reach(IntEnum):
 
     ALONE = 0
     SHARED = 1
-    LOST = 2
+    #: Of a binding: a part of the tensor, taken by numbers.  No answer of `Function.sight`.
+    SLICE = 2
+    LOST = 3
 
 
 @dataclass(frozen=True)
 class Sight:
-    """reach, and the name that sees the tensor; empty for the caller or an object."""
+    """reach, and the name that sees the tensor; empty for the caller or an object.
+
+    is_argument: whether nobody but the caller is known to see it.
+    """
 
     reach: Reach
     name: str = ""
+    is_argument: bool = False
 
 
 @dataclass(frozen=True)
 class _Origin:
-    """reach: SHARED for the same tensor or a slice of it; root: a name, or None for outside."""
+    """reach: how the tensor is one with the root's; root: a name, or None for outside."""
 
     reach: Reach
     root: str | None
@@ -91,7 +98,7 @@ def is_taken_by_copy(node: ast.expr) -> bool:
 def _step(node: ast.expr) -> tuple[ast.expr, Reach] | None:
     """The tensor that an expression is a view of; None where it is a tensor of its own."""
     if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
-        return node.value, Reach.SHARED
+        return node.value, Reach.SLICE
     if isinstance(node, ast.Attribute) and node.attr in _RESHAPED_ATTRIBUTES:
         return node.value, Reach.LOST
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -148,34 +155,65 @@ class Function:
             for node in self._nodes
         )
 
-    def sight(self, name: str, write: ast.AST) -> Sight:
-        """Who sees the tensor that a name holds where it is written to."""
-        found = Sight(Reach.ALONE)
+    def sight(self, name: str, write: ast.AST, *, is_whole: bool = True) -> Sight:
+        """Who sees the tensor that a name holds where it is written to.
+
+        is_whole: whether all of it is written, so that slices taken before would have to see it.
+        """
         reaching = self._reaching(name, write)
-        if not reaching:
-            found = Sight(Reach.SHARED)  # an argument, or a name from outside
+        found = Sight(Reach.ALONE)
+        if not reaching:  # from outside
+            found = Sight(Reach.SHARED, is_argument=name in self.parameters)
         for binding in reaching:
             for origin in binding.origins:
                 found = max(found, self._seen(origin, binding, write, 0), key=_reach)
+        if found.reach is Reach.SLICE:
+            found = replace(found, reach=Reach.SHARED)
+        if not is_whole:
+            return found
         first = min((_start(binding.statement) for binding in reaching), default=(0, 0))
-        for binding in self._bindings:
-            for origin in binding.origins:
-                if origin.root != name or binding.name == name:
-                    continue
-                if _start(write) < _end(binding.statement) and not isinstance(
-                    binding.statement, _LOOPS
-                ):
-                    if _start(binding.statement) <= _start(write):
-                        continue  # `z = y.add_(1)`: both names get what is written here
-                is_between = first < _start(binding.statement) < _start(write)
-                if not (is_between or self._in_common_loop(binding.statement, write, first)):
-                    continue
-                if self._holds(name, binding.statement, write) and self._is_live(
-                    binding.name, binding.statement, write
-                ):
-                    reach = max(origin.reach, Reach.SHARED)
-                    found = max(found, Sight(reach, binding.name), key=_reach)
+        others = self._held_by(name, write, first)
+        for other in self._same(name, write):
+            others += [seen for seen in self._held_by(other, write, (0, 0)) if seen.name != name]
+        return max(found, *others, key=_reach)
+
+    def _same(self, name: str, at: ast.AST) -> set[str]:
+        """The other names of all of a tensor, through which it may have got slices."""
+        found: set[str] = set()
+        waiting = [(name, at)]
+        while waiting:
+            one, node = waiting.pop()
+            for binding in self._reaching(one, node):
+                for origin in binding.origins:
+                    root = origin.root
+                    if origin.reach is Reach.SHARED and root and root not in found | {name}:
+                        found.add(root)
+                        waiting.append((root, binding.statement))
         return found
+
+    def _held_by(self, name: str, write: ast.AST, first: tuple[int, int]) -> list[Sight]:
+        """What was bound to a tensor since it got its name, and is read after it is written."""
+        found = [Sight(Reach.ALONE)]
+        for binding in self._bindings:
+            statement = binding.statement
+            is_between = first < _start(statement) < _start(write)
+            if not (is_between or self._in_common_loop(statement, write, first)):
+                continue
+            if binding.name == name or self._is_around(statement, write):
+                continue
+            for origin in binding.origins:
+                if origin.root != name or not self._holds(name, statement, write):
+                    continue
+                if self._is_live(binding.name, statement, write):
+                    is_one = origin.reach <= Reach.SHARED
+                    found.append(Sight(Reach.SHARED if is_one else Reach.LOST, binding.name))
+        return found
+
+    def _is_around(self, statement: ast.AST, write: ast.AST) -> bool:
+        """Whether a write is the value that is bound: `z = y.add_(1)`."""
+        if isinstance(statement, _LOOPS):
+            return False
+        return any(part is statement for part in self._tree.above(write))
 
     def _seen(self, origin: _Origin, binding: _Binding, write: ast.AST, depth: int) -> Sight:
         if origin.reach is Reach.ALONE or depth > 8:
@@ -188,12 +226,13 @@ class Function:
             found = Sight(origin.reach, origin.root)
         before = self._reaching(origin.root, binding.statement)
         if not before:
-            return max(found, Sight(origin.reach), key=_reach)
+            is_argument = origin.root in self.parameters
+            return max(found, Sight(origin.reach, "", is_argument), key=_reach)
         for earlier in before:
             for further in earlier.origins:
                 seen = self._seen(further, earlier, write, depth + 1)
                 if seen.reach is not Reach.ALONE:
-                    joined = Sight(max(seen.reach, origin.reach), seen.name)
+                    joined = replace(seen, reach=max(seen.reach, origin.reach))
                     found = max(found, joined, key=_reach)
         return found
 
@@ -266,7 +305,8 @@ class Function:
         """A loop's names: elements of what it goes through, or rows taken by numbers."""
         origins: tuple[_Origin, ...] = (_Origin(Reach.SHARED, None),)
         if isinstance(source, ast.Name):
-            origins = (_Origin(Reach.SHARED, source.id),)
+            is_listed = self.is_container(source.id)
+            origins = (_Origin(Reach.SHARED if is_listed else Reach.SLICE, source.id),)
         elif isinstance(target, ast.Name):
             origins = self._of_several(source) or origins
         for name in _names(target):
@@ -386,8 +426,8 @@ class Function:
         return False
 
 
-def _reach(sight: Sight) -> Reach:
-    return sight.reach
+def _reach(sight: Sight) -> tuple[Reach, bool]:
+    return sight.reach, not sight.is_argument
 
 
 def _names(target: ast.expr) -> list[str]:

@@ -15,7 +15,7 @@ from isograd.scan.values import PARAMETER
 
 _IN_PLACE = "in_place"
 _COPY_INTO = "torch.Tensor.copy_"
-_LOST = "{0} is a view, and this change does not reach {1} in MindSpore"
+_LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
 _LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
 _CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
 _COPY = "{0} is a copy, in torch as well: this change reaches nothing"
@@ -131,7 +131,7 @@ def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> 
     elif sight.reach is Reach.SHARED and is_statement and not _may_be_parameter(name, node, file):
         layout.write_statement(file, node, f"{name}[...] = {code}")
         return
-    elif sight.reach is Reach.SHARED and not (sight.name == "" and _is_in_forward(node, file)):
+    elif sight.reach is Reach.SHARED:
         file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
         return
     if is_statement:
@@ -172,6 +172,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
             file.finding(node, "in-place-copy", message, level=Level.LOOK)
     is_element = isinstance(root, ast.Name) and function is not None
     if is_element and function is not None and function.is_container(file.text.raw(root)):
+        _tell_if_lost(file.text.raw(root), node, file)
         layout.write_statement(file, node, f"{place}[...] = {code}")
     else:
         layout.write_statement(file, node, f"{place} = {code}")
@@ -200,6 +201,12 @@ def _tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
         file.finding(node, "in-place-view", message, _LOST_ADVICE, level=Level.LOOK)
 
 
+def _tell_if_lost(name: str, node: ast.AST, file: FileEdit) -> None:
+    sight = sight_of(name, node, file)
+    if sight.reach is Reach.LOST:
+        _tell(sight, name, node, file)
+
+
 def function_of(node: ast.AST, file: FileEdit) -> Function | None:
     """The bindings of the function around a node; None outside of one."""
     around = file.tree.function(node)
@@ -216,7 +223,9 @@ def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
     if function is None:
         shared = _is_alias(name, file.tree.module) or _is_bound_by_loop(name, file.tree.module)
         return Sight(Reach.SHARED if shared else Reach.ALONE)
-    return function.sight(name, node)
+    sight = function.sight(name, node)
+    is_input = sight.is_argument and sight.reach is Reach.SHARED
+    return Sight(Reach.ALONE) if is_input and _is_in_forward(node, file) else sight
 
 
 def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
@@ -242,7 +251,11 @@ def _is_in_chain(node: ast.Call, file: FileEdit) -> bool:
 
 
 def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
-    """Whether a node stands in the forward method of a class, whose inputs others seldom keep."""
+    """Whether a node stands in the forward method of a class.
+
+    Its inputs are seldom read by others afterwards, and MindSpore refuses to write into the inputs
+    of a function that it differentiates.
+    """
     function = file.tree.function(node)
     if function is None:
         return False
@@ -390,6 +403,7 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     if function is None or sign is None or not isinstance(target.value, ast.Name):
         return False
     if function.is_container(target.value.id) and file.facts.is_tensor(target):
+        _tell_if_lost(target.value.id, node, file)
         place = file.text.raw(target)
         _replace(node, f"{place}[...] = {place} {sign} {_operand(node, file)}", file)
         return True
@@ -410,7 +424,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
         return False
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, int):
         return False  # a counter, most of all
-    sight = function.sight(target.id, node)
+    sight = sight_of(target.id, node, file)
     if sight.reach is Reach.LOST:
         _tell(sight, target.id, node, file)
     if sight.reach is not Reach.SHARED:
@@ -478,6 +492,6 @@ def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
         function = function_of(node, file)
         if function is None or function.is_container(target.value.id):
             return
-        sight = function.sight(target.value.id, node)
+        sight = function.sight(target.value.id, node, is_whole=False)
         if sight.reach is Reach.LOST and sight.name:
             _tell(sight, target.value.id, node, file)

@@ -40,6 +40,9 @@ v = x; v += 1
 v = x; v.add_(1)
 a = b = x; a += 1
 a, x = x, x; a += 1
+a = b = x * 2; a += 1; x = a + b
+a = b = x * 2; b.mul_(3); x = a + b
+a = x * 2; b = a + 0; a += 1; x = a + b
 q = x.float(); q += 1
 q = x.to(torch.float32); q.add_(1)
 q = x.contiguous(); q += 1

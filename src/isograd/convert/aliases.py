@@ -9,6 +9,7 @@ transposed, split or detached tensor, and no slice that was taken of y before
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -196,7 +197,7 @@ class Function:
         found = [Sight(Reach.ALONE)]
         for binding in self._bindings:
             statement = binding.statement
-            is_between = first < _start(statement) < _start(write)
+            is_between = first <= _start(statement) < _start(write)
             if not (is_between or self._in_common_loop(statement, write, first)):
                 continue
             if binding.name == name or self._is_around(statement, write):
@@ -268,6 +269,9 @@ class Function:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from self._bound(target, node.value, node)
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for one, other in itertools.permutations(names, 2):  # `a = b = f(x)`
+                yield _Binding(node, one, (_Origin(Reach.SHARED, other),))
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
             yield from self._bound(node.target, node.value, node)
         elif isinstance(node, (ast.For, ast.AsyncFor)):

@@ -422,8 +422,8 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
             return False
     elif target.id not in function.bound:
         return False
-    if isinstance(node.value, ast.Constant) and isinstance(node.value.value, int):
-        return False  # a counter, most of all
+    if not (_is_of_torch(node.value, file) or _is_used_as_tensor(target.id, node, file)):
+        return False  # a counter or a size, most of all
     sight = sight_of(target.id, node, file)
     if sight.reach is Reach.LOST:
         _tell(sight, target.id, node, file)
@@ -433,6 +433,28 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     value = file.argument(node.value)
     _replace(node, f'{target.id} = {call}("{sign}", {target.id}, {value})', file)
     return True
+
+
+def _is_of_torch(value: ast.expr, file: FileEdit) -> bool:
+    """Whether a value is a fraction, or torch makes something of it."""
+    return any(
+        (isinstance(part, ast.Constant) and isinstance(part.value, float))
+        or file.use(part) is not None
+        for part in ast.walk(value)
+    )
+
+
+def _is_used_as_tensor(name: str, node: ast.AST, file: FileEdit) -> bool:
+    """Whether the function asks a tensor's methods of a name."""
+    function = file.tree.function(node)
+    if function is None:
+        return False
+    for part in ast.walk(function):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            use = file.use(part) if part.value.id == name else None
+            if use is not None and use.api.startswith("torch.Tensor."):
+                return True
+    return False
 
 
 def _has_plain_default(

@@ -353,6 +353,8 @@ def _layers_in_place(node: ast.Call, file: FileEdit) -> frozenset[str]:
     owner = next((part for part in file.tree.above(node) if isinstance(part, ast.ClassDef)), None)
     if owner is None:
         return frozenset()
+    if owner not in file.layers_in_place and "inplace" not in file.text.original:
+        file.layers_in_place[owner] = frozenset()
     if owner not in file.layers_in_place:
         file.layers_in_place[owner] = frozenset(
             target.attr

@@ -3,74 +3,78 @@
 python benchmarks/faults/effective.py                             # every such fault, seed 0
 python benchmarks/faults/effective.py --only mlp-bf16-gelu-tanh --first-seed 1
 
-isograd's own judgement is not asked.  The rounding is taken out of both networks: the port with
-the fault minus the port without it, on equal weights and inputs, is the change that the fault
-makes.  The faultless port with its rounding minus the same without is what rounding does.  For
-the network's outputs, every parameter's gradient and the loss the norms of the two are divided; a
-fault is effective where the greatest quotient is above 1.  Below, the network with the fault is
-nearer to the one without it than either is to what it would compute without rounding.
+isograd's own judgement is not asked.  The rounding is taken out of the port: with the fault minus
+without it, on equal weights and inputs, is the change that the fault makes.  The faultless port
+with its rounding minus the same without is what rounding does.  For the network's output, every
+parameter's gradient and the loss, in evaluation mode, the norms of the two are divided; a fault is
+effective where the greatest quotient is above 1.  Below, the network with the fault is nearer to
+the one without it than either is to what it would compute without rounding.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import catalog
 import numpy as np
 
-from isograd.recording.reader import Recording
+from isograd.verify.case import read_case
+from isograd.verify.inputs import make_inputs, make_targets
 
-#: What the rounded networks call rounding, and what stands there without it.
-WITHOUT_ROUNDING = (
-    ("return x.bfloat16().float()", "return x"),
-    ("return x.astype(ms.bfloat16).astype(ms.float32)", "return x"),
-)
+#: What the rounded ports call rounding, and what stands there without it.
+ROUNDING, NOTHING = "return x.astype(ms.bfloat16).astype(ms.float32)", "return x"
+
+#: Runs in a process of its own: MindSpore's seeds are the process's.
+CHILD = """
+import sys
+import mindspore as ms
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import net_mindspore as port
+given = np.load("given.npz")
+def tensors(kind):
+    return [ms.Tensor(given[k]) for k in sorted(given.files) if k.startswith(kind)]
+np.random.seed(int(sys.argv[2]))
+ms.set_seed(int(sys.argv[2]))
+net = port.build()
+net.set_train(False)
+def forward(*inputs):
+    output = net(*inputs)
+    return port.loss(output, *tensors("target")), output
+parameters = net.trainable_params()
+run = ms.value_and_grad(forward, None, parameters, has_aux=True)
+(loss, output), gradients = run(*tensors("input"))
+named = {f"gradient of {p.name}": g for p, g in zip(parameters, gradients, strict=True)}
+found = {"output": output, "loss": loss, **named}
+np.savez("found.npz", **{key: value.asnumpy() for key, value in found.items()})
+"""
 
 Tensors = dict[str, np.ndarray]
 
 
 def port_tensors(edit: catalog.Edit | None, network: str, seed: int, rounding: bool) -> Tensors:
-    """Return the port's outputs, gradients and losses in one verification, float64."""
+    """Return the port's output, loss and gradients, float64."""
     with tempfile.TemporaryDirectory(prefix="isograd-effective-") as name:
         folder = Path(name)
-        case = catalog.write_case(network, folder / "case", edit)
+        path = catalog.write_case(network, folder / "case", edit)
         if not rounding:
-            for source in case.parent.glob("net_*.py"):
-                text = source.read_text()
-                for rounded, nothing in WITHOUT_ROUNDING:
-                    text = text.replace(rounded, nothing)
-                source.write_text(text)
-        kept = folder / "kept"
-        command = [sys.executable, "-m", "isograd", "verify", str(case), "--quiet"]
-        command += ["--seed", str(seed), "--keep", str(kept)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-        if done.returncode not in (0, 1):
-            raise RuntimeError(f"{case}: {done.stderr.strip()[-500:]}")
-        return dict(_tensors(Recording(kept / "port")))
-
-
-def _tensors(recording: Recording) -> Iterator[tuple[str, np.ndarray]]:
-    for number in recording.step_numbers:
-        step = recording.step(number)
-        values = {
-            f"output {index}": slot.value
-            for call in step.calls
-            if call.kind == "module" and call.name == ""
-            for index, slot in enumerate(call.outputs)
-        }
-        values |= {f"gradient of {key}": value for key, value in step.named("gradient").items()}
-        for key, value in values.items():
-            found = step.tensor(value)
-            if found.is_floating:
-                yield f"step {number}: {key}", found.values.astype(np.float64)
-        if step.loss is not None:
-            yield f"step {number}: loss", np.array(step.loss)
+            source = path.parent / "net_mindspore.py"
+            source.write_text(source.read_text().replace(ROUNDING, NOTHING))
+        case = read_case(path)
+        given = {f"input {key}": value.values for key, value in make_inputs(case, seed).items()}
+        targets = make_targets(case, seed)
+        given |= {f"target {place}": value.values for place, value in enumerate(targets)}
+        np.savez(folder / "given.npz", **given)
+        command = [sys.executable, "-c", CHILD, str(path.parent), str(seed)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        if done.returncode != 0:
+            raise RuntimeError(f"{path}: {done.stderr.strip()[-500:]}")
+        with np.load(folder / "found.npz") as found:
+            return {key: found[key].astype(np.float64) for key in found.files}
 
 
 def greatest_quotient(fault: Tensors, exact: Tensors, rounded: Tensors) -> tuple[float, str]:

@@ -44,7 +44,9 @@ def load_kernels() -> None:
     if is_compiled_there():
         kernels(is_compiled=True).measure("f", "i")
         kernels(is_compiled=True).recount("f")
-    assert run and folders and recordings
+    assert run
+    assert folders
+    assert recordings
 
 
 WAYS: dict[str, Callable[[Path, Path], int]] = {

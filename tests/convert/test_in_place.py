@@ -39,6 +39,11 @@ x.data.mul_(2)
 v = x; v += 1
 v = x; v.add_(1)
 a = b = x; a += 1
+v = x; v *= torch.add(x, 1)
+v = x; v -= (x * 2) - (x * 3)
+x.data *= torch.add(x, 1)
+x.data -= (x * 2) - (x * 3)
+parts = [x]; parts[0] *= torch.add(x, 1)
 a, x = x, x; a += 1
 a = b = x * 2; a += 1; x = a + b
 a = b = x * 2; b.mul_(3); x = a + b

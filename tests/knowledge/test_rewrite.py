@@ -14,6 +14,7 @@ from isograd.knowledge.rewrite import (
     NotRewritten,
     Rewritten,
     class_of,
+    operand,
     parameters_of,
     reference,
     rewrite,
@@ -50,6 +51,25 @@ BEFORE_AND_AFTER = {
         "nn.SequentialCell(nn.ReLU(), nn.Tanh())",
     "torch.relu(torch.abs(x).sum(1))": "ops.relu(ops.sum(ops.abs(x), dim=1))",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "beside"),
+    [
+        ("x", "x"),
+        ("x + 1", "(x + 1)"),
+        ("(x + 1)", "(x + 1)"),
+        ("(a) - (b)", "((a) - (b))"),
+        ("(a - b).abs()", "(a - b).abs()"),
+        ("(a), (b)", "((a), (b))"),
+        ("(a, b)", "(a, b)"),
+        ("-x", "(-x)"),
+        ("lambda: x", "(lambda: x)"),
+        ("2", "2"),
+    ],
+)
+def test_an_operand_is_in_brackets_where_it_is_not_one_already(code: str, beside: str) -> None:
+    assert operand(code) == beside
 
 
 @pytest.mark.parametrize("before", BEFORE_AND_AFTER)

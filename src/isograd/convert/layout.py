@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from isograd.convert.file import FileEdit
 from isograd.convert.text import Text, wide
-from isograd.knowledge.rewrite import ATOMS, ROOMY
+from isograd.knowledge.rewrite import ROOMY, is_closed
 
 _SPACE = re.compile(r"[ \t]*")
 
@@ -51,12 +51,8 @@ def stands(file: FileEdit, node: ast.expr, code: str) -> bool:
     parent = file.tree.parents.get(node)
     if isinstance(made, ast.Constant) and isinstance(made.value, (int, float)):
         return not (isinstance(parent, ast.Attribute) and parent.value is node)
-    if isinstance(made, ATOMS) or (code.startswith("(") and isinstance(made, ast.Tuple)):
+    if is_closed(wide(code)):
         return True
-    if code.startswith("(") and code.endswith(")"):
-        inner = parsed(code[1:-1])
-        if inner is not None and ast.dump(inner) == ast.dump(made):
-            return True
     if isinstance(parent, ast.Call) and parent.func is node:
         return False
     return isinstance(parent, ROOMY) and "\n" not in code
@@ -216,8 +212,14 @@ def _removed(text: str, part: _Part, *, is_last: bool) -> tuple[int, int]:
     return start, end
 
 
-def write_statement(file: FileEdit, node: ast.expr, code: str) -> None:
-    """Put a statement in place of an expression that is one."""
+def operand(file: FileEdit, node: ast.expr) -> str:
+    """An expression, as it is written by now, beside an operator or before a dot."""
+    code = file.source(node)
+    return code if is_closed(wide(code)) else f"({code})"
+
+
+def write_statement(file: FileEdit, node: ast.expr | ast.stmt, code: str) -> None:
+    """Put a statement in place of another, or of an expression that is one."""
     start, end = file.text.span(node)
     for comment in file.comments_between(start, end):
         if comment not in code:

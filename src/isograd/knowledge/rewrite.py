@@ -81,6 +81,36 @@ ROOMY = (
 )
 
 
+def is_closed(code: str) -> bool:
+    """Whether an expression stays one beside any operator: an atom, or in brackets as a whole."""
+    made = _expression(code)
+    if made is None:
+        return False
+    if isinstance(made, ATOMS):
+        return True
+    if not (code.startswith("(") and code.endswith(")")):
+        return False
+    if isinstance(made, ast.Tuple) and not made.elts:
+        return True
+    inner = _expression(code[1:-1])  # of `(a) - (b)`, `a) - (b`: none
+    return inner is not None and ast.dump(inner) == ast.dump(made)
+
+
+def operand(code: str) -> str:
+    """An expression as it stands beside an operator or before a dot, in brackets if it needs them.
+
+    What is asked is the code itself: `(a) - (b)` begins with a bracket and needs them.
+    """
+    return code if is_closed(code) else f"({code})"
+
+
+def _expression(code: str) -> ast.expr | None:
+    try:
+        return ast.parse(code, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
 @dataclass(frozen=True)
 class Call:
     """A call's arguments as source text; a starred one keeps its star."""

@@ -13,11 +13,12 @@ from itertools import pairwise
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.marks import mark, mark_first, marked, packages_in, with_names
 from isograd.knowledge.rewrite import (
-    ATOMS,
     ROOMY,
     Call,
     NotRewritten,
     class_of,
+    is_closed,
+    operand,
     reference,
     rewrite,
 )
@@ -173,9 +174,7 @@ class Rewriter:
             if not found.is_member or not isinstance(found.node, ast.Attribute):
                 return None
             receiver = self._source(found.node.value, within)
-            if not isinstance(found.node.value, ATOMS) and not receiver.startswith("("):
-                receiver = f"({receiver})"
-            code = code.replace("{self}", receiver)
+            code = code.replace("{self}", operand(receiver))
         return code, entry.applicability
 
     def _edit(
@@ -227,11 +226,7 @@ class Rewriter:
 
     def _stands(self, node: ast.expr, code: str) -> bool:
         """Whether the code needs no brackets where the node stood."""
-        try:
-            made = ast.parse(code, mode="eval").body
-        except SyntaxError:
-            return False
-        if isinstance(made, ATOMS) or (code.startswith("(") and isinstance(made, ast.Tuple)):
+        if is_closed(code):
             return True
         parent = self._analysis.parents.get(node)
         if isinstance(parent, ast.Call) and parent.func is node:

@@ -10,7 +10,7 @@ from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.rewrite import ATOMS, NotRewritten
+from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
 
 _IN_PLACE = "in_place"
@@ -390,7 +390,8 @@ class AugmentedAssignments:
         sign = SIGNS.get(type(node.op))
         if sight.reach is not Reach.SHARED or sign is None:
             return False
-        _replace(node, f"{target.id}[...] = {target.id} {sign} {_operand(node, file)}", file)
+        code = f"{target.id}[...] = {target.id} {sign} {layout.operand(file, node.value)}"
+        layout.write_statement(file, node, code)
         return True
 
 
@@ -407,7 +408,8 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     if function.is_container(target.value.id) and file.facts.is_tensor(target):
         _tell_if_lost(target.value.id, node, file)
         place = file.text.raw(target)
-        _replace(node, f"{place}[...] = {place} {sign} {_operand(node, file)}", file)
+        code = f"{place}[...] = {place} {sign} {layout.operand(file, node.value)}"
+        layout.write_statement(file, node, code)
         return True
     return False
 
@@ -433,7 +435,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
         return False
     call = file.name("composites.augmented")
     value = file.argument(node.value)
-    _replace(node, f'{target.id} = {call}("{sign}", {target.id}, {value})', file)
+    layout.write_statement(file, node, f'{target.id} = {call}("{sign}", {target.id}, {value})')
     return True
 
 
@@ -474,19 +476,6 @@ def _has_plain_default(
     defaults |= {part.arg: value for part, value in named if value is not None}
     found = defaults.get(parameter.arg)
     return isinstance(found, ast.Constant) and found.value is not None
-
-
-def _operand(node: ast.AugAssign, file: FileEdit) -> str:
-    value = file.source(node.value)
-    is_atom = isinstance(node.value, ATOMS) or value.startswith("(")
-    return value if is_atom else f"({value})"
-
-
-def _replace(node: ast.stmt, code: str, file: FileEdit) -> None:
-    start, end = file.text.span(node)
-    for comment in file.comments_between(start, end):
-        file.keep_comment(node, comment)
-    file.replace(node, code)
 
 
 class Stores:

@@ -7,7 +7,6 @@ import ast
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.knowledge.entry import Applicability
-from isograd.knowledge.rewrite import ATOMS
 
 _SELF = "{self}"
 
@@ -51,15 +50,12 @@ def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
             _bound_method(node, use.api, file)
         return True
     code = file.spelled(entry.rewrite)
-    receiver = file.source(node.value)
     if code == f"{_SELF}.{node.attr}":
         file.converted += 1
         return True
     if not use.is_sure:
         return True
-    if not isinstance(node.value, ATOMS) and not receiver.startswith("("):
-        receiver = f"({receiver})"
-    layout.write(file, node, code.replace(_SELF, receiver))
+    layout.write(file, node, code.replace(_SELF, layout.operand(file, node.value)))
     file.converted += 1
     return True
 

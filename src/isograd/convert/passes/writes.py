@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.signs import SIGNS
-from isograd.knowledge.rewrite import ATOMS
 from isograd.scan.values import PARAMETER
 
 
@@ -75,9 +75,7 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
     sign = SIGNS.get(type(node.op))
     if sign is None:
         return False
-    value = file.source(node.value)
-    if not isinstance(node.value, ATOMS) and not value.startswith("("):
-        value = f"({value})"
+    value = layout.operand(file, node.value)
     target = node.target
     if _is_data(target):
         assert isinstance(target, ast.Attribute)
@@ -95,10 +93,7 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
 
 
 def _replace(node: ast.stmt, code: str, file: FileEdit) -> None:
-    start, end = file.text.span(node)
-    for comment in file.comments_between(start, end):
-        file.keep_comment(node, comment)
-    file.replace(node, code)
+    layout.write_statement(file, node, code)
     file.uses += 1
     file.converted += 1
 

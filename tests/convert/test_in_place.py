@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, run_port
+from tests.convert.support import converted, port_of, run_port
 
 from isograd.convert import ConvertReport, Level
 
@@ -95,6 +95,9 @@ w = x.permute(1, 0); w += 1
 u = x.detach(); u += 2
 (x if x.sum() > 0 else x * 1).add_(1)
 torch.narrow(x, 0, 1, 1).add_(3)
+the_same_torch.narrow(x, 0, 1, 1).add_(3)
+v = narrow(x, 0, 1, 1); v.add_(3)
+v = torch.narrow(input=x, dim=0, start=1, length=1); v += 1
 x = x * 1; row = x[0]; x += 1; x = x + row
 x = x * 1; y = x[:, :2]; parts = [x]; parts[0] -= 1; x = x + y.sum()
 x = x * 1; y = x[:, :2]; other = x; other += 1; x = x + y.sum()
@@ -104,6 +107,8 @@ x = x * 1; flat = x.view(-1); x.mul_(2); x = x + flat[0]
 _HEAD = """
 import torch
 from torch import nn
+import torch as the_same_torch
+from torch import narrow
 import torch.nn.functional as F
 
 
@@ -191,3 +196,23 @@ def test_a_change_that_would_be_lost_is_told(
     number: int, answers: tuple[list[object], ...]
 ) -> None:
     assert answers[2][len(FAITHFUL) + number]
+
+
+def test_a_field_called_data_is_not_a_tensors() -> None:
+    body = """
+    class Scores(torch.utils.data.Dataset):
+        def __init__(self, size):
+            self.data = [0.0] * size
+
+        def put(self, place, score):
+            self.data[place] = score
+            self.data[0] += score
+
+
+    def fill(batch, value):
+        batch.data[0] = value
+    """
+    port, findings = port_of("    import torch\n\n" + body)
+    assert not findings
+    for line in ("self.data[place] = score", "self.data[0] += score", "batch.data[0] = value"):
+        assert f"    {line}\n" in port

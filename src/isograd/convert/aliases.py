@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
 from isograd.convert.tree import Tree
+from isograd.scan.behaviour import VIEWS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-#: Methods, and functions of their first argument, whose result shares memory but no writes.
-_RESHAPED = frozenset(
-    "view reshape t transpose permute unsqueeze squeeze narrow select diagonal flatten expand "
-    "expand_as view_as reshape_as swapaxes swapdims movedim moveaxis unflatten unfold detach "
-    "as_strided ravel adjoint broadcast_to chunk split tensor_split unbind hsplit vsplit "
-    "split_with_sizes".split()
+_RESHAPED_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "data", "real", "imag"))
+_SEVERAL = frozenset(
+    "chunk split tensor_split unbind hsplit vsplit dsplit split_with_sizes".split()
 )
-_SEVERAL = frozenset("chunk split tensor_split unbind hsplit vsplit split_with_sizes".split())
-_RESHAPED_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "data", "real"))
+#: Methods, and functions of their first argument, whose result shares memory but no writes.
+_RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | _SEVERAL.union(
+    ("flatten", "reshape", "reshape_as", "ravel", "broadcast_to")
+)
 #: What returns its tensor where there is nothing to do.
 _SAME = frozenset("contiguous to float cpu cuda type type_as requires_grad_".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -75,12 +76,15 @@ class _Binding:
         return not isinstance(self.statement, ast.Call)
 
 
-def origin_of_write(target: ast.expr) -> tuple[ast.expr, Reach]:
-    """What is behind the expression that is written to, and whether a port's write reaches it."""
+def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach]:
+    """What is behind the expression that is written to, and whether a port's write reaches it.
+
+    named: the torch APIs that names and attributes of the file stand for.
+    """
     reach = Reach.ALONE
     node = target
     while True:
-        step = _step(node)
+        step = _step(node, named)
         if step is None:
             return node, reach
         node, here = step
@@ -96,33 +100,46 @@ def is_taken_by_copy(node: ast.expr) -> bool:
     return any(isinstance(part, (ast.List, ast.Compare, ast.ListComp)) for part in parts)
 
 
-def _step(node: ast.expr) -> tuple[ast.expr, Reach] | None:
+def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
     """The tensor that an expression is a view of; None where it is a tensor of its own."""
     if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
         return node.value, Reach.SLICE
     if isinstance(node, ast.Attribute) and node.attr in _RESHAPED_ATTRIBUTES:
-        return node.value, Reach.LOST
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        name = node.func.attr
-        is_function = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
-        if is_function and not node.args:
-            return None
-        base = node.args[0] if is_function else node.func.value
-        if name in _RESHAPED:
-            return base, Reach.LOST
-        if name in _SAME and not is_function:
-            return base, Reach.SHARED
-        if name.endswith("_") and not name.endswith("__"):
-            return base, Reach.SHARED
+        is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        return None if is_own else (node.value, Reach.LOST)
+    if not isinstance(node, ast.Call):
+        return None
+    is_function = node.func in named
+    name, base = _called(node, named)
+    if base is None:
+        return None
+    if name in _RESHAPED:
+        return base, Reach.LOST
+    if name in _SAME and not is_function:
+        return base, Reach.SHARED
+    if name.endswith("_") and not name.endswith("__"):
+        return base, Reach.SHARED
     return None
+
+
+def _called(node: ast.Call, named: Mapping[ast.AST, str]) -> tuple[str, ast.expr | None]:
+    """The last name of a call's function, and its tensor: its receiver or its first argument."""
+    if node.func in named:
+        given = [part.value for part in node.keywords if part.arg == "input"]
+        base = next(iter([*node.args, *given]), None)
+        return named[node.func].rpartition(".")[2], base
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr, node.func.value
+    return "", None
 
 
 class Function:
     """The bindings and readings of one function's own names."""
 
-    def __init__(self, node: _Function, tree: Tree) -> None:
+    def __init__(self, node: _Function, tree: Tree, named: Mapping[ast.AST, str]) -> None:
         self._node = node
         self._tree = tree
+        self._named = named
         arguments = node.args
         several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
         self.parameters = {part.arg: part for part in several}
@@ -167,7 +184,7 @@ class Function:
             found = Sight(Reach.SHARED, is_argument=name in self.parameters)
         for binding in reaching:
             for origin in binding.origins:
-                found = max(found, self._seen(origin, binding, write, 0), key=_reach)
+                found = max(found, self._seen(origin, binding, write), key=_reach)
         if found.reach is Reach.SLICE:
             found = replace(found, reach=Reach.SHARED)
         if not is_whole:
@@ -216,33 +233,38 @@ class Function:
             return False
         return any(part is statement for part in self._tree.above(write))
 
-    def _seen(self, origin: _Origin, binding: _Binding, write: ast.AST, depth: int) -> Sight:
-        if origin.reach is Reach.ALONE or depth > 8:
-            return Sight(Reach.ALONE)
-        if origin.root is None:
-            return Sight(origin.reach)
+    def _seen(self, origin: _Origin, binding: _Binding, write: ast.AST) -> Sight:
+        """Who sees a tensor through what it was made of, and what that was made of."""
         found = Sight(Reach.ALONE)
-        is_rebound = origin.root == binding.name  # `x = x.view(-1)`: the old name is gone
-        if not is_rebound and self._is_live(origin.root, binding.statement, write):
-            found = Sight(origin.reach, origin.root)
-        before = self._reaching(origin.root, binding.statement)
-        if not before:
-            is_argument = origin.root in self.parameters
-            return max(found, Sight(origin.reach, "", is_argument), key=_reach)
-        for earlier in before:
-            for further in earlier.origins:
-                seen = self._seen(further, earlier, write, depth + 1)
-                if seen.reach is not Reach.ALONE:
-                    joined = replace(seen, reach=max(seen.reach, origin.reach))
-                    found = max(found, joined, key=_reach)
+        waiting, known = deque([(origin, binding)]), set[tuple[_Origin, _Binding]]()
+        while waiting:
+            pair = waiting.popleft()
+            (reach, root), at = (pair[0].reach, pair[0].root), pair[1]
+            if reach is Reach.ALONE or pair in known:
+                continue
+            known.add(pair)
+            if root is None:
+                found = max(found, Sight(reach), key=_reach)
+                continue
+            is_rebound = root == at.name  # `x = x.view(-1)`: the old name is gone
+            if not is_rebound and self._is_live(root, at.statement, write):
+                found = max(found, Sight(reach, root), key=_reach)
+            before = self._reaching(root, at.statement)
+            if not before:
+                found = max(found, Sight(reach, "", root in self.parameters), key=_reach)
+            for earlier in before:
+                for further in earlier.origins:
+                    if further.reach is not Reach.ALONE:
+                        joined = replace(further, reach=max(further.reach, reach))
+                        waiting.append((joined, earlier))
         return found
 
     # ---- bindings
 
     @cached_property
     def _nodes(self) -> list[ast.AST]:
-        found, stack = [], list(self._node.body)
-        nodes: list[ast.AST] = list(stack)
+        found: list[ast.AST] = []
+        nodes: list[ast.AST] = list(self._node.body)
         while nodes:
             node = nodes.pop()
             found.append(node)
@@ -300,7 +322,7 @@ class Function:
         elif isinstance(target, ast.Attribute):
             for origin in self._origins(value):
                 if origin.root is not None:
-                    yield _Binding(node, f"{ast.unparse(target)}", (origin,))
+                    yield _Binding(node, ast.unparse(target), (origin,))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             if self.is_container(target.value.id):
                 yield _Binding(node, target.value.id, self._origins(value))
@@ -321,15 +343,13 @@ class Function:
             return self._inside(ast.iter_child_nodes(value))
         if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
             return self._of_several(value.value)
-        step = _step(value)
-        if step is not None and isinstance(value, ast.Call):
-            if isinstance(value.func, ast.Attribute) and value.func.attr in _SEVERAL:
-                return self._origins(value)
+        if isinstance(value, ast.Call) and _called(value, self._named)[0] in _SEVERAL:
+            return self._origins(value)
         return ()
 
-    def _inside(self, parts: object) -> tuple[_Origin, ...]:
+    def _inside(self, parts: Iterable[ast.AST]) -> tuple[_Origin, ...]:
         found: list[_Origin] = []
-        for part in parts:  # type: ignore[attr-defined]  # nodes of any kind
+        for part in parts:
             if isinstance(part, ast.expr):
                 found += self._origins(part)
         return tuple(found)
@@ -345,7 +365,7 @@ class Function:
             return self._origins(value.value)
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
-        root, reach = origin_of_write(value)
+        root, reach = origin_of_write(value, self._named)
         if reach is Reach.ALONE and not isinstance(root, ast.Attribute):
             return ()
         if isinstance(root, ast.Name):

@@ -72,8 +72,7 @@ def _write(
             file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
         layout.write(file, node, code)
         return
-    is_element = isinstance(target, ast.Subscript)
-    place = file.source(target) if is_element else file.text.raw(target)
+    place = file.source(target)
     if not is_statement and _is_in_chain(node, file):
         layout.write(file, node, code)
         return
@@ -162,31 +161,30 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
         file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)
         layout.write(file, node, code)
         return
-    root, reach = origin_of_write(target)
     function = function_of(node, file)
-    if reach is Reach.LOST:
-        _tell_lost(target, node, file)
-    elif isinstance(target.slice, ast.Name) and function is not None:
+    root = origin_of_write(target, file.named)[0]
+    is_told = _tell_lost(target, node, file)
+    if not is_told and isinstance(target.slice, ast.Name) and function is not None:
         if not function.counts(target.slice.id):
             message = _INDEX.format(target.slice.id, file.text.raw(target.value))
             file.finding(node, "in-place-copy", message, level=Level.LOOK)
-    is_element = isinstance(root, ast.Name) and function is not None
-    if is_element and function is not None and function.is_container(file.text.raw(root)):
-        _tell_if_lost(file.text.raw(root), node, file)
-        layout.write_statement(file, node, f"{place}[...] = {code}")
-    else:
-        layout.write_statement(file, node, f"{place} = {code}")
+    if function is not None and isinstance(root, ast.Name) and function.is_container(root.id):
+        _tell_if_lost(root.id, node, file)
+        place = f"{place}[...]"
+    layout.write_statement(file, node, f"{place} = {code}")
 
 
-def _tell_lost(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
-    """Tell a change of a view that has no name, if its tensor has one."""
-    root, reach = origin_of_write(target)
-    if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
-        shown, behind = _shown(target, file), _shown(root, file)
-        file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
+def _tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
+    """Tell a change of a view that has no name, if its tensor has one; whether it was told."""
+    root, reach = origin_of_write(target, file.named)
+    if reach is not Reach.LOST or not isinstance(root, (ast.Name, ast.Attribute)):
+        return False
+    message = _LOST.format(_shown(target), _shown(root))
+    file.finding(node, "in-place-view", message, _LOST_ADVICE)
+    return True
 
 
-def _shown(node: ast.expr, file: FileEdit) -> str:
+def _shown(node: ast.expr) -> str:
     """An expression in a message: on one line, its end if it is long."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
@@ -213,7 +211,7 @@ def function_of(node: ast.AST, file: FileEdit) -> Function | None:
     if around is None:
         return None
     if around not in file.functions:
-        file.functions[around] = Function(around, file.tree)
+        file.functions[around] = Function(around, file.tree, file.named)
     return file.functions[around]
 
 
@@ -397,17 +395,14 @@ class AugmentedAssignments:
 
 def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) -> bool:
     """`x.view(-1)[0] += 1`, and `tensors[0] += 1` of a list."""
-    root, reach = origin_of_write(target)
-    if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
-        shown, behind = _shown(target.value, file), _shown(root, file)
-        file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
+    if _tell_lost(target.value, node, file):
         return False
     function, sign = function_of(node, file), SIGNS.get(type(node.op))
     if function is None or sign is None or not isinstance(target.value, ast.Name):
         return False
     if function.is_container(target.value.id) and file.facts.is_tensor(target):
         _tell_if_lost(target.value.id, node, file)
-        place = file.text.raw(target)
+        place = file.source(target)
         code = f"{place}[...] = {place} {sign} {layout.operand(file, node.value)}"
         layout.write_statement(file, node, code)
         return True
@@ -493,18 +488,19 @@ class Stores:
 
 
 def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
-    root, reach = origin_of_write(target.value)
-    if reach is Reach.LOST and isinstance(root, (ast.Name, ast.Attribute)):
-        is_data = isinstance(target.value, ast.Attribute) and target.value.attr == "data"
-        if is_data and target.value.value is root:  # type: ignore[attr-defined]  # an attribute
-            file.replace(target.value, file.source(root))
+    view = target.value
+    if isinstance(view, ast.Attribute) and view.attr == "data":
+        use = file.use(view)
+        is_tensor = use is not None and use.is_sure
+        if is_tensor and isinstance(view.value, (ast.Name, ast.Attribute)):
+            file.replace(view, file.source(view.value))
             return
-        shown, behind = _shown(target.value, file), _shown(root, file)
-        file.finding(node, "in-place-view", _LOST.format(shown, behind), _LOST_ADVICE)
-    elif isinstance(target.value, ast.Name):
+        if not is_tensor:  # of a batch or another object
+            return
+    if not _tell_lost(view, node, file) and isinstance(view, ast.Name):
         function = function_of(node, file)
-        if function is None or function.is_container(target.value.id):
+        if function is None or function.is_container(view.id):
             return
-        sight = function.sight(target.value.id, node, is_whole=False)
+        sight = function.sight(view.id, node, is_whole=False)
         if sight.reach is Reach.LOST and sight.name:
-            _tell(sight, target.value.id, node, file)
+            _tell(sight, view.id, node, file)

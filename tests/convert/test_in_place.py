@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,3 +217,51 @@ def test_a_field_called_data_is_not_a_tensors() -> None:
     assert not findings
     for line in ("self.data[place] = score", "self.data[0] += score", "batch.data[0] = value"):
         assert f"    {line}\n" in port
+
+
+def test_a_parameter_that_was_changed_in_place_can_be_loaded_and_trained(tmp_path: Path) -> None:
+    """`p[...] = …` would leave a Parameter that no operator can assign to."""
+    port, report = converted(
+        tmp_path,
+        {
+            "nets/__init__.py": "",
+            "nets/init.py": """
+            import torch
+            from torch import Tensor, nn
+
+
+            def double(tensor: Tensor) -> Tensor:
+                with torch.no_grad():
+                    tensor.mul_(2)
+                    held = tensor
+                    held += 1
+                    held.copy_(held - 0.5)
+                return tensor
+
+
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.weight = nn.Parameter(torch.ones(3))
+                    double(self.weight)
+                    weight = self.weight
+                    with torch.no_grad():
+                        weight.add_(1)
+                        for parameter in self.parameters():
+                            parameter.mul_(3)
+                            other = parameter
+                            other.sub_(1)
+            """,
+        },
+    )
+    assert not [f for f in report.findings if f.level is Level.FINISH]
+    code = """
+    import mindspore as ms
+    from mindspore import ops
+    from nets.init import Net
+    (weight,) = Net().get_parameters()
+    print(weight.asnumpy().tolist())
+    ops.assign(weight, ms.Tensor([1.0, 2.0, 3.0]))
+    print(weight.asnumpy().tolist())
+    """
+    assert run_port(port, code).splitlines() == ["[9.5, 9.5, 9.5]", "[1.0, 2.0, 3.0]"]

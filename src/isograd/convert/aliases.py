@@ -166,12 +166,29 @@ class Function:
                     return True
         return any(isinstance(value, ast.Constant) for value in self._values.get(name, ()))
 
-    def is_of_loop(self, name: str) -> bool:
-        """Whether a loop binds a name; it may be a parameter of a network then."""
-        return any(
-            isinstance(node, (ast.For, ast.AsyncFor)) and name in _names(node.target)
-            for node in self._nodes
-        )
+    def is_from_outside(self, name: str, at: ast.AST) -> bool:
+        """Whether a name may hold all of a tensor of the caller, an object or what a loop reads.
+
+        It may be a Parameter of a network then.
+        """
+        waiting, known = [(name, at)], set[_Binding]()
+        while waiting:
+            one, node = waiting.pop()
+            before = self._reaching(one, node)
+            if not before and (one in self.parameters or one not in self.bound):
+                return True
+            for binding in before:
+                if binding in known:
+                    continue
+                known.add(binding)
+                if isinstance(binding.statement, _LOOPS):
+                    return True
+                for origin in binding.origins:
+                    if origin.reach is Reach.SHARED and origin.root is None:
+                        return True
+                    if origin.reach is Reach.SHARED and origin.root is not None:
+                        waiting.append((origin.root, binding.statement))
+        return False
 
     def sight(self, name: str, write: ast.AST, *, is_whole: bool = True) -> Sight:
         """Who sees the tensor that a name holds where it is written to.

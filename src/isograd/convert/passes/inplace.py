@@ -142,11 +142,15 @@ def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> 
 
 
 def _may_be_parameter(name: str, node: ast.AST, file: FileEdit) -> bool:
-    """Whether a name may go through the parameters of a network, which are no plain tensors."""
+    """Whether a name may hold a Parameter, which `p[…] = …` would leave as a view of itself.
+
+    An optimizer, or loading a checkpoint, can then not write to it ("Check view and inplace
+    failed").
+    """
     function = function_of(node, file)
     if function is None:
         return _is_bound_by_loop(name, file.tree.module)
-    return function.is_of_loop(name)
+    return function.is_from_outside(name, node)
 
 
 def _is_shaping(node: ast.Call) -> bool:
@@ -388,7 +392,11 @@ class AugmentedAssignments:
         sign = SIGNS.get(type(node.op))
         if sight.reach is not Reach.SHARED or sign is None:
             return False
-        code = f"{target.id}[...] = {target.id} {sign} {layout.operand(file, node.value)}"
+        code = f"{target.id} {sign} {layout.operand(file, node.value)}"
+        if _may_be_parameter(target.id, node, file):
+            code = f"{file.name('composites.overwrite')}({target.id}, {code})"
+        else:
+            code = f"{target.id}[...] = {code}"
         layout.write_statement(file, node, code)
         return True
 

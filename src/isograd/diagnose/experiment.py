@@ -63,7 +63,7 @@ class Outcome:
     low, high: interval of the estimated number, None without one; floor: the number cannot be
     told from any smaller one.  gain: by how many
     factors of e the ratios fell, all tensors together.  change: how much the trials change the
-    results, relative to them.
+    results, relative to them; measured below the noise only, infinite elsewhere.
     """
 
     trials: tuple[Trial, ...]
@@ -287,7 +287,8 @@ class Experiment:
         alpha, deviation = self.projection(tensors)
         before = sum(self._log_ratio(key, self.base) for key in self.wanted)
         after = sum(self._log_ratio(key, tensors) for key in self.wanted)
-        ratio, change = self.ratio(tensors), self._change(tensors)
+        ratio = self.ratio(tensors)
+        change = self._change(tensors) if self.below_noise else math.inf
         return Outcome(trials, ratio, alpha, deviation, gain=before - after, change=change)
 
     def _change(self, tensors: dict[str, Array]) -> float:

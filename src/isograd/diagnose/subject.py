@@ -39,6 +39,18 @@ def granted(trials: Sequence[Trial]) -> tuple[Any, ...]:
     )
 
 
+@contextlib.contextmanager
+def under(framework: Any, trials: Sequence[Trial], *, is_loss: bool = False) -> Iterator[None]:
+    """Make trials in an adapter's passes, on top of what is granted, until the block ends."""
+    kind = "loss_interventions" if is_loss else "interventions"
+    before = getattr(framework, kind)
+    setattr(framework, kind, (*before, *granted(trials)))
+    try:
+        yield
+    finally:
+        setattr(framework, kind, before)
+
+
 @dataclass(frozen=True)
 class Subject:
     """Runs one call, or the loss, under hypotheses.
@@ -53,7 +65,7 @@ class Subject:
 
     def run(self, trials: Sequence[Trial], arithmetic: Arithmetic, backward: bool) -> Tensors:
         """The subject's tensors under trials, on top of what is granted for good."""
-        with self._under(trials):
+        with under(self.framework, trials, is_loss=self.request is None):
             if self.request is None:
                 found: Tensors = self.framework.loss(self.outputs, self.targets, arithmetic)
             else:
@@ -66,22 +78,12 @@ class Subject:
     ) -> tuple[FunctionSite, ...]:
         """The functions that it calls."""
         found: tuple[FunctionSite, ...]
-        with self._under(trials):
+        with under(self.framework, trials, is_loss=self.request is None):
             if self.request is None:
                 found = self.framework.loss_sites(self.outputs, self.targets, with_values)
             else:
                 found = self.framework.sites(self.request, with_values)
         return found
-
-    @contextlib.contextmanager
-    def _under(self, trials: Sequence[Trial]) -> Iterator[None]:
-        kind = "loss_interventions" if self.request is None else "interventions"
-        before = getattr(self.framework, kind)
-        setattr(self.framework, kind, (*before, *granted(trials)))
-        try:
-            yield
-        finally:
-            setattr(self.framework, kind, before)
 
 
 def diagnose(

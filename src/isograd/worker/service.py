@@ -16,7 +16,7 @@ import numpy as np
 from isograd.compare.envelope import errors_against
 from isograd.compare.metrics import difference
 from isograd.diagnose.decide import Diagnosis
-from isograd.diagnose.subject import Subject, diagnose, diagnose_quietly, granted, projected
+from isograd.diagnose.subject import Subject, diagnose, diagnose_quietly, granted, projected, under
 from isograd.frameworks import kernels
 from isograd.frameworks.base import (
     FLOAT64,
@@ -204,13 +204,9 @@ class Service:
             )
             return found
 
-        before = self._framework.interventions
         plain = run()
-        self._framework.interventions = (*before, *granted(trials))
-        try:
+        with under(self._framework, trials):
             return _distances(plain, run())
-        finally:
-            self._framework.interventions = before
 
     def do_watch_update(self, track: str, indices: Tensors) -> None:
         """Note these elements when gradients are fed; a framework without rules notes nothing."""

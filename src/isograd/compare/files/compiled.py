@@ -130,26 +130,20 @@ def _counts(
     return unequal, over_low, over_high, above, above_ratio
 
 
-@_intrinsic  # type: ignore[untyped-decorator] # numba has no types
-def _bits(_: Any, value: Any) -> Any:
-    """The bits of a float32 as an integer: positive exactly where the number is above zero."""
-    int32, float32 = _numba.types.int32, _numba.types.float32
+def _bits_of(number: Any, integer: Any) -> Any:
+    """A function from a float to its bits: positive exactly where the number is above zero."""
 
-    def build(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(int32))
+    def build(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(integer))
 
-    return int32(float32), build
+    def bits(_: Any, value: Any) -> Any:
+        return integer(number), build
+
+    return _intrinsic(bits)
 
 
-@_intrinsic  # type: ignore[untyped-decorator] # numba has no types
-def _wide_bits(_: Any, value: Any) -> Any:
-    """The bits of a float64 as an integer."""
-    int64, float64 = _numba.types.int64, _numba.types.float64
-
-    def build(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(int64))
-
-    return int64(float64), build
+_bits = _bits_of(_numba.types.float32, _numba.types.int32)
+_wide_bits = _bits_of(_numba.types.float64, _numba.types.int64)
 
 
 @_compiled(fastmath=_FAST_MATH)

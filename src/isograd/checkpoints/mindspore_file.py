@@ -9,7 +9,6 @@ mindspore/train/serialization.py and checkpoint.proto of MindSpore 2.10.
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from isograd.checkpoints.base import (
     size_in_bytes,
     view,
 )
+from isograd.checkpoints.checksum import crc32
 from isograd.checkpoints.dtypes import holder
 from isograd.checkpoints.protobuf import MalformedError, fields, varint
 
@@ -123,7 +123,7 @@ class MindSporeFile(IndexedSource):
         checksum = 0
         for start in range(0, self._end, COPIED_BYTES):
             end = min(self._end, start + COPIED_BYTES)
-            checksum = binascii.crc32(self._data[start:end], checksum)
+            checksum = crc32(self._data[start:end], checksum)
             self.forget()
         if checksum != self._crc:
             raise self.refusal("does not fit its checksum")

@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 from isograd.checkpoints.base import drop_pages, map_file
+from isograd.checkpoints.checksum import crc32
 from isograd.errors import CheckpointError
 
 #: No deflate stream holds more than this many bytes for each of its own.
@@ -102,7 +103,7 @@ class ZipMap:
                 content = self.member(name)
                 checksum = 0
                 for start in range(0, len(content), _CHECKED_BYTES):
-                    checksum = zlib.crc32(content[start : start + _CHECKED_BYTES], checksum)
+                    checksum = crc32(content[start : start + _CHECKED_BYTES], checksum)
                     self.forget()
                 if checksum != info.CRC:
                     raise self._refusal(f"member {name!r} does not fit its checksum")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import binascii
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import BinaryIO
 
 import numpy as np
 
+from isograd.checkpoints.checksum import crc32
 from isograd.checkpoints.mindspore_file import CODES as MINDSPORE_CODES
 from isograd.checkpoints.mindspore_file import CRC_BYTES, CRC_MARK
 from isograd.checkpoints.safetensors_file import CODES as SAFETENSORS_CODES
@@ -86,7 +87,7 @@ def write_ckpt(
     for entry, blocks in tensors:
         for part in _records(entry, blocks):
             if options.has_checksum:
-                checksum = binascii.crc32(part, checksum)
+                checksum = crc32(part, checksum)
             file.write(part)
     if options.has_checksum:
         file.write(CRC_MARK + checksum.to_bytes(CRC_BYTES, "big"))
@@ -175,18 +176,32 @@ def write_torch(
 def _write_member(
     archive: zipfile.ZipFile, name: str, head: bytes, size: int, blocks: Blocks
 ) -> None:
-    """Write a member whose bytes begin at a multiple of 64, so that it can be mapped."""
+    """Write a member whose bytes begin at a multiple of 64, so that it can be mapped.
+
+    As `ZipFile.open(info, "w")` does, but for the checksum, which is most of its time.
+    """
+    file = archive.fp
+    assert file is not None
     info = zipfile.ZipInfo(name)
-    info.file_size = len(head) + size
-    is_large = info.file_size * 1.05 > zipfile.ZIP64_LIMIT
-    assert archive.fp is not None
-    start = archive.fp.tell() + 30 + len(name.encode()) + (20 if is_large else 0) + 4
+    info.header_offset, info.external_attr = file.tell(), 0o600 << 16
+    info.file_size = info.compress_size = len(head) + size
+    is_large = info.file_size > zipfile.ZIP64_LIMIT
+    start = info.header_offset + 30 + len(name.encode()) + (20 if is_large else 0) + 4
     padding = -start % _ALIGNMENT
     info.extra = b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
-    with archive.open(info, "w") as member:
-        member.write(head)
-        for block in blocks:
-            member.write(block)
+    info.CRC = 0  # until it is known
+    file.write(info.FileHeader(is_large))
+    parts: Iterator[bytes | memoryview] = chain([head], blocks)
+    for part in parts:
+        info.CRC = crc32(part, info.CRC)
+        file.write(part)
+    archive.start_dir = file.tell()
+    assert archive.start_dir == start + padding + info.file_size
+    file.seek(info.header_offset)
+    file.write(info.FileHeader(is_large))
+    file.seek(archive.start_dir)
+    archive.filelist.append(info)
+    archive.NameToInfo[info.filename] = info
 
 
 def _code(codes: dict[str, str], entry: Entry, suffix: str) -> str:

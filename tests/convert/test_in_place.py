@@ -57,6 +57,14 @@ parts = [x[0], x[1]]; parts[0].add_(1)
 parts = [x]; parts[0] += 1
 named = {"a": x}; named["a"].mul_(3)
 pair = (x, 1); pair[0].add_(1)
+parts = [x] * 3; parts[0].add_(1)
+parts = [x] * 3; parts[1] += 2
+q = x * 1; parts = [q] * 2; parts[0].mul_(2); x = parts[1] + q
+torch.add(x, 1, out=x)
+v = x; torch.mul(x, 2, out=v)
+z = torch.empty(3, 4); v = z; torch.mul(x, 2, out=z); x = v + z
+z = torch.empty(3, 4); torch.mul(x, 2, out=z); x = z + 1
+z = torch.empty(3, 4); x = torch.mul(x, 2, out=z) + z
 add_to_argument(x)
 fill_argument(x[0])
 scale_all([x])
@@ -265,3 +273,32 @@ def test_a_parameter_that_was_changed_in_place_can_be_loaded_and_trained(tmp_pat
     print(weight.asnumpy().tolist())
     """
     assert run_port(port, code).splitlines() == ["[9.5, 9.5, 9.5]", "[1.0, 2.0, 3.0]"]
+
+
+def test_a_change_of_what_a_network_is_called_with_is_told() -> None:
+    port, findings = port_of("""
+    from collections import OrderedDict
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 3))
+            self.second = nn.Sequential(
+                OrderedDict([("act", nn.ReLU(inplace=True)), ("fc", nn.Linear(3, 3))])
+            )
+            self.third = nn.Sequential(nn.Linear(3, 3), nn.ReLU(inplace=True))
+
+        def forward(self, x):
+            x.clamp_(min=0)
+            y = self.first(x)
+            y += x
+            return y + self.second(x) + self.third(x)
+    """)
+    assert [(f.line, f.code, f.level) for f in findings] == [
+        (9, "in-place-input", Level.LOOK),
+        (11, "in-place-input", Level.LOOK),
+        (16, "in-place-input", Level.LOOK),
+    ]
+    assert "y += x" in port

@@ -122,6 +122,15 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
     return None
 
 
+def _unrepeated(value: ast.expr) -> ast.expr:
+    """The list of `[x] * 3`, whose elements are one tensor."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        for side in (value.left, value.right):
+            if isinstance(side, (ast.List, ast.Tuple)):
+                return side
+    return value
+
+
 def _called(node: ast.Call, named: Mapping[ast.AST, str]) -> tuple[str, ast.expr | None]:
     """The last name of a call's function, and its tensor: its receiver or its first argument."""
     if node.func in named:
@@ -152,7 +161,7 @@ class Function:
     def is_container(self, name: str) -> bool:
         """Whether a name is bound to a list, a tuple or a dictionary that is written out."""
         return any(
-            isinstance(value, _BRACKETS)
+            isinstance(_unrepeated(value), _BRACKETS)
             or (isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("dict", "list"))
             for value in self._values.get(name, ())
         )
@@ -380,6 +389,7 @@ class Function:
             return self._inside(value.values)
         if isinstance(value, ast.NamedExpr):
             return self._origins(value.value)
+        value = _unrepeated(value)
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         root, reach = origin_of_write(value, self._named)

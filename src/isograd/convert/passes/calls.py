@@ -7,7 +7,7 @@ import ast
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
-from isograd.convert.passes.inplace import bind_input, changes_its_input
+from isograd.convert.passes.inplace import bind, changes_its_input
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import (
     WITHOUT_MEANING,
@@ -81,13 +81,10 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
 def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
     """Write a call, and where its result goes too: `out=y`, or its own input (`inplace=True`)."""
     if out not in ("", "None"):
-        if not out.isidentifier():
-            return False
-        pattern = "{0} = {1}" if file.tree.is_statement(node) else "({0} := {1})"
-        layout.write_statement(file, node, pattern.format(out, result.code))
-        return True
+        target = next(part.value for part in node.keywords if part.arg == "out")
+        return isinstance(target, ast.Name) and bind(target, node, result.code, file)
     if "inplace" in result.dropped and node.args and changes_its_input(node):
-        if bind_input(node, result.code, file):
+        if bind(node.args[0], node, result.code, file):
             return True
     layout.write_call(file, node, result.code)
     return True

@@ -18,6 +18,12 @@ _COPY_INTO = "torch.Tensor.copy_"
 _LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
 _LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
 _CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
+_INPUT = "forward changes its input {0}, in torch for its caller as well; the port does not"
+_FIRST = (
+    "the first of these layers changes its input, in torch for whoever reads that again; "
+    "the port does not"
+)
+_SEQUENTIAL = "torch.nn.Sequential"
 _COPY = "{0} is a copy, in torch as well: this change reaches nothing"
 _COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
 _INDEX = "if {0} is a tensor or a list, torch changes a copy here; the port changes {1}"
@@ -227,7 +233,11 @@ def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
         return Sight(Reach.SHARED if shared else Reach.ALONE)
     sight = function.sight(name, node)
     is_input = sight.is_argument and sight.reach is Reach.SHARED
-    return Sight(Reach.ALONE) if is_input and _is_in_forward(node, file) else sight
+    if is_input and _is_in_forward(node, file):
+        message = _INPUT.format(name)
+        file.finding(node, "in-place-input", message, level=Level.LOOK)
+        return Sight(Reach.ALONE)
+    return sight
 
 
 def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
@@ -311,12 +321,11 @@ def changes_its_input(node: ast.Call) -> bool:
     )
 
 
-def bind_input(node: ast.Call, code: str, file: FileEdit) -> bool:
-    """Bind the result to the first argument's name too, where that is read again; False: it is not.
+def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
+    """Bind a call's result to the tensor that it is written to as well; False: nobody reads that.
 
     What else holds the tensor is told.
     """
-    target = node.args[0]
     if isinstance(target, ast.Name):
         _write_name(target, node, code, file)
         return True
@@ -337,17 +346,33 @@ class InPlaceLayers:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Bind the result to the input's name where that is read again."""
         assert isinstance(node, ast.Call)
+        if file.api_of_call(node) == _SEQUENTIAL:
+            _tell_first_in_place(node, file)
+            return False
         function = node.func
         if isinstance(function, ast.Call) and len(node.args) == 1:
             is_layer = function.func in file.named and changes_its_input(function)
-            return is_layer and bind_input(node, file.source(node), file)
+            return is_layer and bind(node.args[0], node, file.source(node), file)
         if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
             return False
         if function.value.id != "self" or len(node.args) != 1:
             return False
         if function.attr not in _layers_in_place(node, file):
             return False
-        return bind_input(node, file.source(node), file)
+        return bind(node.args[0], node, file.source(node), file)
+
+
+def _tell_first_in_place(node: ast.Call, file: FileEdit) -> None:
+    """Tell a Sequential whose first layer changes what the Sequential is called with."""
+    first: ast.expr | None = node.args[0] if node.args else None
+    if isinstance(first, ast.Call) and not changes_its_input(first) and first.args:
+        first = first.args[0]  # an OrderedDict
+    if isinstance(first, (ast.List, ast.Tuple)) and first.elts:
+        first = first.elts[0]
+    if isinstance(first, ast.Tuple) and first.elts:
+        first = first.elts[-1]
+    if isinstance(first, ast.Call) and first.func in file.named and changes_its_input(first):
+        file.finding(first, "in-place-input", _FIRST, level=Level.LOOK)
 
 
 def _layers_in_place(node: ast.Call, file: FileEdit) -> frozenset[str]:

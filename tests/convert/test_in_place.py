@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,18 @@ scale_all([x])
 F.relu(x, inplace=True)
 F.relu(x[:, 1], inplace=True)
 nn.ReLU(inplace=True)(x)
+nn.ReLU(True)(x)
+F.relu_(x)
+y = torch.relu_(x * 2); x = x + y
+y = F.leaky_relu_(x, 0.1) + x; x = x * y
+torch.abs_(x)
+F.elu_(x[0])
+y = F.relu_(x[0]); x = x + y
+y = F.relu(x[0:2], inplace=True) * 2; x[0:2] += y
+y = F.relu_(x[[0, 1]]); x = x + y.sum()
+F.relu(x, True)
+F.leaky_relu(x, 0.1, True)
+y = nn.Hardtanh(-1, 2, True)(x); x = x + y
 x.sub_(1).mul_(2)
 y = x.add_(1); y += 3
 x[[0, 1]] = 2
@@ -302,3 +315,53 @@ def test_a_change_of_what_a_network_is_called_with_is_told() -> None:
         (16, "in-place-input", Level.LOOK),
     ]
     assert "y += x" in port
+
+
+RESIDUAL = """
+import torch
+from torch import nn
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = nn.Sequential(nn.ReLU(True), nn.AvgPool1d(1))
+        self.leaky = nn.Sequential(nn.LeakyReLU(0.1, inplace=True), nn.AvgPool1d(1))
+
+    def forward(self, x):
+        y = x * 2
+        z = y + self.block(y)
+        return z + self.block(z) + y
+
+    def told(self, x):
+        y = torch.tanh(x) * self.block(x)
+        y = self.leaky(x) + x
+        return y + self.leaky(y)
+"""
+
+
+def test_a_sequential_that_changes_its_input_does_so_before_the_statement(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": RESIDUAL})
+    code = """
+    import json
+    import numpy as np
+    from nets.net import Residual
+    x = TENSOR(np.arange(-6, 6, dtype="f4").reshape(1, 3, 4))
+    print(json.dumps(Residual()(x).tolist()))
+    """
+    expected = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(code).replace("TENSOR", "__import__('torch').tensor"),
+        ],
+        cwd=tmp_path / "original",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = run_port(port, code.replace("TENSOR", "__import__('mindspore').Tensor"))
+    assert json.loads(found) == json.loads(expected.stdout)
+    told = [f.line for f in report.findings if f.level is Level.FINISH]
+    first = RESIDUAL.splitlines().index("    def told(self, x):") + 1
+    assert told == [first + 1, first + 2, first + 3]

@@ -63,6 +63,17 @@ class Use:
     owner: Value = None
 
 
+@dataclass(frozen=True)
+class LayersInPlace:
+    """Attributes of a class that hold layers made with `inplace=True`.
+
+    whole: the layers themselves.  first: Sequentials that begin with one, by its API.
+    """
+
+    whole: frozenset[str] = frozenset()
+    first: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class FileEdit:
     """What a pass sees of a file.  Spans and sources are in the form of `text.narrow`."""
@@ -87,7 +98,7 @@ class FileEdit:
     #: What stays unconverted in statements that run when the file is imported.
     left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
     functions: dict[ast.AST, Function] = field(default_factory=dict)
-    layers_in_place: dict[ast.ClassDef, frozenset[str]] = field(default_factory=dict)
+    layers_in_place: dict[ast.ClassDef, LayersInPlace] = field(default_factory=dict)
     #: Packages of the project itself.
     own_roots: frozenset[str] = frozenset()
     uses: int = 0

@@ -29,8 +29,9 @@ from typing import Protocol
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.decorators import Decorators
-from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, InPlaceLayers, Stores
+from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, Stores
 from isograd.convert.passes.language import Constants, Questions, Settings
+from isograd.convert.passes.layers_in_place import InPlaceLayers
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.references import References

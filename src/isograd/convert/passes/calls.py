@@ -7,7 +7,8 @@ import ast
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
-from isograd.convert.passes.inplace import bind, changes_its_input
+from isograd.convert.passes.inplace import bind
+from isograd.convert.passes.layers_in_place import changes_its_input
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import (
     WITHOUT_MEANING,
@@ -44,6 +45,8 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         _renamed(node, file.name(plain.HELPERS[use.api]), file)
         return
     entry = file.entry(use.api)
+    if _in_place(node, use, entry, file):
+        return
     if entry is None:
         missing(node.func, use, file, f"{use.api} is not known to isograd")
         return
@@ -78,12 +81,29 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
     missing(node.func, use, file, result.reason, entry)
 
 
+def _in_place(node: ast.Call, use: Use, entry: Entry | None, file: FileEdit) -> bool:
+    """`F.relu_(x)`: x is what `F.relu(x)` makes of it from then on."""
+    if not use.api.endswith("_") or (entry is not None and entry.rewrite):
+        return False
+    plain_entry = file.entry(use.api.removesuffix("_"))
+    if plain_entry is None or not plain_entry.rewrite or not node.args:
+        return False
+    call = file.call(node)
+    result = call if isinstance(call, NotRewritten) else file.rewritten(plain_entry, call)
+    if isinstance(result, NotRewritten):
+        return False
+    if not bind(node.args[0], node, result.code, file):
+        layout.write_call(file, node, result.code)
+    file.converted += 1
+    return True
+
+
 def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
     """Write a call, and where its result goes too: `out=y`, or its own input (`inplace=True`)."""
     if out not in ("", "None"):
         target = next(part.value for part in node.keywords if part.arg == "out")
         return isinstance(target, ast.Name) and bind(target, node, result.code, file)
-    if "inplace" in result.dropped and node.args and changes_its_input(node):
+    if "inplace" in result.dropped and node.args and changes_its_input(node, file):
         if bind(node.args[0], node, result.code, file):
             return True
     layout.write_call(file, node, result.code)

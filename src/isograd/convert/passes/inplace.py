@@ -19,11 +19,6 @@ _LOST = "{0} and {1} share memory in torch; this change does not reach {1} in Mi
 _LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
 _CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
 _INPUT = "forward changes its input {0}, in torch for its caller as well; the port does not"
-_FIRST = (
-    "the first of these layers changes its input, in torch for whoever reads that again; "
-    "the port does not"
-)
-_SEQUENTIAL = "torch.nn.Sequential"
 _COPY = "{0} is a copy, in torch as well: this change reaches nothing"
 _COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
 _INDEX = "if {0} is a tensor or a list, torch changes a copy here; the port changes {1}"
@@ -141,7 +136,7 @@ def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> 
         return
     if is_statement:
         layout.write_statement(file, node, f"{name} = {code}")
-    elif _is_read_after(target, node, file):
+    elif is_read_after(target, node, file):
         file.replace(node, f"({name} := {code})")
     else:
         layout.write(file, node, code)
@@ -293,7 +288,7 @@ def _is_alias(name: str, function: ast.AST) -> bool:
     return False
 
 
-def _is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
+def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
     """Whether the name is read behind the call, before the function ends."""
     function = file.tree.function(node)
     statement = file.tree.statement(node)
@@ -311,16 +306,6 @@ def _is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
     return False
 
 
-def changes_its_input(node: ast.Call) -> bool:
-    """Whether `inplace=True` is written out."""
-    return any(
-        keyword.arg == "inplace"
-        and isinstance(keyword.value, ast.Constant)
-        and keyword.value.value is True
-        for keyword in node.keywords
-    )
-
-
 def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
     """Bind a call's result to the tensor that it is written to as well; False: nobody reads that.
 
@@ -334,66 +319,11 @@ def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
         layout.write_statement(file, node, f"{file.source(target)} = {code}")
         return True
     if isinstance(target, (ast.Attribute, ast.Subscript)):
-        _tell_lost(target, node, file)
+        if not _tell_lost(target, node, file) and not is_taken_by_copy(target):
+            held = file.source(target)
+            file.replace(node, f"{file.name('composites.overwrite')}({held}, {code})")
+            return True
     return False
-
-
-class InPlaceLayers:
-    """`self.relu(x)` of an `nn.ReLU(inplace=True)`: x is the result from then on."""
-
-    kinds = (ast.Call,)
-
-    def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Bind the result to the input's name where that is read again."""
-        assert isinstance(node, ast.Call)
-        if file.api_of_call(node) == _SEQUENTIAL:
-            _tell_first_in_place(node, file)
-            return False
-        function = node.func
-        if isinstance(function, ast.Call) and len(node.args) == 1:
-            is_layer = function.func in file.named and changes_its_input(function)
-            return is_layer and bind(node.args[0], node, file.source(node), file)
-        if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
-            return False
-        if function.value.id != "self" or len(node.args) != 1:
-            return False
-        if function.attr not in _layers_in_place(node, file):
-            return False
-        return bind(node.args[0], node, file.source(node), file)
-
-
-def _tell_first_in_place(node: ast.Call, file: FileEdit) -> None:
-    """Tell a Sequential whose first layer changes what the Sequential is called with."""
-    first: ast.expr | None = node.args[0] if node.args else None
-    if isinstance(first, ast.Call) and not changes_its_input(first) and first.args:
-        first = first.args[0]  # an OrderedDict
-    if isinstance(first, (ast.List, ast.Tuple)) and first.elts:
-        first = first.elts[0]
-    if isinstance(first, ast.Tuple) and first.elts:
-        first = first.elts[-1]
-    if isinstance(first, ast.Call) and first.func in file.named and changes_its_input(first):
-        file.finding(first, "in-place-input", _FIRST, level=Level.LOOK)
-
-
-def _layers_in_place(node: ast.Call, file: FileEdit) -> frozenset[str]:
-    """The attributes of the class around a node that are layers made with `inplace=True`."""
-    owner = next((part for part in file.tree.above(node) if isinstance(part, ast.ClassDef)), None)
-    if owner is None:
-        return frozenset()
-    if owner not in file.layers_in_place and "inplace" not in file.text.original:
-        file.layers_in_place[owner] = frozenset()
-    if owner not in file.layers_in_place:
-        file.layers_in_place[owner] = frozenset(
-            target.attr
-            for part in ast.walk(owner)
-            if isinstance(part, ast.Assign)
-            and isinstance(part.value, ast.Call)
-            and part.value.func in file.named
-            and changes_its_input(part.value)
-            for target in part.targets
-            if isinstance(target, ast.Attribute)
-        )
-    return file.layers_in_place[owner]
 
 
 class AugmentedAssignments:

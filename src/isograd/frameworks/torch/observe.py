@@ -23,9 +23,14 @@ def is_tensor(value: Any) -> bool:
 
 @dataclass
 class Call(RecordedCall):
-    """A recorded call, with the gradients that its hooks have caught."""
+    """A recorded call, with the gradients that its hooks have caught.
+
+    in_place: whether a result is an input that the call has changed.  changes_input: whether it
+    has changed an input that is no result, as a Sequential does that begins with ReLU(True).
+    """
 
     in_place: bool = False
+    changes_input: bool = False
     entry: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     input_gradients: dict[int, torch.Tensor] = field(default_factory=dict)
     output_gradients: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -78,7 +83,9 @@ class CallRecorder:
         def after(module: nn.Module, args: Any, kwargs: Any, result: Any) -> None:
             call = self.calls[self._open.pop()]
             tensors, call.result = tree.flatten(result, is_tensor)
-            call.in_place = any(t is o and t._version != v for t, v in call.entry for o in tensors)
+            changed = [t for t, version in call.entry if t._version != version]
+            call.in_place = any(t is o for t in changed for o in tensors)
+            call.changes_input = any(all(t is not o for o in tensors) for t in changed)
             call.entry = []
             call.outputs = [self._copy(t) for t in tensors]
             self._catch(tensors, call.output_gradients)
@@ -109,13 +116,17 @@ class CallRecorder:
 
 @dataclass
 class Pin:
-    """A call inside a replay whose result is given; `seen` are the inputs that reached it."""
+    """A call inside a replay whose result is given; `seen` are the inputs that reached it.
+
+    in_place, changes_input: as of `Call`; an input that is changed is so in the replay as well.
+    """
 
     module: str
     occurrence: int
     result: Any
     outputs: list[torch.Tensor]
     in_place: bool = False
+    changes_input: bool = False
     seen: list[torch.Tensor] | None = None
 
 
@@ -147,8 +158,15 @@ def _given_forward(module: nn.Module, wanted: dict[int, Pin]) -> Callable[..., A
         count += 1
         if pin is None:
             return original(*args, **kwargs)
-        tensors, _ = tree.flatten((args, kwargs), is_tensor)
+        tensors, skeleton = tree.flatten((args, kwargs), is_tensor)
         pin.seen = [t.clone() for t in tensors]
+        if pin.changes_input:
+            copies = [t.clone() for t in tensors]
+            positional, keywords = tree.unflatten(skeleton, copies)
+            original(*positional, **keywords)
+            for tensor, copy in zip(tensors, copies, strict=True):
+                if copy._version:
+                    tensor.copy_(copy)
         outputs = [t.clone() for t in pin.outputs]
         if pin.in_place and tensors and outputs and tensors[0].shape == outputs[0].shape:
             tensors[0].copy_(outputs[0])

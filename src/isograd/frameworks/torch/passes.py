@@ -142,7 +142,8 @@ class TorchPasses(TorchNetwork):
             outputs = self._leaves(
                 request.pin_outputs[number], child.outputs, arithmetic, request.backward, number + 1
             )
-            pins.append(Pin(child.module, place, child.result, outputs, child.in_place))
+            changes = (child.in_place, child.changes_input)
+            pins.append(Pin(child.module, place, child.result, outputs, *changes))
         with contextlib.ExitStack() as stack:
             stack.enter_context(restoring(model, self._mode, module))
             stack.enter_context(neutral_chance(model))

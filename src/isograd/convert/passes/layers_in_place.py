@@ -1,0 +1,144 @@
+"""Layers made with `inplace=True`, which change what they are called with."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit, LayersInPlace
+from isograd.convert.model import Level
+from isograd.convert.passes.inplace import bind, is_read_after
+from isograd.knowledge.rewrite import parameters_of
+
+_FIRST = (
+    "the first of these layers changes its input, in torch for whoever reads that again; "
+    "the port does not"
+)
+_CHANGED = "{0} changes {1} in torch, which is read again here; not in the port"
+_CHANGED_ADVICE = "Bind what its first layer makes of {0} to {0} before."
+_SEQUENTIAL = "torch.nn.Sequential"
+#: Layers that change nothing the second time, as functions.
+_IDEMPOTENT = {"torch.nn.ReLU": "ops.relu", "torch.nn.ReLU6": "ops.relu6"}
+
+
+class InPlaceLayers:
+    """`self.relu(x)` of an `nn.ReLU(inplace=True)`: x is the result from then on."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Bind the result to the input's name where that is read again."""
+        assert isinstance(node, ast.Call)
+        if file.api_of_call(node) == _SEQUENTIAL:
+            _tell_first_in_place(node, file)
+            return False
+        function = node.func
+        if isinstance(function, ast.Call) and len(node.args) == 1:
+            return changes_its_input(function, file) and bind(
+                node.args[0], node, file.source(node), file
+            )
+        if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
+            return False
+        if function.value.id != "self" or len(node.args) != 1:
+            return False
+        layers = _layers_in_place(node, file)
+        if function.attr in layers.first:
+            _change_input(node, file, layers.first[function.attr])
+        if function.attr not in layers.whole:
+            return False
+        return bind(node.args[0], node, file.source(node), file)
+
+
+def _change_input(node: ast.Call, file: FileEdit, layer: str) -> None:
+    """`x + self.block(x)` of a Sequential whose first layer changes x for the others as well.
+
+    Where that layer changes nothing the second time, it is applied before the statement.
+    """
+    assert isinstance(node.func, ast.Attribute)
+    target = node.args[0]
+    if not isinstance(target, ast.Name):
+        return
+    statement = file.tree.statement(node)
+    start = file.text.span(node)[0]
+    before = [
+        part
+        for part in ast.walk(statement)
+        if isinstance(part, ast.Name) and part.id == target.id and isinstance(part.ctx, ast.Load)
+        if file.text.span(part)[0] < start
+    ]
+    if not before and not is_read_after(target, node, file):
+        return
+    first = file.text.span(statement)[0]
+    indent = file.text.original[file.text.line_start(statement.lineno) : first]
+    is_simple = isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr))
+    if layer in _IDEMPOTENT and is_simple and not indent.strip():
+        if all(isinstance(file.tree.parents.get(part), ast.BinOp) for part in before):
+            called = _unused(f"{node.func.attr.strip('_')}_of_{target.id}", file)
+            layer_call = f"{file.name(_IDEMPOTENT[layer])}({target.id})"
+            lines = (f"{called} = {file.source(node)}", f"{target.id} = {layer_call}", "")
+            file.text.insert(first, f"\n{indent}".join(lines))
+            file.replace(node, called)
+            return
+    message = _CHANGED.format(file.text.raw(node.func), target.id)
+    file.finding(node, "in-place-input", message, _CHANGED_ADVICE.format(target.id))
+
+
+def _unused(name: str, file: FileEdit) -> str:
+    while name in file.tree.used:
+        name += "_"
+    return name
+
+
+def _first_layer(node: ast.Call) -> ast.expr | None:
+    """What a Sequential is made of first."""
+    first: ast.expr | None = node.args[0] if node.args else None
+    if isinstance(first, ast.Call) and getattr(first.func, "id", "") == "OrderedDict":
+        first = first.args[0] if first.args else None
+    if isinstance(first, (ast.List, ast.Tuple)) and first.elts:
+        first = first.elts[0]
+    if isinstance(first, ast.Tuple) and first.elts:
+        first = first.elts[-1]
+    return first
+
+
+def _tell_first_in_place(node: ast.Call, file: FileEdit) -> None:
+    """Tell a Sequential whose first layer changes what the Sequential is called with."""
+    first = _first_layer(node)
+    if isinstance(first, ast.Call) and changes_its_input(first, file):
+        file.finding(first, "in-place-input", _FIRST, level=Level.LOOK)
+
+
+def _layers_in_place(node: ast.Call, file: FileEdit) -> LayersInPlace:
+    """Those of the class around a node."""
+    owner = next((part for part in file.tree.above(node) if isinstance(part, ast.ClassDef)), None)
+    if owner is None:
+        return LayersInPlace()
+    if owner not in file.layers_in_place:
+        file.layers_in_place[owner] = _layers_of(owner, file)
+    return file.layers_in_place[owner]
+
+
+def _layers_of(owner: ast.ClassDef, file: FileEdit) -> LayersInPlace:
+    whole: set[str] = set()
+    first: dict[str, str] = {}
+    for part in ast.walk(owner):
+        if not (isinstance(part, ast.Assign) and isinstance(part.value, ast.Call)):
+            continue
+        names = [target.attr for target in part.targets if isinstance(target, ast.Attribute)]
+        if changes_its_input(part.value, file):
+            whole.update(names)
+        elif file.api_of_call(part.value) == _SEQUENTIAL:
+            layer = _first_layer(part.value)
+            if isinstance(layer, ast.Call) and changes_its_input(layer, file):
+                first |= dict.fromkeys(names, file.api_of_call(layer))
+    return LayersInPlace(frozenset(whole), first)
+
+
+def changes_its_input(node: ast.Call, file: FileEdit) -> bool:
+    """Whether `inplace=True` is written out, as a keyword or at its place: `nn.ReLU(True)`."""
+    entry = file.entry(file.api_of_call(node))
+    if entry is None or "inplace" not in entry.signature:
+        return False
+    place = [parameter.name for parameter in parameters_of(entry.signature)].index("inplace")
+    given = [part.value for part in node.keywords if part.arg == "inplace"]
+    given += node.args[place : place + 1]
+    return any(isinstance(value, ast.Constant) and value.value is True for value in given)

@@ -7,7 +7,7 @@ float64 result and one number per tensor cross the pipe.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -127,7 +127,8 @@ class Service:
         request = self._request(call, pins, parameters, buffers, backward)
         request = replace(request, output_cotangents=_silenced(request.output_cotangents, silent))
         raw = _measure(lambda a: self._framework.replay(request, a), variants)
-        return {"request": request, "measured": raw}
+        without = _without_gradient(self._framework.recorded(call), raw)
+        return {"request": request, "measured": {k: v for k, v in raw.items() if k not in without}}
 
     def _request(
         self, call: int, pins: list[int], parameters: list[str], buffers: list[str], backward: bool
@@ -341,6 +342,17 @@ def _cotangents(
 def usable(gradient: Any) -> bool:
     """Whether a recorded gradient can be fed in again: finite, and not zero throughout."""
     return bool(np.isfinite(gradient).all() and np.any(gradient))
+
+
+def _without_gradient(recorded: Tensors, replayed: Collection[str]) -> set[str]:
+    """The replayed gradients of inputs into which none flows in the network, beside others.
+
+    A mask is such an input: attention may use it or compute the same from `is_causal`.
+    """
+    flowing = {key for key in recorded if key.startswith("gradient.input.")}
+    if not flowing:
+        return set()
+    return {key for key in replayed if key.startswith("gradient.input.")} - flowing
 
 
 def _measure(

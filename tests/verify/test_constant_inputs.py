@@ -1,0 +1,77 @@
+"""A module's input into which no gradient flows, such as a mask, may be used or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from isograd.cli import main
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+#: torch's attention takes a causal mask as a hint and does not read it; a port multiplies by it.
+NETWORKS = {
+    "net_torch.py": """
+import torch
+from torch import nn
+
+
+class Masked(nn.Module):
+    def forward(self, scores, mask):
+        return scores.tril()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.masked = nn.Linear(4, 4), Masked()
+
+    def forward(self, x):
+        return self.masked(self.first(x), torch.ones(4, 4).tril())
+""",
+    "net_mindspore.py": """
+from mindspore import nn, ops
+
+
+class Masked(nn.Cell):
+    def construct(self, scores, mask):
+        return scores * mask
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.masked = nn.Dense(4, 4), Masked()
+
+    def construct(self, x):
+        return self.masked(self.first(x), ops.tril(ops.ones((4, 4))))
+""",
+}
+LOSS = "\n\ndef loss(output):\n    return (output * output).mean()\n"
+CASE = """
+[reference]
+framework = "torch"
+model = "net_torch.py:Net"
+loss = "net_torch.py:loss"
+[port]
+framework = "mindspore"
+model = "net_mindspore.py:Net"
+loss = "net_mindspore.py:loss"
+[[inputs]]
+shape = [4, 4]
+dtype = "float32"
+fill = "normal"
+"""
+
+
+def test_the_gradient_of_a_constant_mask_is_not_judged(tmp_path: Path) -> None:
+    for name, text in NETWORKS.items():
+        (tmp_path / name).write_text(text + LOSS)
+    (tmp_path / "case.toml").write_text(CASE)
+    out = tmp_path / "report.json"
+    status = main(["verify", str(tmp_path / "case.toml"), "--quiet", "--json", str(out)])
+    report = json.loads(out.read_text())
+    assert (status, report["verdict"], report["findings"]) == (0, "equivalent", [])

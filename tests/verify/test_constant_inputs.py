@@ -20,8 +20,12 @@ from torch import nn
 
 
 class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
     def forward(self, scores, mask):
-        return scores.tril()
+        return (scores * self.weight).tril() @ scores
 
 
 class Net(nn.Module):
@@ -33,12 +37,17 @@ class Net(nn.Module):
         return self.masked(self.first(x), torch.ones(4, 4).tril())
 """,
     "net_mindspore.py": """
+import mindspore as ms
 from mindspore import nn, ops
 
 
 class Masked(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.weight = ms.Parameter(ops.ones((4, 4)), name="weight")
+
     def construct(self, scores, mask):
-        return scores * mask
+        return ops.matmul(scores * self.weight * mask, scores)
 
 
 class Net(nn.Cell):

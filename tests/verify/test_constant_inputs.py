@@ -22,10 +22,10 @@ from torch import nn
 class Masked(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(4, 4))
+        self.inner = nn.Linear(4, 4)
 
     def forward(self, scores, mask):
-        return (scores * self.weight).tril() @ scores
+        return self.inner(scores.tril() @ scores)
 
 
 class Net(nn.Module):
@@ -37,17 +37,16 @@ class Net(nn.Module):
         return self.masked(self.first(x), torch.ones(4, 4).tril())
 """,
     "net_mindspore.py": """
-import mindspore as ms
 from mindspore import nn, ops
 
 
 class Masked(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.weight = ms.Parameter(ops.ones((4, 4)), name="weight")
+        self.inner = nn.Dense(4, 4)
 
     def construct(self, scores, mask):
-        return ops.matmul(scores * self.weight * mask, scores)
+        return self.inner(ops.matmul(scores * mask, scores))
 
 
 class Net(nn.Cell):

@@ -26,7 +26,8 @@ class Outcome(str, Enum):
 class SeedResult:
     """One run of the ladder.
 
-    paired: every parameter and buffer has a partner.  by_name: all were paired by their names.
+    paired: every parameter and buffer has a partner.  by_name: all were paired by their names,
+    or have the same (constants that are no Parameters in the port are paired by their values).
     divergence: stage, module and ratio of the first divergence, in words; empty where there is
     none.  findings, gaps: in words.  stages: verdict by stage.
     """

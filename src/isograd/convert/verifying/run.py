@@ -172,7 +172,7 @@ def result_of(report: VerifyReport) -> SeedResult:
         report.seed,
         _OUTCOMES[report.verdict],
         paired=not unpaired and not gaps,
-        by_name=all(pair.how == "name" for pair in report.pairs),
+        by_name=all(p.how == "name" or p.reference == p.port for p in report.pairs),
         divergence=_words(diverging[0]) if diverging else _first_stage(report),
         findings=tuple(_words(finding) for finding in report.findings[:_MOST_FINDINGS]),
         gaps=tuple(f"{gap.stage.value}: {gap.what}: {gap.why}" for gap in report.gaps),

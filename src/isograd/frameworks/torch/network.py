@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 import platform
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from isograd.frameworks.common import (
 )
 from isograd.frameworks.torch.arithmetic import with_input_noise
 from isograd.frameworks.torch.convert import from_value, to_value
+from isograd.frameworks.torch.copying import copied
 from isograd.frameworks.torch.interventions import (
     Intervention,
     Interventions,
@@ -167,7 +167,7 @@ class TorchNetwork:
     def _copy_of_model(self, wide: bool) -> nn.Module:
         self._forget_gradients()
         try:
-            model = copy.deepcopy(self._model)
+            model = copied(self._model)
         except Exception:  # tensors that are no leaves cannot be copied: build it anew
             assert self._spec is not None
             builder = load_callable(self._spec.model, self._spec.folder, "[reference] model")

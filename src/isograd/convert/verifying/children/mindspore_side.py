@@ -18,14 +18,15 @@ def build() -> Any:
 
 
 def loss(output: Any) -> Any:
-    """Sum over the floating outputs of the mean of their squares, each element weighted."""
+    """Sum over the floating outputs of the weighted mean of √(1 + x²) − 1."""
     total = None
     for tensor in floating(output, lambda value: isinstance(value, ms.Tensor)):
         if tensor.dtype not in _FLOATING:
             continue
         values = weights(tensor.size).reshape(tensor.shape)
         weight = ms.Tensor(values).astype(tensor.dtype)
-        part = ops.mean(tensor * tensor * weight)
+        square = tensor * tensor
+        part = ops.mean(square / (1 + ops.sqrt(1 + square)) * weight)
         total = part if total is None else total + part
     if total is None:
         raise TypeError("the network returned no floating tensor")

@@ -38,6 +38,12 @@ x.copy_(x[0] * 1)
 x.data[0] = 1
 x.data += 1
 x.data.mul_(2)
+x.data.mul_(2).add_(1)
+x.data.copy_(x.data * 2)
+x.data.copy_(x[0] * 1)
+x[0].mul_(2).add_(1)
+h = Holder(x); h.mean.mul_(2).add_(x[0] * 1, alpha=3)
+h = Holder(x); h.mean.data.mul_(2).sub_(1)
 v = x; v += 1
 v = x; v.add_(1)
 a = b = x; a += 1
@@ -145,6 +151,11 @@ def fill_argument(v):
 def scale_all(tensors):
     for tensor in tensors:
         tensor.mul_(2)
+
+
+class Holder:
+    def __init__(self, x: torch.Tensor):
+        self.mean = x
 
 
 def run(x: torch.Tensor):

@@ -73,17 +73,18 @@ def _write(
             file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
         layout.write(file, node, code)
         return
-    place = file.source(target)
+    # In a chain the source of the target is what its first method made of it.
+    place = file.source(target) if target is receiver else file.text.raw(target)
     if not is_statement and _is_in_chain(node, file):
         layout.write(file, node, code)
         return
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
         _write_name(target, node, code, file)
     elif is_statement and isinstance(target, ast.Subscript):
-        _write_element(target, node, code, file)
+        _write_element(target, place, node, code, file)
     elif isinstance(target, ast.Attribute) and target.attr == "data":
-        written = file.source(target.value)
-        file.replace(node, f"{file.name('composites.write')}({written}, {code})")
+        owner = _owner_of_data(target, file)
+        file.replace(node, f"{file.name('composites.write')}({owner}, {code})")
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
         layout.write_statement(file, node, f"{place} = {code}")
     else:
@@ -93,7 +94,7 @@ def _write(
 def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> bool:
     """`x.copy_(y)`: by an index, which reaches the tensors of slices and casts as torch does."""
     if isinstance(receiver, ast.Attribute):
-        return False
+        return receiver.attr == "data" and _copy_into_data(node, receiver, file)
     is_name = isinstance(receiver, ast.Name)
     if use.owner is PARAMETER or not (is_name or isinstance(receiver, ast.Subscript)):
         _tell_lost(receiver, node, file)
@@ -114,6 +115,21 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
     else:
         held = place.removesuffix("[...]")
         file.replace(node, f"{file.name('composites.overwrite')}({held}, {code})")
+    return True
+
+
+def _owner_of_data(node: ast.Attribute, file: FileEdit) -> str:
+    """p of `p.data`, without what `.data` was written as by then."""
+    is_plain = isinstance(node.value, (ast.Name, ast.Attribute))
+    return file.text.raw(node.value) if is_plain else file.source(node.value)
+
+
+def _copy_into_data(node: ast.Call, receiver: ast.Attribute, file: FileEdit) -> bool:
+    """`p.data.copy_(q.data)`: read, `.data` is a tensor of its own."""
+    owner, code = _owner_of_data(receiver, file), file.argument(node.args[0])
+    file.replace(node, f"{file.name('composites.overwrite')}({owner}, {code})")
+    file.uses += 1
+    file.converted += 1
     return True
 
 
@@ -158,9 +174,10 @@ def _is_shaping(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPING
 
 
-def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
+def _write_element(
+    target: ast.Subscript, place: str, node: ast.Call, code: str, file: FileEdit
+) -> None:
     """`x[0].add_(1)`, of a tensor or of a list."""
-    place = file.source(target)
     if is_taken_by_copy(target):
         message, advice = _COPY.format(place), _COPY_ADVICE.format(place)
         file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)

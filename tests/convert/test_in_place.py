@@ -42,7 +42,7 @@ x.data.mul_(2).add_(1)
 x.data.copy_(x.data * 2)
 x.data.copy_(x[0] * 1)
 x[0].mul_(2).add_(1)
-h = Holder(x); h.mean.mul_(2).add_(x[0] * 1, alpha=3)
+h = Holder(x); h.mean.mul_(2).add_(5, alpha=3)
 h = Holder(x); h.mean.data.mul_(2).sub_(1)
 v = x; v += 1
 v = x; v.add_(1)

@@ -115,7 +115,7 @@ class MindSporeNetwork:
     def _parameter_infos(self) -> Iterator[ParameterInfo]:
         first: dict[int, str] = {}
         for module, cell in self._cells.items():
-            buffers = getattr(cell, "_buffers", None) or {}
+            buffers = _buffers_of(cell)
             own = [(a, p, False) for a, p in cell._params.items()]
             own += [(a, b, True) for a, b in buffers.items()]
             for attribute, tensor, is_buffer in own:
@@ -172,7 +172,11 @@ class MindSporeNetwork:
 
     @contextlib.contextmanager
     def _restoring(self, mode: str) -> Iterator[None]:
-        """Set the mode, and give back modes, running statistics and the seed afterwards."""
+        """Set the mode, and give back modes, the network's state and the seed afterwards.
+
+        State is what does not learn: statistics, counters, queues; `self.steps += 1` binds a new
+        tensor, so that what was bound before is bound again.
+        """
         modes = [(cell, cell.training) for cell in self._cells.values()]
         phase = self._model._phase  # set_train changes it too
         still = {
@@ -180,15 +184,24 @@ class MindSporeNetwork:
             for name, p in self._parameters.items()
             if not getattr(p, "requires_grad", False)
         }
+        places = [p for cell in self._cells.values() for p in (cell.__dict__, _buffers_of(cell))]
+        bound = [(p, {k: v for k, v in p.items() if isinstance(v, ms.Tensor)}) for p in places]
         ms.set_seed(1)
         self._model.set_train(mode == "train")
         try:
             yield
         finally:
+            for place, tensors in bound:
+                place.update(tensors)
             self.load_state(still)
             for cell, training in modes:
                 cell.training = training
             self._model._phase = phase
+
+
+def _buffers_of(cell: nn.Cell) -> dict[str, Any]:
+    """The buffers of a torch-shaped cell."""
+    return getattr(cell, "_buffers", None) or {}
 
 
 def _settings(cell: nn.Cell) -> str:

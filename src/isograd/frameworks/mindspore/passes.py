@@ -67,14 +67,16 @@ class MindSporePasses(MindSporeNetwork):
         def note(probability: float) -> None:
             sites.append(DropoutSite(recorder.current, 0, probability, 0.0))
 
-        with self._restoring(mode), neutral_chance():
-            if record:
-                with recorder.watching(self._cells), neutral_chance(note):
-                    results = self._forward_only(inputs, targets)
-                self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
-            if backward and self._spec is not None and self._spec.loss:
+        # Each pass starts from the same state: a counter in forward would be one ahead else.
+        if record:
+            with self._restoring(mode), recorder.watching(self._cells), neutral_chance(note):
+                results = self._forward_only(inputs, targets)
+            self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
+        if backward and self._spec is not None and self._spec.loss:
+            with self._restoring(mode), neutral_chance():
                 results |= self._forward_backward(inputs, targets)
-            elif not record:
+        elif not record:
+            with self._restoring(mode), neutral_chance():
                 results = self._forward_only(inputs, targets)
         return results
 

@@ -250,9 +250,18 @@ def fresh(leaf: torch.Tensor) -> torch.Tensor:
 
 @contextlib.contextmanager
 def restoring(model: nn.Module, mode: str, part: nn.Module | None = None) -> Iterator[None]:
-    """Set the mode, and give back modes, buffers and the random state afterwards."""
+    """Set the mode, and give back modes, the network's state and the random state afterwards.
+
+    State is what does not learn: buffers, also where the forward pass binds new ones, and
+    Parameters without gradient, such as a momentum encoder's.
+    """
     modes = [(module, module.training) for module in model.modules()]
-    buffers = [(b, b.detach().clone()) for b in (part or model).buffers()]
+    places = [module._buffers for module in (part or model).modules()]
+    bound = [(place, {k: v for k, v in place.items() if v is not None}) for place in places]
+    still = [b for _, tensors in bound for b in tensors.values()]
+    still += [p.data for p in (part or model).parameters() if not p.requires_grad]
+    before = [(tensor, tensor.detach().clone()) for tensor in still]
+    data = [(p, p.data) for p in (part or model).parameters() if not p.requires_grad]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model.train(mode == "train")
@@ -260,7 +269,11 @@ def restoring(model: nn.Module, mode: str, part: nn.Module | None = None) -> Ite
             yield
         finally:
             with torch.no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
+                for place, tensors in bound:
+                    place.update(tensors)
+                for parameter, own in data:
+                    parameter.data = own
+                for tensor, values in before:
+                    tensor.copy_(values)
             for module, training in modes:
                 module.training = training

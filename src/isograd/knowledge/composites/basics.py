@@ -88,3 +88,9 @@ def mean_of(x: Any, axes: Sequence[int], keepdims: bool = True) -> Any:
 def sum_of(x: Any, axes: Sequence[int], keepdims: bool = False) -> Any:
     """The sum over axes."""
     return ops.ReduceSum(keep_dims=keepdims)(x, tuple(axes)) if axes else x
+
+
+def root(x: Any) -> Any:
+    """The square root, whose gradient at zero is zero, as norms and deviations have it in torch."""
+    is_zero = x == 0
+    return ops.where(is_zero, ops.zeros_like(x), ops.sqrt(ops.where(is_zero, ops.ones_like(x), x)))

@@ -8,7 +8,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.knowledge.composites.basics import sum_of
+from isograd.knowledge.composites.basics import root, sum_of
 from isograd.knowledge.composites.exact import exp
 from isograd.knowledge.composites.pointwise import log_sigmoid, log_softmax
 from isograd.knowledge.composites.reductions import pairwise_distance
@@ -149,7 +149,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Each length is at least eps, as in torch since 1.12."""
 
     def length(x: Any) -> Any:
-        found = ops.sqrt(sum_of(x * x, (dim % x.ndim,)))
+        found = root(sum_of(x * x, (dim % x.ndim,)))
         return ops.where(found > eps, found, ops.full_like(found, eps))
 
     return sum_of(x1 * x2, (dim % x1.ndim,)) / (length(x1) * length(x2))

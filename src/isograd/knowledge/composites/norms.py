@@ -131,11 +131,12 @@ def _update_by_image(
 
 
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
-    """Divided by the p-norm along an axis, at least eps."""
+    """Divided by the p-norm along an axis, at least eps; at zero the gradient is 1 / eps."""
     axes = axes_of(dim, input)
-    if p == 2:
-        length = ops.sqrt(sum_of(input * input, axes, keepdims=True))
-    else:
-        length = ops.pow(sum_of(ops.pow(ops.abs(input), p), axes, keepdims=True), 1 / p)
-    floor = ops.full_like(length, eps)
-    return input / ops.where(length > eps, length, floor)
+    powers = input * input if p == 2 else ops.pow(ops.abs(input), p)
+    total = sum_of(powers, axes, keepdims=True)
+    is_short = total <= eps**p
+    # The root of zero has no gradient: where the norm is not used it is one of ones.
+    safe = ops.where(is_short, ops.ones_like(total), total)
+    length = ops.sqrt(safe) if p == 2 else ops.pow(safe, 1 / p)
+    return input / ops.where(is_short, ops.full_like(length, eps), length)

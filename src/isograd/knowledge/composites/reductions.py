@@ -9,7 +9,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.knowledge.composites.basics import axes_of, mean_of, sum_of
+from isograd.knowledge.composites.basics import axes_of, mean_of, root, sum_of
 from isograd.knowledge.composites.indexing import Found
 from isograd.knowledge.composites.pointwise import maximum, minimum
 
@@ -46,7 +46,7 @@ def std(
     correction: float | None = None,
 ) -> Any:
     """The standard deviation, from n - 1 unless told otherwise."""
-    return ops.sqrt(var(input, dim, unbiased, keepdim, correction))
+    return root(var(input, dim, unbiased, keepdim, correction))
 
 
 def _mean(input: Any, dim: Any, keepdim: bool) -> Any:
@@ -161,7 +161,7 @@ def norm(input: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
     if p == 1:
         return sum_of(ops.abs(input), axes, keepdim)
     if p == 2:
-        return ops.sqrt(sum_of(input * input, axes, keepdim))
+        return root(sum_of(input * input, axes, keepdim))
     return ops.pow(sum_of(ops.pow(ops.abs(input), p), axes, keepdim), 1 / p)
 
 

@@ -73,8 +73,10 @@ def _write(
             file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
         layout.write(file, node, code)
         return
-    # In a chain the source of the target is what its first method made of it.
-    place = file.source(target) if target is receiver else file.text.raw(target)
+    # The source of an attribute is what it is read as (`p.grad`), and in a chain that of the target
+    # is what its first method made of it.
+    is_element = isinstance(target, ast.Subscript) and target is receiver
+    place = file.source(target) if is_element else file.text.raw(target)
     if not is_statement and _is_in_chain(node, file):
         layout.write(file, node, code)
         return
@@ -333,7 +335,9 @@ def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
         return True
     if file.tree.is_statement(node) and isinstance(target, (ast.Attribute, ast.Subscript)):
         _tell_lost(target, node, file)
-        layout.write_statement(file, node, f"{file.source(target)} = {code}")
+        is_element = isinstance(target, ast.Subscript)
+        place = file.source(target) if is_element else file.text.raw(target)
+        layout.write_statement(file, node, f"{place} = {code}")
         return True
     if isinstance(target, (ast.Attribute, ast.Subscript)):
         if not _tell_lost(target, node, file) and not is_taken_by_copy(target):

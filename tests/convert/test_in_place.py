@@ -351,14 +351,14 @@ class Residual(nn.Module):
 """
 
 
-def test_a_sequential_that_changes_its_input_does_so_before_the_statement(tmp_path: Path) -> None:
-    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": RESIDUAL})
-    code = """
+def both_forwards(folder: Path, port: Path, network: str) -> tuple[object, object]:
+    """What a network of nets/net.py makes of the numbers from -6 to 5, and what its port makes."""
+    code = f"""
     import json
     import numpy as np
-    from nets.net import Residual
+    from nets.net import {network}
     x = TENSOR(np.arange(-6, 6, dtype="f4").reshape(1, 3, 4))
-    print(json.dumps(Residual()(x).tolist()))
+    print(json.dumps({network}()(x).tolist()))
     """
     expected = subprocess.run(
         [
@@ -366,13 +366,72 @@ def test_a_sequential_that_changes_its_input_does_so_before_the_statement(tmp_pa
             "-c",
             textwrap.dedent(code).replace("TENSOR", "__import__('torch').tensor"),
         ],
-        cwd=tmp_path / "original",
+        cwd=folder / "original",
         capture_output=True,
         text=True,
         check=True,
     )
     found = run_port(port, code.replace("TENSOR", "__import__('mindspore').Tensor"))
-    assert json.loads(found) == json.loads(expected.stdout)
+    return json.loads(expected.stdout), json.loads(found)
+
+
+def test_a_sequential_that_changes_its_input_does_so_before_the_statement(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": RESIDUAL})
+    expected, found = both_forwards(tmp_path, port, "Residual")
+    assert found == expected
     told = [f.line for f in report.findings if f.level is Level.FINISH]
     first = RESIDUAL.splitlines().index("    def told(self, x):") + 1
     assert told == [first + 1, first + 2, first + 3]
+
+
+IN_EXPRESSIONS = """
+import torch
+from torch import nn
+
+
+class Expressions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = nn.Sequential(nn.ReLU(True), nn.AvgPool1d(1))
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        a = x * 2
+        b = 2 * (a + self.block(a))
+        c = torch.cat([b - 3, x]) - 1
+        d = torch.stack([c, self.block(c)])
+        e = x * 3
+        e = self.block(e) + e
+        f = x * 4
+        f = self.relu(f) + f
+        g = x * 5
+        g = g.relu_() + g
+        h, k, m = x * 1, x * 1, x * 1
+        total = x * 0
+        for _ in range(3):
+            total = total + h
+            total = total + h.add_(1)
+            total = total + k.mul_(2)
+            total = total + m
+            total = total + self.relu(m)
+        n = x * 6
+        n += self.block(n)
+        return torch.cat([part.reshape(1, -1) for part in (a, b, c, d, e, f, g, total, n)], dim=1)
+
+    def told(self, x, xs, flag):
+        y = x * 2 + self.block(x)
+        y = y + (self.block(x) if flag else x) + x
+        z = flag and self.block(y)
+        z = [self.block(y) for _ in xs]
+        later = lambda: self.block(y)
+        return later() + y
+"""
+
+
+def test_a_layer_in_an_expression_changes_what_is_read_after_it(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": IN_EXPRESSIONS})
+    expected, found = both_forwards(tmp_path, port, "Expressions")
+    assert found == expected
+    told = [f.line for f in report.findings if f.level is Level.FINISH]
+    first = IN_EXPRESSIONS.splitlines().index("    def told(self, x, xs, flag):") + 1
+    assert told == [first + 1, first + 2, first + 3, first + 4, first + 5]

@@ -73,10 +73,8 @@ def _write(
             file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
         layout.write(file, node, code)
         return
-    # The source of an attribute is what it is read as (`p.grad`), and in a chain that of the target
-    # is what its first method made of it.
-    is_element = isinstance(target, ast.Subscript) and target is receiver
-    place = file.source(target) if is_element else file.text.raw(target)
+    # In a chain the target's source is what its first method made of it.
+    place = _place(target, file) if target is receiver else file.text.raw(target)
     if not is_statement and _is_in_chain(node, file):
         layout.write(file, node, code)
         return
@@ -91,6 +89,11 @@ def _write(
         layout.write_statement(file, node, f"{place} = {code}")
     else:
         file.replace(node, f"{place}.copy_({code})")
+
+
+def _place(target: ast.expr, file: FileEdit) -> str:
+    """A target as it is written to: the source of an attribute is what it is read as (`p.grad`)."""
+    return file.source(target) if isinstance(target, ast.Subscript) else file.text.raw(target)
 
 
 def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> bool:
@@ -308,21 +311,39 @@ def _is_alias(name: str, function: ast.AST) -> bool:
 
 
 def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
-    """Whether the name is read behind the call, before the function ends."""
+    """Whether the name is read behind the call, before the function ends or it is bound anew."""
     function = file.tree.function(node)
-    statement = file.tree.statement(node)
     if function is None:
         return False
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        bound = statement.targets[0]
-        if isinstance(bound, ast.Name) and bound.id == target.id:
-            return False
+    statement = file.tree.statement(node)
+    is_bound_anew = (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and getattr(statement.targets[0], "id", "") == target.id
+    )
     end = file.text.span(node)[1]
-    for part in ast.walk(function):
-        if isinstance(part, ast.Name) and part.id == target.id and isinstance(part.ctx, ast.Load):
-            if file.text.span(part)[0] >= end:
-                return True
-    return False
+    for part in names_in(statement if is_bound_anew else function, target.id):
+        if isinstance(part.ctx, ast.Load) and file.text.span(part)[0] >= end:
+            return True
+    return not is_bound_anew and _is_read_next_time(target, node, file)
+
+
+def names_in(node: ast.AST, name: str) -> list[ast.Name]:
+    """Where a tree reads or binds a name."""
+    return [part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id == name]
+
+
+def _is_read_next_time(target: ast.Name, node: ast.AST, file: FileEdit) -> bool:
+    """Whether a loop around the call reads the name again, from its beginning."""
+    loops = [part for part in file.tree.above(node) if isinstance(part, (ast.For, ast.While))]
+    function = file.tree.function(node)
+    inside = [loop for loop in loops if file.tree.function(loop) is function]
+    if not inside:
+        return False
+    names = names_in(inside[-1], target.id)
+    is_bound = any(isinstance(part.ctx, ast.Store) for part in names)
+    others = [part for part in names if part is not target and isinstance(part.ctx, ast.Load)]
+    return bool(others) or not is_bound
 
 
 def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
@@ -335,9 +356,7 @@ def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
         return True
     if file.tree.is_statement(node) and isinstance(target, (ast.Attribute, ast.Subscript)):
         _tell_lost(target, node, file)
-        is_element = isinstance(target, ast.Subscript)
-        place = file.source(target) if is_element else file.text.raw(target)
-        layout.write_statement(file, node, f"{place} = {code}")
+        layout.write_statement(file, node, f"{_place(target, file)} = {code}")
         return True
     if isinstance(target, (ast.Attribute, ast.Subscript)):
         if not _tell_lost(target, node, file) and not is_taken_by_copy(target):
@@ -477,7 +496,7 @@ def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
         use = file.use(view)
         is_tensor = use is not None and use.is_sure
         if is_tensor and isinstance(view.value, (ast.Name, ast.Attribute)):
-            file.replace(view, file.source(view.value))
+            file.replace(view, _owner_of_data(view, file))
             return
         if not is_tensor:  # of a batch or another object
             return

@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit, LayersInPlace
 from isograd.convert.model import Level
-from isograd.convert.passes.inplace import bind, is_read_after
+from isograd.convert.passes.inplace import bind, is_read_after, names_in
 from isograd.knowledge.rewrite import parameters_of
 
 _FIRST = (
@@ -16,6 +16,19 @@ _FIRST = (
 _CHANGED = "{0} changes {1} in torch, which is read again here; not in the port"
 _CHANGED_ADVICE = "Bind what its first layer makes of {0} to {0} before."
 _SEQUENTIAL = "torch.nn.Sequential"
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+#: Expressions that evaluate all their parts, each once, before they have a value themselves.
+_EVALUATED_ONCE = (
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Call,
+    ast.keyword,
+    ast.Tuple,
+    ast.List,
+    ast.Subscript,
+    ast.Attribute,
+    ast.Starred,
+)
 #: Layers that change nothing the second time, as functions.
 _IDEMPOTENT = {"torch.nn.ReLU": "ops.relu", "torch.nn.ReLU6": "ops.relu6"}
 
@@ -58,28 +71,51 @@ def _change_input(node: ast.Call, file: FileEdit, layer: str) -> None:
     if not isinstance(target, ast.Name):
         return
     statement = file.tree.statement(node)
-    start = file.text.span(node)[0]
-    before = [
-        part
-        for part in ast.walk(statement)
-        if isinstance(part, ast.Name) and part.id == target.id and isinstance(part.ctx, ast.Load)
-        if file.text.span(part)[0] < start
-    ]
+    before = _reads_before(target, node, statement, file)
     if not before and not is_read_after(target, node, file):
         return
     first = file.text.span(statement)[0]
     indent = file.text.original[file.text.line_start(statement.lineno) : first]
-    is_simple = isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr))
-    if layer in _IDEMPOTENT and is_simple and not indent.strip():
-        if all(isinstance(file.tree.parents.get(part), ast.BinOp) for part in before):
-            called = _unused(f"{node.func.attr.strip('_')}_of_{target.id}", file)
-            layer_call = f"{file.name(_IDEMPOTENT[layer])}({target.id})"
-            lines = (f"{called} = {file.source(node)}", f"{target.id} = {layer_call}", "")
-            file.text.insert(first, f"\n{indent}".join(lines))
-            file.replace(node, called)
-            return
+    if layer in _IDEMPOTENT and not indent.strip() and _can_be_first(node, before, file):
+        called = _unused(f"{node.func.attr.strip('_')}_of_{target.id}", file)
+        layer_call = f"{file.name(_IDEMPOTENT[layer])}({target.id})"
+        lines = (f"{called} = {file.source(node)}", f"{target.id} = {layer_call}", "")
+        file.text.insert(first, f"\n{indent}".join(lines))
+        file.replace(node, called)
+        return
     message = _CHANGED.format(file.text.raw(node.func), target.id)
     file.finding(node, "in-place-input", message, _CHANGED_ADVICE.format(target.id))
+
+
+def _reads_before(
+    target: ast.Name, node: ast.Call, statement: ast.stmt, file: FileEdit
+) -> list[ast.Name]:
+    """Where a statement reads a name before it calls a layer with it."""
+    start = file.text.span(node)[0]
+    return [
+        part
+        for part in names_in(statement, target.id)
+        if isinstance(part.ctx, ast.Load) or isinstance(statement, ast.AugAssign)
+        if file.text.span(part)[0] < start
+    ]
+
+
+def _can_be_first(node: ast.Call, before: list[ast.Name], file: FileEdit) -> bool:
+    """Whether a call gives the same at the beginning of its statement.
+
+    It has to be evaluated once there, and the tensors that were read before it must not have been
+    used before it: of `x + self.block(x)` the sum is taken last.
+    """
+    around: list[ast.AST] = []
+    for part in file.tree.above(node):
+        around.append(part)
+        if isinstance(part, _SIMPLE):
+            below = around[-2] if len(around) > 1 else node
+            is_value = part.value is below
+            return is_value and all(file.tree.parents.get(read) in around for read in before)
+        if not isinstance(part, _EVALUATED_ONCE):
+            return False
+    return False
 
 
 def _unused(name: str, file: FileEdit) -> str:

@@ -124,16 +124,22 @@ class Service:
 
         silent: outputs through which nothing flows back, because the port has none such.
         """
-        request = self._request(call, pins, parameters, buffers, backward)
+        own = self._framework.recorded(call)
+        request = self._request(call, own, pins, parameters, buffers, backward)
         request = replace(request, output_cotangents=_silenced(request.output_cotangents, silent))
         raw = _measure(lambda a: self._framework.replay(request, a), variants)
-        without = _without_gradient(self._framework.recorded(call), raw)
+        without = _without_gradient(own, raw)
         return {"request": request, "measured": {k: v for k, v in raw.items() if k not in without}}
 
     def _request(
-        self, call: int, pins: list[int], parameters: list[str], buffers: list[str], backward: bool
+        self,
+        call: int,
+        own: Tensors,
+        pins: list[int],
+        parameters: list[str],
+        buffers: list[str],
+        backward: bool,
     ) -> ReplayRequest:
-        own = self._framework.recorded(call)
         children = [self._framework.recorded(pin) for pin in pins]
         seed = (call, len(pins))
         return ReplayRequest(

@@ -256,12 +256,12 @@ def restoring(model: nn.Module, mode: str, part: nn.Module | None = None) -> Ite
     Parameters without gradient, such as a momentum encoder's.
     """
     modes = [(module, module.training) for module in model.modules()]
-    places = [module._buffers for module in (part or model).modules()]
+    restored = model if part is None else part
+    places = [module._buffers for module in restored.modules()]
     bound = [(place, {k: v for k, v in place.items() if v is not None}) for place in places]
-    still = [b for _, tensors in bound for b in tensors.values()]
-    still += [p.data for p in (part or model).parameters() if not p.requires_grad]
+    data = [(p, p.data) for p in restored.parameters() if not p.requires_grad]
+    still = [b for _, tensors in bound for b in tensors.values()] + [own for _, own in data]
     before = [(tensor, tensor.detach().clone()) for tensor in still]
-    data = [(p, p.data) for p in (part or model).parameters() if not p.requires_grad]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model.train(mode == "train")

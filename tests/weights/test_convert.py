@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -143,6 +144,30 @@ def test_large_parameters_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(
         source.read("conv.weight").values, network()["conv.weight"], strict=True
     )
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".npz"])
+def test_members_beyond_32_bits(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member of more than 2 GiB has its size in an extra field, which moves its bytes."""
+    monkeypatch.setattr("zipfile.ZIP64_LIMIT", 200)
+    path = write(tmp_path / f"a{suffix}", network())
+    monkeypatch.undo()
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        sizes = [info.file_size for info in archive.infolist()]
+    assert max(sizes) > 200 > min(sizes)
+    source = open_source(path)
+    for name, expected in network().items():
+        np.testing.assert_array_equal(source.read(name).values, expected, strict=True)
+    if suffix == ".npz":
+        with np.load(path) as found:
+            np.testing.assert_array_equal(found["conv.weight"], network()["conv.weight"])
+    else:
+        torch = pytest.importorskip("torch")
+        found = torch.load(path, weights_only=True)
+        np.testing.assert_array_equal(found["conv.weight"].numpy(), network()["conv.weight"])
 
 
 def test_ties_are_kept_where_the_format_can(tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ def port_tensors(edit: catalog.Edit | None, network: str, seed: int, rounding: b
         path = catalog.write_case(network, folder / "case", edit)
         if not rounding:
             source = path.parent / "net_mindspore.py"
-            source.write_text(source.read_text().replace(ROUNDING, NOTHING))
+            text = source.read_text()
+            if ROUNDING not in text:
+                raise RuntimeError(f"{source} rounds in another way than {ROUNDING!r}")
+            source.write_text(text.replace(ROUNDING, NOTHING))
         case = read_case(path)
         given = {f"input {key}": value.values for key, value in make_inputs(case, seed).items()}
         targets = make_targets(case, seed)

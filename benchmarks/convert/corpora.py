@@ -26,14 +26,15 @@ WRAPPED = Place((WRAPPERS, HERE))
 
 @dataclass(frozen=True)
 class Subject:
-    """One builder with the edge of its images; why: what was made smaller or larger, and why.
+    """One builder with its inputs; why: what was made smaller or larger, and why.
 
-    replaced: arguments inside the network that make it shallower, by callable.
+    inputs: as `isograd convert --input` takes them.  replaced: arguments inside the network that
+    make it shallower, by callable.
     """
 
     corpus: str
     builder: str
-    edge: int
+    inputs: tuple[str, ...]
     why: str = ""
     replaced: tuple[tuple[str, dict], ...] = ()
 
@@ -62,7 +63,10 @@ class Subject:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A package: where it comes from, which of its files are measured, and its builders."""
+    """A package: where it comes from, which of its files are measured, and its builders.
+
+    requirement: what pip downloads; empty for a package that lies beside this file.
+    """
 
     name: str
     package: str
@@ -76,7 +80,7 @@ class Corpus:
     @property
     def original(self) -> Path:
         """The package as it was published."""
-        return FOLDER / f"src-{self.name}" / self.package
+        return (FOLDER / f"src-{self.name}" if self.requirement else HERE) / self.package
 
     @property
     def subset(self) -> Path:
@@ -96,7 +100,6 @@ def load() -> dict[str, Corpus]:
 
 
 def _corpus(name: str, entry: dict) -> Corpus:
-    edge = entry["edge"]
     shrunk: dict[str, list[tuple[str, dict]]] = {}
     for part in entry.get("shrunk", []):
         for builder in part["builders"].split():
@@ -106,17 +109,19 @@ def _corpus(name: str, entry: dict) -> Corpus:
         called = parse_builder(builder).name
         replaced = tuple(shrunk.get(called, ()))
         why = part.get("why", "depth" if replaced else "")
-        return Subject(name, builder, part.get("edge", edge), why, replaced)
+        edge = part.get("edge", entry.get("edge"))
+        inputs = tuple(part.get("inputs", [f"2x3x{edge}x{edge}"]))
+        return Subject(name, builder, inputs, why, replaced)
 
-    plain = [subject(f"{entry['module']}:{b}", {}) for b in entry["builders"].split()]
+    plain = [subject(f"{entry['module']}:{b}", {}) for b in entry.get("builders", "").split()]
     special = [subject(part["builder"], part) for part in entry.get("special", [])]
     return Corpus(
         name,
         entry["package"],
-        entry["requirement"],
-        tuple(entry["beside"]),
+        entry.get("requirement", ""),
+        tuple(entry.get("beside", [])),
         tuple(entry["files"]),
-        dict(entry["replaced"]),
+        dict(entry.get("replaced", {})),
         entry.get("prelude", ""),
         (*plain, *special),
     )

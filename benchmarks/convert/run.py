@@ -110,8 +110,8 @@ def port_of(corpus: corpora.Corpus) -> Path:
 
 def options(arguments: argparse.Namespace, subject: corpora.Subject) -> VerifyOptions:
     """How a builder is verified."""
-    given = parse_input(f"2x3x{subject.edge}x{subject.edge}")
-    return VerifyOptions((given,), tuple(range(arguments.seeds)), steps=3, journal=JOURNAL)
+    given = tuple(parse_input(text) for text in subject.inputs)
+    return VerifyOptions(given, tuple(range(arguments.seeds)), steps=3, journal=JOURNAL)
 
 
 def from_source(
@@ -179,12 +179,11 @@ def _not_written(
     seconds: float = 0.0,
 ) -> Row:
     """A builder of which the graph gave no module."""
-    edge = f"{subject.edge} px"
     return Row(
         subject.corpus,
         subject.builder,
         "graph",
-        edge,
+        " ".join(subject.inputs),
         subject.why,
         outcome,
         left,

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -15,6 +16,7 @@ from isograd.knowledge.check import table
 from isograd.knowledge.check.batches import Outcome, run
 from isograd.knowledge.check.comparing import Array, compare
 from isograd.knowledge.check.comparing import Outcome as Comparison
+from isograd.knowledge.check.drawing import draw
 from isograd.knowledge.entry import Entry, Example
 from isograd.knowledge.store import Knowledge
 
@@ -50,6 +52,17 @@ def test_a_sample_agrees_and_faults_are_found() -> None:
         faulty(
             "torch.wrong_mutation", "x.add_(1)\nreturn 0", "x.add_(1)\nreturn 0", gradient=False
         ),
+        faulty(
+            "torch.wrong_at_zero",
+            "torch.nn.functional.leaky_relu(x)",
+            "ops.leaky_relu(x, 0.01)",
+        ),
+        faulty(
+            "torch.wrong_at_zero_and_told",
+            "torch.nn.functional.leaky_relu(x)",
+            "ops.leaky_relu(x, 0.01)",
+            ties=False,
+        ),
         faulty("torch.crash", "torch.abs(x)", "import os\nos._exit(3)"),
         faulty("torch.after_a_crash", "torch.abs(x)", "ops.abs(x)"),
         faulty("torch.bad_example", "torch.abs(z)", "ops.abs(x)"),
@@ -63,10 +76,23 @@ def test_a_sample_agrees_and_faults_are_found() -> None:
     assert "dtype int64 in torch, int32 in MindSpore" in details["torch.wrong_dtype"]
     assert verdicts["torch.wrong_gradient"]["forward"] is True
     assert verdicts["torch.wrong_gradient"]["gradient"] is False
+    assert verdicts["torch.wrong_at_zero"]["gradient"] is False
+    assert details["torch.wrong_at_zero"].startswith("ties and zeros: gradient")
+    assert verdicts["torch.wrong_at_zero_and_told"]["gradient"] is True
     assert details["torch.wrong_mutation"].startswith("inputs after")
     assert details["torch.crash"] == "the process ended with status 3"
     assert verdicts["torch.after_a_crash"]["forward"] is True
     assert verdicts["torch.bad_example"]["forward"] is None
+
+
+@pytest.mark.parametrize("text", ["normal(5, 4)", "uniform(-1, 3, (5, 4))"])
+def test_a_draw_with_ties_has_equal_numbers_and_zeros(text: str) -> None:
+    found, usual = draw("x", text, 0, with_ties=True), draw("x", text, 0)
+    assert len(np.unique(found)) < found.size == len(np.unique(usual))
+    assert (found[0] == 0).all()
+    assert (found * 2 == np.round(found * 2)).all()
+    assert (found.shape, found.dtype) == (usual.shape, usual.dtype)
+    assert not np.signbit(found[found == 0]).any()
 
 
 def test_a_table_is_read_back(tmp_path) -> None:

@@ -11,6 +11,7 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     examples = ["…", {code = "…"}]  an example that needs nothing but code is a string
     in_place = {skip = [0]}         examples that torch does not run in place; gradient = false
     inputs = {x = "…"}              the entry's own inputs by name; else those of inputs.toml
+    ties = false                    equal numbers and zeros differ, for a reason beside it
     look = true                     a rewrite that a person should look at
     setup = "NAME"                  statements of setups.toml that stand before each example
 
@@ -44,7 +45,7 @@ _WAYS = {way.name.lower(): way for way in Way}
 _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
     "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
-    "source", "target", "method_aliases", "in_place", "value", "instance",
+    "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (
     "On a CPU MindSpore's in-place methods return the right value and change nothing, or have no "
@@ -159,7 +160,7 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
     if in_place and way is None:
         status, difference = Status.DIFFERS, difference or _IN_PLACE_DIFFERENCE
     own = {**standard, **table.get("inputs", {})}
-    defaults = {key: table[key] for key in ("gradient", "compare") if key in table}
+    defaults = {key: table[key] for key in ("gradient", "compare", "ties") if key in table}
     value = table["value"] if "value" in table else _value(api, templates[0], table)
     examples = [_example(row, own, defaults) for row in table.get("examples", ())]
     if value:
@@ -241,6 +242,7 @@ def _example(row: Any, inputs: Mapping[str, str], defaults: Mapping[str, Any]) -
         port=fields.get("port", ""),
         gradient=fields.get("gradient", fields.get("compare") != "distribution"),
         compare=fields.get("compare", "values"),
+        ties=fields.get("ties", True),
     )
 
 
@@ -288,7 +290,7 @@ def _method_examples(api: str, name: str, examples: tuple[Example, ...]) -> Iter
     for example in examples:
         code = _method_call(api, name, example.code)
         if code and not example.port:
-            yield Example(code, example.inputs, "", example.gradient, example.compare)
+            yield dataclasses.replace(example, code=code)
 
 
 def _method_call(api: str, name: str, code: str) -> str:
@@ -337,4 +339,4 @@ def _in_place_examples(method: Entry, settings: Mapping[str, Any]) -> Iterator[E
         if found and head.isidentifier():
             gradient = example.gradient and settings.get("gradient", True)
             code = f"old = {head}.clone()\nold.{name}_({tail}\nreturn old"
-            yield Example(code, example.inputs, "", gradient, example.compare)
+            yield dataclasses.replace(example, code=code, port="", gradient=gradient)

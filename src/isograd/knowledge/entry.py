@@ -57,6 +57,8 @@ class Example:
     `integers(0, 5, (4,))`).
     port: MindSpore's code by hand, where the entry's rewrite does not make it.
     compare: "values"; "distribution" for what is random; "shape" for what is not initialised.
+    ties: whether the rewrite agrees also of equal numbers, zeros and numbers at the borders of a
+    definition.
     """
 
     code: str
@@ -64,6 +66,7 @@ class Example:
     port: str = ""
     gradient: bool = True
     compare: str = "values"
+    ties: bool = True
 
 
 @dataclass(frozen=True)

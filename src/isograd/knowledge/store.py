@@ -123,6 +123,7 @@ def _example(row: Mapping[str, Any]) -> Example:
         port=row.get("port", ""),
         gradient=row.get("gradient", True),
         compare=row.get("compare", "values"),
+        ties=row.get("ties", True),
     )
 
 
@@ -152,4 +153,6 @@ def _example_row(example: Example) -> dict[str, Any]:
         row["gradient"] = False
     if example.compare != "values":
         row["compare"] = example.compare
+    if not example.ties:
+        row["ties"] = False
     return row

@@ -69,6 +69,7 @@ def jobs_of(entry: Entry, knowledge: Knowledge) -> Iterator[dict[str, Any] | Out
             "compare": example.compare,
             "kind": _kind(entry, example),
             "seeds": list(SEEDS),
+            "ties": example.ties and example.compare == "values",
         }
         reshapes = entry.api.rpartition(".")[2] in _RESHAPING
         if (

@@ -45,11 +45,17 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
     """What an example showed: forward, gradient (None: has none), error, detail."""
     forward, gradient = Outcome(), Outcome()
     seen = False
-    for seed in job["seeds"]:
+    draws = [(seed, False) for seed in job["seeds"]]
+    draws += [(job["seeds"][0], True)] if job["ties"] and job["inputs"] else []
+    for seed, with_ties in draws:
+        said = bool(forward.detail or gradient.detail)
         try:
-            seen = _execute_seed(job, seed, forward, gradient) or seen
+            seen = _execute_seed(job, seed, with_ties, forward, gradient) or seen
         except _WrongReferenceError as error:
             return {"forward": None, "gradient": None, "detail": str(error), "error": 0.0}
+        if with_ties and not said:
+            for outcome in (forward, gradient):
+                outcome.detail = outcome.detail and f"ties and zeros: {outcome.detail}"
         if forward.detail:
             break
     return {
@@ -87,8 +93,10 @@ def _mindspore_code(outcome: Outcome, what: str) -> Iterator[None]:
         outcome.fail(f"{what}: {_text(error)}")
 
 
-def _execute_seed(job: dict[str, Any], seed: int, forward: Outcome, gradient: Outcome) -> bool:
-    inputs = {name: draw(name, text, seed) for name, text in job["inputs"]}
+def _execute_seed(
+    job: dict[str, Any], seed: int, with_ties: bool, forward: Outcome, gradient: Outcome
+) -> bool:
+    inputs = {name: draw(name, text, seed, with_ties) for name, text in job["inputs"]}
     kind = job["kind"]
     if kind == "optimizer":
         return _optimizer(job, seed, forward)

@@ -15,6 +15,8 @@ from isograd.knowledge.entry import Entry
 from isograd.knowledge.store import row_of
 
 SCHEMA = "isograd/knowledge/1"
+#: What each example is executed on; a verdict of less is not kept.
+_DRAWS = "three seeds, ties"
 
 
 def fingerprint(entry: Entry) -> str:
@@ -22,7 +24,7 @@ def fingerprint(entry: Entry) -> str:
     keys = ("rewrite", "others", "value", "examples", "signature")
     row = {key: row_of(entry).get(key) for key in keys}
     text = json.dumps({k: v for k, v in row.items() if v or k != "value"}, sort_keys=True)
-    whole = text + sources_of(text)
+    whole = text + sources_of(text) + _DRAWS
     return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
 

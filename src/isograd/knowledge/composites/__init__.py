@@ -94,6 +94,8 @@ from isograd.knowledge.composites.loading import (
     random_split,
 )
 from isograd.knowledge.composites.losses import (
+    cosine_embedding_loss,
+    cosine_similarity,
     ctc_loss,
     hinge_embedding_loss,
     kl_div,
@@ -173,6 +175,7 @@ from isograd.knowledge.composites.norms import (
 )
 from isograd.knowledge.composites.pointwise import (
     angle,
+    atan2,
     bitwise_not,
     compared,
     elu,
@@ -204,8 +207,10 @@ from isograd.knowledge.composites.reductions import (
     aminmax,
     cdist,
     corrcoef,
+    cumprod,
     cumulative_trapezoid,
     linalg_norm,
+    matrix_norm,
     max,
     min,
     nanmean,
@@ -1088,4 +1093,9 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "write",
     "xlog1py",
     "zero_grad",
+    "atan2",
+    "cumprod",
+    "matrix_norm",
+    "cosine_embedding_loss",
+    "cosine_similarity",
 ]

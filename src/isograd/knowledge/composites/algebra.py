@@ -101,7 +101,8 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 def xlog1py(input: Any, other: Any) -> Any:
     """x log(1 + y), 0 where x is 0."""
-    return ops.where(input == 0, ops.zeros_like(input), input * ops.log1p(other))
+    is_nothing = ops.logical_and(input == 0, other <= -1)
+    return input * ops.where(is_nothing, ops.zeros_like(other), ops.log1p(other))
 
 
 def frexp(input: Any) -> tuple[Any, Any]:

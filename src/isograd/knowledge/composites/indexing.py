@@ -191,7 +191,11 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of everything, or of an axis with its position."""
     if dim is None:
-        return kthvalue(input.reshape(-1), (input.size + 1) // 2, 0).values
+        found = ops.stop_gradient(kthvalue(input.reshape(-1), (input.size + 1) // 2, 0).values)
+        equal = (input == found).astype(input.dtype)
+        # Its gradient belongs to all equal elements.
+        mean = (input * equal).sum() / ops.stop_gradient(equal.sum())
+        return found + (mean - ops.stop_gradient(mean))
     return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
 
 

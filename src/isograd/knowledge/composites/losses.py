@@ -160,8 +160,23 @@ def hinge_embedding_loss(
 ) -> Any:
     """The input where the target is 1, what it lacks of a margin where it is -1."""
     zero = ops.zeros_like(input)
-    near = ops.where(target == 1, input, zero)
-    far = ops.where(target == -1, ops.relu(margin - input), zero)
+    near = ops.where(target == -1, zero, input)
+    far = ops.where(target == 1, zero, ops.clamp(margin - input, 0))
+    return reduced(near + far, reduction)
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
+) -> Any:
+    """1 less the cosine where the target is 1, what the cosine has over a margin where it is -1.
+
+    As in torch the squared lengths are raised by 1e-12, so that zeros have a gradient.
+    """
+    squares = [sum_of(x * x, (target.ndim,)) + 1e-12 for x in (input1, input2)]
+    cosine = sum_of(input1 * input2, (target.ndim,)) / ops.sqrt(squares[0] * squares[1])
+    zero = ops.zeros_like(cosine)
+    near = ops.where(target == 1, 1 - cosine, zero)
+    far = ops.where(target == -1, ops.clamp(cosine - margin, 0), zero)
     return reduced(near + far, reduction)
 
 

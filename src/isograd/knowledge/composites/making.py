@@ -251,9 +251,7 @@ def rrelu(
 ) -> Any:
     """Leaky ReLU whose slope is drawn for each element in training."""
     slope = uniform_like(input, lower, upper) if training else (lower + upper) / 2
-    return ops.maximum(input, ops.zeros_like(input)) + slope * ops.minimum(
-        input, ops.zeros_like(input)
-    )
+    return ops.where(input > 0, input, input * slope)
 
 
 def _window(values: Any, count: Any, periodic: Any) -> Any:

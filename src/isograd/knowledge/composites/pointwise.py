@@ -110,8 +110,15 @@ def round(input: Any, decimals: int = 0) -> Any:
 
 def fmin(input: Any, other: Any) -> Any:
     """The least; of a number and nan the number."""
-    least = ops.where(ops.isnan(input), other, ops.minimum(input, other))
-    return ops.where(ops.isnan(other), input, least)
+    return ops.where(ops.logical_or(input <= other, ops.isnan(other)), input, other)
+
+
+def atan2(input: Any, other: Any) -> Any:
+    """The angle of a point; of none at the origin, where its gradient is 0."""
+    is_origin = ops.logical_and(input == 0, other == 0)
+    angle_there = ops.stop_gradient(ops.atan2(input, other))
+    beside = ops.where(is_origin, ops.ones_like(other), other)
+    return ops.where(is_origin, angle_there, ops.atan2(input, beside))
 
 
 def compared(input: Any, other: Any, how: str) -> Any:

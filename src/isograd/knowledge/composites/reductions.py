@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any, NamedTuple
 
 import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.knowledge.composites.basics import axes_of, mean_of, root, sum_of
+from isograd.knowledge.composites.basics import axes_of, mean_of, root, sum_of, take
 from isograd.knowledge.composites.indexing import Found
 from isograd.knowledge.composites.pointwise import maximum, minimum
 
@@ -132,10 +131,10 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 def quantile(input: Any, q: float, dim: int | None = None, keepdim: bool = False) -> Any:
     """A quantile between the two nearest elements."""
     flat = input.reshape(-1) if dim is None else ops.movedim(input, dim, -1)
-    order = np.argsort(ops.stop_gradient(flat).asnumpy(), -1)
+    order = np.argsort(ops.stop_gradient(flat).asnumpy(), -1, kind="stable")
     place = q * (flat.shape[-1] - 1)
     low = int(np.floor(place))
-    high = builtins.min(low + 1, flat.shape[-1] - 1)
+    high = int(np.ceil(place))
     pair = [
         ops.gather_elements(
             flat, flat.ndim - 1, ms.Tensor(np.ascontiguousarray(order[..., k : k + 1]))
@@ -186,6 +185,20 @@ def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool
     values = ops.svd(input, compute_uv=False)
     found = values.sum(-1) if ord == "nuc" else values.max(axis=-1)
     return found.expand_dims(-1).expand_dims(-1) if keepdim else found
+
+
+def cumprod(input: Any, dim: int) -> Any:
+    """The product so far along an axis, by doubling; its gradient divides by nothing."""
+    axis, step = dim % input.ndim, 1
+    size = input.shape[axis]
+    found = input
+    while step < size:
+        head = take(found, axis, np.arange(step))
+        later = take(found, axis, np.arange(step, size))
+        earlier = take(found, axis, np.arange(size - step))
+        found = ops.cat((head, later * earlier), axis)
+        step *= 2
+    return found
 
 
 def cumulative_trapezoid(y: Any, dx: float = 1, dim: int = -1) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
 
-from isograd.knowledge.composites import algebra, making, pointwise
+from isograd.knowledge.composites import algebra, making, pointwise, torch_functions
 from isograd.knowledge.composites.torch_module import Module
 from isograd.knowledge.composites.torch_settings import NEEDED, WithSettings
 
@@ -149,7 +149,7 @@ class LeakyReLU(WithSettings, nn.LeakyReLU):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """The input above 0, a share of it below."""
-        return ops.leaky_relu(input, self.negative_slope)
+        return torch_functions.leaky_relu(input, self.negative_slope)
 
 
 class RReLU(WithSettings, nn.RReLU):  # type: ignore[misc]
@@ -194,7 +194,7 @@ class Hardtanh(WithSettings, nn.Hardtanh):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """Cut at both ends."""
-        return ops.hardtanh(input, self.min_val, self.max_val)
+        return torch_functions.hardtanh(input, self.min_val, self.max_val)
 
 
 class Hardshrink(WithSettings, nn.HShrink):  # type: ignore[misc]

@@ -45,7 +45,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """The input above 0, a share of it below."""
-    return ops.leaky_relu(input, negative_slope)
+    return ops.where(input > 0, input, input * negative_slope)
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
@@ -54,8 +54,9 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """Cut at both ends."""
-    return ops.hardtanh(input, min_val, max_val)
+    """Cut at both ends, where the gradient is 0."""
+    is_between = ops.logical_and(input > min_val, input < max_val)
+    return ops.where(is_between, input, ops.stop_gradient(ops.clamp(input, min_val, max_val)))
 
 
 def glu(input: Any, dim: int = -1) -> Any:

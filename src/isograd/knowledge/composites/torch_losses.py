@@ -142,7 +142,7 @@ class CosineEmbeddingLoss(AnyLoss, nn.CosineEmbeddingLoss):  # type: ignore[misc
     """torch.nn.CosineEmbeddingLoss."""
 
     arguments: ClassVar[dict[str, Any]] = {"margin": 0.0, **_OLD, "reduction": "mean"}
-    function = staticmethod(ops.cosine_embedding_loss)
+    function = staticmethod(losses.cosine_embedding_loss)
 
 
 class TripletMarginLoss(AnyLoss, nn.TripletMarginLoss):  # type: ignore[misc]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from isograd.compare import profile
-from isograd.frameworks.kernels import Kernel
+from isograd.frameworks.kernels import Kernel, load_kernels
 from isograd.tensors import tensor_value
 
 KERNEL = Kernel("x", ("x", "y"), {"x": (3,)}, (0.5, 2.0), ("tanh",), ("tanh_backward",), 0)
@@ -106,3 +106,17 @@ def test_other_pairs_of_frameworks_have_no_profile() -> None:
     workers = FakeWorker("fake"), FakeWorker("mindspore")
     assert floors(workers) == {}
     assert workers[0].asked == []
+
+
+@pytest.mark.parametrize(
+    "kernel", [k for k in load_kernels() if k.terms], ids=lambda k: str(k.inputs)
+)
+def test_floors_of_convolutions_go_by_the_number_of_terms(kernel: Kernel) -> None:
+    """The terms that kernels.toml states are those of the shapes that it states."""
+    torch = pytest.importorskip("torch")
+    leaves = {n: torch.ones(s, requires_grad=True) for n, s in kernel.inputs.items()}
+    output = eval(kernel.torch, {"torch": torch, "F": torch.nn.functional, **leaves})
+    output.sum().backward()
+    found = (output.max(), leaves["x"].grad.max(), leaves["w"].grad.max())
+    assert tuple(int(value) for value in found) == kernel.terms
+    assert kernel.place("gradient.x", 1.0) == kernel.terms[1]

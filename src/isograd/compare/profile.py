@@ -24,7 +24,7 @@ from isograd.worker.host import Worker
 #: A floor leaves this much room above the measured error, since inputs differ from network to
 #: network; the threshold of 5 lies on top of it.
 _ROOM = 1.3
-_VERSION = 1
+_VERSION = 2
 
 
 def floors_of(reference: Worker, port: Worker, note: Callable[[str], None]) -> Floors:
@@ -56,7 +56,7 @@ def measure_floors(reference: Worker, port: Worker) -> Floors:
                 for key, ratio in _measure(kernel, scale, reference, port, floors).items():
                     for name in _operators(kernel, key, backward):
                         table = found.setdefault(name, {})
-                        place = 1.0 if backward else scale
+                        place = kernel.place(key, scale)
                         table[place] = max(table.get(place, 1.0), _ROOM * ratio)
         floors |= {
             name: [[scale, table[scale]] for scale in sorted(table)]
@@ -94,9 +94,11 @@ def _ratios(expected: dict[str, Measured], found: Tensors) -> dict[str, float]:
 
 
 def _operators(kernel: Kernel, key: str, backward: bool) -> tuple[str, ...]:
-    if backward:
-        return () if key == "output" else kernel.backward
-    return kernel.forward if key == "output" else ()
+    if backward != (key != "output"):
+        return ()
+    if kernel.terms and key == "gradient.w":
+        return tuple(f"{name}.weight" for name in kernel.backward)
+    return kernel.backward if backward else kernel.forward
 
 
 def _cache_path(descriptions: list[dict[str, str]]) -> Path:

@@ -22,9 +22,13 @@ else:
     import tomli as tomllib
 
 
+#: The results of a convolution, in the order of `terms`.
+_RESULTS = ("output", "gradient.x", "gradient.w")
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """One micro-benchmark."""
+    """One micro-benchmark; its fields stand in kernels.toml."""
 
     torch: str
     mindspore: tuple[str, ...]
@@ -33,6 +37,13 @@ class Kernel:
     forward: tuple[str, ...]
     backward: tuple[str, ...]
     labels: int
+    terms: tuple[int, ...] = ()
+
+    def place(self, key: str, scale: float) -> float:
+        """What the floor of a result is measured at: the number of terms, or the magnitude."""
+        if self.terms:
+            return float(self.terms[_RESULTS.index(key)])
+        return scale if key == "output" else 1.0
 
     def values(self, scale: float) -> tuple[Tensors, Tensors]:
         """Floating inputs by name, and the integer labels if there are any."""
@@ -60,6 +71,7 @@ def load_kernels() -> tuple[Kernel, ...]:
             tuple(entry.get("forward", ())),
             tuple(entry.get("backward", ())),
             int(entry.get("labels", 0)),
+            tuple(entry.get("terms", ())),
         )
         for entry in tomllib.loads(text)["kernel"]
     )

@@ -43,6 +43,9 @@ EXACT = frozenset(
     native_dropout rand randn randint""".split()
 )
 
+#: The second result of `convolution_backward`, which adds up other products than the first.
+_WEIGHT_GRADIENT = "convolution_backward.weight"
+
 #: Operators that work element by element: their rounding is relative to the element itself.
 POINTWISE = frozenset(
     """add sub mul div rsub pow sqrt rsqrt exp expm1 log log1p log2 tanh sigmoid erf gelu silu
@@ -80,12 +83,14 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         ]
         # One ATen operator, two formulas: GELU by erf, and by tanh.
         kind = f"{base}.tanh" if (kwargs or {}).get("approximate") == "tanh" else base
-        floor = _floor(self._floors.get(kind), args)
+        floor = _floor(self._floors.get(kind), base, args)
         if written:
             for tensor in _tensors(written):
                 self._move(tensor, base, 0, args, floor)
             return result
-        for position, tensor in enumerate(_tensors([result])):
+        for position, tensor in _numbered(result):
+            if base == "convolution_backward" and position == 1:
+                floor = _floor(self._floors.get(_WEIGHT_GRADIENT), _WEIGHT_GRADIENT, args)
             self._move(tensor, base, position, args, floor)
         if "batch_norm" in base and "backward" not in base:
             for tensor in args[3:5]:
@@ -111,20 +116,42 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             tensor.copy_(moved)
 
 
-def _floor(table: list[list[float]] | None, args: tuple[Any, ...]) -> float:
-    """The floor for inputs of this typical magnitude, between the measured ones."""
+def _floor(table: list[list[float]] | None, name: str, args: tuple[Any, ...]) -> float:
+    """The floor for inputs of this magnitude, or for as many terms, between the measured ones."""
     if not table:
         return 1.0
     if len(table) == 1 or not args or not isinstance(args[0], torch.Tensor):
         return max(floor for _, floor in table)
-    magnitude = float(args[0].float().square().mean().sqrt())
-    if not magnitude > table[0][0]:
+    place = _terms(name, args) or float(args[0].float().square().mean().sqrt())
+    if not place > table[0][0]:
         return table[0][1]
     for (low, first), (high, second) in itertools.pairwise(table):
-        if magnitude <= high:
-            share = math.log(magnitude / low) / math.log(high / low)
+        if place <= high:
+            share = math.log(place / low) / math.log(high / low)
             return float(first ** (1 - share) * second**share)
     return table[-1][1]
+
+
+def _terms(name: str, args: tuple[Any, ...]) -> int:
+    """How many products a convolution adds up for one element of its result; 0 of other operators.
+
+    A transposed convolution, and the gradient of one that is not, add over the output's channels;
+    the weight's gradient adds over batch and places.
+    """
+    if name == "convolution":
+        weight, is_transposed, groups, stride = args[1], args[6], args[8], args[3]
+    elif name == "convolution_backward":
+        weight, is_transposed, groups, stride = args[2], not args[7], args[9], args[4]
+    elif name == _WEIGHT_GRADIENT:
+        smaller = args[1] if args[7] else args[0]
+        return max(1, int(smaller.numel()) // max(1, int(smaller.shape[1])))
+    else:
+        return 0
+    window = weight.shape[2:]
+    if is_transposed:
+        reached = math.prod(-(-k // s) for k, s in zip(window, stride, strict=True))
+        return int(weight.shape[0] // groups * reached)
+    return int(weight.shape[1] * math.prod(window))
 
 
 def _scale(result: torch.Tensor, name: str, position: int, args: tuple[Any, ...]) -> torch.Tensor:
@@ -255,6 +282,12 @@ def _normalisation_rows(gradient: torch.Tensor, name: str, args: tuple[Any, ...]
 
 def _has_values(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.numel() > 0
+
+
+def _numbered(result: Any) -> Iterator[tuple[int, torch.Tensor]]:
+    """The results of an operator with their places; those that were not asked for are None."""
+    for position, value in enumerate(result if isinstance(result, (tuple, list)) else [result]):
+        yield from ((position, tensor) for tensor in _tensors([value]))
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from isograd.frameworks.base import Framework, ReplayRequest, SideSpec
+from isograd.frameworks.base import Arithmetic, Framework, ReplayRequest, SideSpec
 from isograd.frameworks.registry import open_framework
+from isograd.frameworks.torch.adapter import TorchFramework
 from isograd.tensors import TensorValue
 from isograd.testing import FrameworkConformance, side_of
+from isograd.testing.values import assert_same
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -24,6 +27,26 @@ class TestTorch(FrameworkConformance):
 
     def side(self) -> SideSpec:
         return side_of("torch", DATA / "conformance_torch.py")
+
+    def test_a_track_without_its_parameters_takes_them_from_the_next_state(
+        self,
+        framework: Framework,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+    ) -> None:
+        assert isinstance(framework, TorchFramework)
+        for track in ("kept", "emptied"):
+            framework.start_training(track)
+        before = framework.state()
+        for _ in range(2):
+            kept = framework.train_step("kept", before, inputs, targets)
+            emptied = framework.train_step("emptied", before, inputs, targets)
+            framework.empty_track("emptied", before)
+            assert_same(emptied, kept)
+        parameters = list(framework._tracks["emptied"].model.parameters())
+        assert all(p.numel() == 0 and p.grad is None for p in parameters)
+        with pytest.raises(AssertionError, match="given no state"):
+            framework.train_step("emptied", None, inputs, targets)
 
 
 IN_PLACE = """
@@ -60,3 +83,49 @@ def test_an_input_that_a_pinned_call_changes_is_changed_in_a_replay(tmp_path: Pa
     recorded = framework.recorded(0)["output.0"]
     np.testing.assert_array_equal(again["output.0"].values, recorded.values)
     np.testing.assert_array_equal(again["input_of.0.0"].values, 2 * x.values)
+
+
+def ones(*shape: int) -> Any:
+    torch = pytest.importorskip("torch")
+    return torch.ones(shape, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "weight", "settings"),
+    [
+        ("conv2d", (2, 6, 12, 12), (4, 6, 3, 3), {}),
+        ("conv2d", (2, 6, 12, 12), (4, 3, 3, 3), {"groups": 2}),
+        ("conv2d", (2, 6, 12, 12), (4, 6, 4, 4), {"stride": 2}),
+        ("conv1d", (3, 6, 20), (4, 6, 5), {"dilation": 2}),
+        ("conv3d", (2, 2, 7, 7, 7), (4, 2, 3, 3, 3), {}),
+        ("conv_transpose2d", (2, 6, 9, 9), (6, 4, 4, 4), {"stride": 2}),
+        ("conv_transpose2d", (2, 6, 9, 9), (6, 2, 3, 3), {"groups": 2}),
+    ],
+)
+def test_the_terms_of_a_convolution(
+    kind: str,
+    x: tuple[int, ...],
+    weight: tuple[int, ...],
+    settings: dict[str, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of ones, an element in the middle is the number of its terms; so are those of gradients."""
+    torch = pytest.importorskip("torch")
+    from isograd.frameworks.torch import arithmetic
+
+    counted: dict[str, int] = {}
+
+    def note(_: object, name: str, args: tuple[Any, ...]) -> float:
+        counted[name] = arithmetic._terms(name, args)
+        return 1.0
+
+    monkeypatch.setattr(arithmetic, "_floor", note)
+    given, by = ones(*x), ones(*weight)
+    with arithmetic.computing(Arithmetic(operator_noise=True, amplitude=0.0), {}):
+        output = getattr(torch.nn.functional, kind)(given, by, **settings)
+        output.sum().backward()
+    assert counted == {
+        "convolution": int(output.max()),
+        "convolution_backward": int(given.grad.max()),
+        "convolution_backward.weight": int(by.grad.max()),
+    } | {name: 0 for name in counted if not name.startswith("convolution")}

@@ -177,6 +177,9 @@ class Service:
 
         def run(track: str) -> Tensors:
             found: Tensors = self._framework.train_step(track, state, inputs, targets, gradients)
+            empty = getattr(self._framework, "empty_track", None)
+            if empty is not None and state is not None:
+                empty(track, state)
             return found
 
         reference = run(tracks[0])

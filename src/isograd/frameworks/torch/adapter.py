@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 
 from isograd.errors import UserCodeError
@@ -42,6 +45,25 @@ class _Track:
     names: dict[int, str] = field(default_factory=dict)
     log: UpdateLog | None = None
     granted: RuleSteps | None = None
+    emptied: dict[nn.Parameter, torch.Size] = field(default_factory=dict)
+
+    def empty(self, names: Collection[str]) -> None:
+        """Give back the memory of parameters that the next step is given anew.
+
+        A large network's tracks hold seven copies of it beside each optimizer's state.
+        """
+        held = Counter(p.untyped_storage().data_ptr() for p in self.model.parameters())
+        for name, parameter in self.model.named_parameters():
+            is_alone = held[parameter.untyped_storage().data_ptr()] == 1
+            if name in names and is_alone and parameter.numel():
+                self.emptied[parameter] = parameter.shape
+                parameter.data = parameter.new_empty(0)
+
+    def fill(self) -> None:
+        """Take the memory again; its values are to be loaded."""
+        for parameter, shape in self.emptied.items():
+            parameter.data = parameter.new_empty(shape)
+        self.emptied.clear()
 
 
 class TorchFramework(TorchPasses):
@@ -56,6 +78,7 @@ class TorchFramework(TorchPasses):
     def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:
         assert self._spec is not None
         assert self._spec.optimizer is not None
+        self._wide = None  # made again where a pass needs it
         model = self._copy_of_model(arithmetic.float64)
         model.train()
         function = load_callable(self._spec.optimizer, self._spec.folder, "[reference] optimizer")
@@ -79,6 +102,10 @@ class TorchFramework(TorchPasses):
     def end_training(self) -> None:
         """Drop all tracks and their memory."""
         self._tracks.clear()
+
+    def empty_track(self, track: str, names: Collection[str]) -> None:
+        """Give back the memory of these parameters until the track's next step, with a state."""
+        self._tracks[track].empty(names)
 
     def watch_update(self, track: str, indices: Tensors) -> None:
         """Note these elements of each parameter when gradients are fed to this track."""
@@ -118,6 +145,8 @@ class TorchFramework(TorchPasses):
         gradients: Tensors | None = None,
     ) -> Tensors:
         run = self._tracks[track]
+        assert state is not None or not run.emptied, f"{track} was emptied and is given no state"
+        run.fill()
         if state is not None:
             self._load(run.model, state)
         results: Tensors = {}
@@ -147,6 +176,7 @@ class TorchFramework(TorchPasses):
                 for scheduler in run.schedulers:
                     scheduler.step()
         results |= {f"state.{n}": to_value(t) for n, t in self._named_tensors(run.model)}
+        run.model.zero_grad(set_to_none=True)
         return results
 
     def _descend(

@@ -37,14 +37,15 @@ class Member:
 class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
-    values: of targets of `+=`.  owners: of `x.forward`.  unknown: attributes of values of which
-    nothing is known.
+    values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
+    unknown: attributes of values of which nothing is known.
     shaped: classes of torch that are passed around, derived from or asked for.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
     classes: dict[Place, ClassInfo] = field(default_factory=dict)
     values: dict[Place, Value] = field(default_factory=dict)
+    operands: dict[Place, tuple[Value, ...]] = field(default_factory=dict)
     owners: dict[Place, Value] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
@@ -91,6 +92,9 @@ class _Located(Statements):
         is_member = is_class and last == node.attr
         if is_member and owner.__class__ is not Api and self.state.origin is None:
             self.facts.members[place(node)] = Member(api, is_sure=True, owner=owner)
+
+    def bitwise(self, node: ast.BinOp | ast.UnaryOp, operands: tuple[Value, ...]) -> None:
+        self.facts.operands[place(node)] = operands
 
     def annotation_value(self, node: ast.expr | None) -> Value:
         self._in_annotation += 1

@@ -34,6 +34,7 @@ from isograd.scan.values import (
     part,
 )
 
+_BITWISE = frozenset((ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift))
 _IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 
 
@@ -148,6 +149,10 @@ class Expressions(Members):
     def binary(self, node: ast.BinOp) -> Value:
         """Arithmetic: a tensor where either side is one."""
         left, right = self.visit(node.left), self.visit(node.right)
+        if node.op.__class__ in _BITWISE:
+            self.bitwise(node, (left, right))
+            if left is MASK and right is MASK:
+                return MASK
         if left.__class__ is Tensor or right.__class__ is Tensor:
             return (
                 PLAIN
@@ -168,9 +173,14 @@ class Expressions(Members):
         value = self.visit(node.operand)
         if node.op.__class__ is ast.Not:
             return COMPUTED if value is COMPUTED or value.__class__ is Tensor else PLAIN
-        if node.op.__class__ is ast.Invert and value.__class__ is Tensor:
-            return MASK
+        if node.op.__class__ is ast.Invert:
+            self.bitwise(node, (value,))
+            if value is MASK:
+                return MASK
         return TENSOR if value.__class__ is Tensor else value
+
+    def bitwise(self, node: ast.BinOp | ast.UnaryOp, operands: tuple[Value, ...]) -> None:
+        """Told of `~x`, `x & y`, `x << y`; a reader that converts keeps what they work on."""
 
     def boolean(self, node: ast.BoolOp) -> Value:
         """`a and b`: either value."""

@@ -34,6 +34,7 @@ from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.layers_in_place import InPlaceLayers
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
+from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
 from isograd.convert.passes.subscripts import Subscripts
 from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
@@ -67,6 +68,7 @@ PASSES: tuple[Pass, ...] = (
     Members(),
     References(),
     Subscripts(),
+    BitwiseOperators(),
     Constants(),
 )
 

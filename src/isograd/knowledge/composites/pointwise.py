@@ -99,7 +99,9 @@ def minimum(input: Any, other: Any) -> Any:
 
 
 def bitwise_not(input: Any) -> Any:
-    """Every bit turned; of booleans, the logical not."""
+    """Every bit turned; of booleans, the logical not. Others than tensors have `~` themselves."""
+    if not isinstance(input, ms.Tensor):
+        return ~input
     return ops.logical_not(input) if input.dtype == ms.bool_ else -1 - input
 
 

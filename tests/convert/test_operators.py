@@ -1,0 +1,94 @@
+"""Python's operators give in a port what they give in torch, where MindSpore has others or none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.convert.support import converted, port_of, run_port
+
+#: Of whole numbers `n` and `k`, fractions `x`, a mask `b`, and `held`, whose kind nothing shows.
+EXPRESSIONS = """
+~n
+~n + 1
+-(~n)
+~(n & k)
+~b
+~(n > 1)
+~((n > 1) & b)
+~held
+~held[0]
+x[~b]
+n >> 1
+n << k
+1 << k
+(n >> 1) + (n << 1) * 2
+n >> k >> 1
+1 & n
+1 | n & k
+3 ^ (n ^ k)
+2 - (1 & n)
+True & b
+n & 1
+n // 2 % 3
+-n // k
+n % -3
+x // 0.5
+""".split("\n")[1:-1]
+
+FUNCTIONS = "import torch\nfrom torch import Tensor as T\n\n\n" + "\n\n".join(
+    f"def f{number}(n: T, k: T, x: T, b: T, held):\n    b = b > 0\n    return {code}\n"
+    for number, code in enumerate(EXPRESSIONS)
+)
+CODE = """
+import json
+import numpy as np
+import net
+n, k = np.array([[-5, 4, 9], [0, 7, -2]]), np.array([[2, 3, 1], [1, 2, 5]])
+x = np.array([[-1.5, 2.0, 0.0], [3.5, -2.25, 1.0]], "float32")
+found = [
+    getattr(net, f"f{number}")(*(TENSOR(part) for part in (n, k, x, n % 2, n)))
+    for number in range(COUNT)
+]
+print(json.dumps([[str(part.dtype).lower().rpartition(".")[2], part.tolist()] for part in found]))
+""".replace("COUNT", str(len(EXPRESSIONS)))
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], list[object]]:
+    """What each expression is in torch and in the port."""
+    folder = tmp_path_factory.mktemp("operators")
+    port, report = converted(folder, {"net.py": FUNCTIONS})
+    assert not report.findings
+    done = subprocess.run(
+        [sys.executable, "-c", CODE.replace("TENSOR", "__import__('torch').tensor")],
+        cwd=folder / "original",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = run_port(Path(port), CODE.replace("TENSOR", "__import__('mindspore').Tensor"))
+    return json.loads(done.stdout), json.loads(found)
+
+
+@pytest.mark.parametrize("number", range(len(EXPRESSIONS)), ids=EXPRESSIONS)
+def test_an_operator(number: int, answers: tuple[list[object], list[object]]) -> None:
+    assert answers[1][number] == answers[0][number]
+
+
+@pytest.mark.parametrize("code", ["n >> 1", "~n", "1 & n", "~np.isnan(x)"])
+def test_what_is_no_tensor_stays(code: str) -> None:
+    port, findings = port_of(f"""
+    import torch
+    import numpy as np
+
+
+    def f(n: int, x: np.ndarray):
+        torch.ones(2)
+        return {code}
+    """)
+    assert f"    return {code}\n" in port
+    assert not findings

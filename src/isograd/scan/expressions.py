@@ -11,7 +11,9 @@ from isograd.scan.members import Members
 from isograd.scan.state import ATTRIBUTE, CALL, REFERENCE, UNSURE
 from isograd.scan.values import (
     COMPUTED,
+    INVERTED,
     MASK,
+    MASKS,
     PLAIN,
     RAGGED,
     SOME_ITEMS,
@@ -175,8 +177,8 @@ class Expressions(Members):
             return COMPUTED if value is COMPUTED or value.__class__ is Tensor else PLAIN
         if node.op.__class__ is ast.Invert:
             self.bitwise(node, (value,))
-            if value is MASK:
-                return MASK
+            if value.__class__ is Tensor:
+                return MASK if value is MASK else INVERTED
         return TENSOR if value.__class__ is Tensor else value
 
     def bitwise(self, node: ast.BinOp | ast.UnaryOp, operands: tuple[Value, ...]) -> None:
@@ -253,7 +255,7 @@ class Expressions(Members):
         if kind is Tensor:
             bounds = self._bounds(index)
             self.state.listener.subscript(node, owner, bounds)
-            return RAGGED if MASK in bounds else VIEW
+            return VIEW if MASKS.isdisjoint(bounds) else RAGGED
         if index.__class__ is ast.Slice:
             self.children(index)
             return Items(owner.item) if kind is Items else owner  # type: ignore[union-attr]

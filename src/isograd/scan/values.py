@@ -183,6 +183,10 @@ SHAPE = Plain("shape")
 #: A registered parameter or buffer; a tensor of truth values; one whose shape depends on values.
 PARAMETER = Tensor()
 MASK = Tensor()
+#: `~x` of a tensor: truth values, most of all; whole numbers where x is.
+INVERTED = Tensor()
+#: What picks elements where it stands as an index.
+MASKS = frozenset((MASK, INVERTED))
 RAGGED = Tensor()
 TENSORS = Items(TENSOR)
 ANY_MODULE = Made("torch.nn.Module")

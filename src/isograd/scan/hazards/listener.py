@@ -12,7 +12,7 @@ from isograd.scan.model import Hazard
 from isograd.scan.state import UNSURE, RawUse
 from isograd.scan.values import (
     COMPUTED,
-    MASK,
+    MASKS,
     PARAMETER,
     RAGGED,
     ClassInfo,
@@ -87,13 +87,13 @@ class Hazards:
         index = node.slice
         items = index.elts if isinstance(index, ast.Tuple) else [index]
         if any(item.__class__ is ast.Slice for item in items):
-            has_masks = any(bound is MASK for bound in bounds)
+            has_masks = not MASKS.isdisjoint(bounds)
             moves = any(bound is COMPUTED or bound.__class__ is Tensor for bound in bounds)
             slices = [item for item in items if isinstance(item, ast.Slice)]
             if moves and not has_masks and any(item.lower or item.upper for item in slices):
                 self._add("dynamic-slice", node)
                 return
-        if any(bound is MASK for bound in bounds):
+        if not MASKS.isdisjoint(bounds):
             self._add("dynamic-mask", node)
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:

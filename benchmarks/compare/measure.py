@@ -37,7 +37,7 @@ def compare(first: Path, second: Path, *, is_counting: bool) -> int:
 
 def load_kernels() -> None:
     """What a first comparison loads or compiles, so that it is not part of the measurement."""
-    from isograd.checkpoints import folders, recordings
+    from isograd.checkpoints import folders, groups, msprobe, recordings, safetensors_file
     from isograd.compare.files import run
     from isograd.compare.files.kernels import is_compiled_there, kernels
 
@@ -45,8 +45,7 @@ def load_kernels() -> None:
         kernels(is_compiled=True).measure("f", "i")
         kernels(is_compiled=True).recount("f")
     assert run
-    assert folders
-    assert recordings
+    assert all((folders, groups, msprobe, recordings, safetensors_file))
 
 
 WAYS: dict[str, Callable[[Path, Path], int]] = {

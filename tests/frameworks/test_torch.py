@@ -129,3 +129,29 @@ def test_the_terms_of_a_convolution(
         "convolution_backward": int(given.grad.max()),
         "convolution_backward.weight": int(by.grad.max()),
     } | {name: 0 for name in counted if not name.startswith("convolution")}
+
+
+def test_floors_of_negatives_lie_between_the_measured_ones() -> None:
+    torch = pytest.importorskip("torch")
+    from isograd.frameworks.torch.arithmetic import _raised_for_negatives
+
+    values = torch.tensor([-100.0, -10.0, -1.0, -0.01, 0.0, 5.0])
+    found = _raised_for_negatives([[0.1, 2.0], [10.0, 8.0]], values, 1.5)
+    assert found.tolist() == pytest.approx([8.0, 8.0, 4.0, 2.0, 1.5, 1.5])
+
+
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_negative_elements_have_a_floor_of_their_own(is_in_place: bool) -> None:
+    """MindSpore's exponential is coarse there; an in-place SiLU no longer has its input after."""
+    torch = pytest.importorskip("torch")
+    from isograd.frameworks.torch.arithmetic import computing
+
+    floors = {"silu.negative": [[0.1, 1000.0], [10.0, 1000.0]]}
+    values = torch.linspace(-4, 4, 400)
+    exact = torch.nn.functional.silu(values.double())
+    with computing(Arithmetic(operator_noise=True, seed=3), floors):
+        given = values.clone()
+        found = torch.nn.functional.silu(given, inplace=is_in_place)
+    units = ((found.double() - exact) / exact).abs() / 2.0**-24
+    assert float(units[values < 0].median()) > 300
+    assert float(units[values > 0].median()) < 4

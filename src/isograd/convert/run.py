@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from isograd.collector import without_collector
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine, Place, Port
 from isograd.convert.file import Entries, Settings
@@ -25,7 +26,7 @@ from isograd.knowledge.store import Knowledge, load_knowledge
 from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
-from isograd.scan.run import ScanProgress, without_collector
+from isograd.scan.run import ScanProgress
 from isograd.scan.values import ClassInfo
 
 GENERATED = "_torch_compat"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from isograd.collector import without_collector
 from isograd.errors import UsageError
 from isograd.knowledge.store import Knowledge, load_knowledge
 from isograd.scan import cache, sources
@@ -145,18 +144,6 @@ def _imports(index: ModuleIndex, path: Path) -> list[Path]:
     except OSError:
         return []
     return index.imports(path, text)
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Python's cycle collector, which finds little in syntax trees, costs a third of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _may_be_code(path: Path) -> bool:

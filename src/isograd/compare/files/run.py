@@ -13,6 +13,7 @@ from typing import Any
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
 from isograd.checkpoints.remote import is_url
+from isograd.collector import with_present_objects_left_alone
 from isograd.compare.files.consecutive import NOTE, are_states_of_one_training
 from isograd.compare.files.engine import executor
 from isograd.compare.files.journal import Journal
@@ -81,7 +82,8 @@ def _compared(
     try:
         done = dict(journal.done) if journal else {}
         worker = Worker(*sources, rules, _address(*sources, options))
-        found = list(_run(jobs, worker, options, journal, done, progress))
+        with with_present_objects_left_alone():
+            found = list(_run(jobs, worker, options, journal, done, progress))
     finally:
         if journal:
             journal.close()

@@ -19,7 +19,12 @@ def differentiate(
     positions = tuple(range(len(leaves))) or None
     if positions is None and not weights:
         return run(*leaves), (), ()
-    step = ms.value_and_grad(run, positions, list(weights) or None)
+
+    def with_copies(*given: Any) -> Any:
+        # MindSpore refuses to change what it differentiates by in place; torch's side has copies.
+        return run(*[leaf * 1 for leaf in given])
+
+    step = ms.value_and_grad(with_copies, positions, list(weights) or None)
     try:
         value, found = step(*leaves)
     except BaseException:

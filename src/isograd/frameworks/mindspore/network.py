@@ -54,6 +54,7 @@ class MindSporeNetwork:
         self._model = nn.Cell()
         self._cells: dict[str, nn.Cell] = {}
         self._parameters: dict[str, Any] = {}
+        self._buffer_places: dict[str, tuple[dict[str, Any], str]] = {}
         self._calls: list[RecordedCall] = []
         self._mode = "train"
         self._dropouts: list[DropoutSite] = []
@@ -127,6 +128,8 @@ class MindSporeNetwork:
                     name = path
                 tied = first.get(id(tensor))
                 self._parameters[name] = tensor
+                if is_buffer:
+                    self._buffer_places[name] = (buffers, attribute)
                 first.setdefault(id(tensor), name)
                 yield ParameterInfo(
                     name,
@@ -139,10 +142,18 @@ class MindSporeNetwork:
                     tied,
                 )
 
+    def _look_up_buffers(self) -> None:
+        """Take the buffers that the network holds now: `self.steps += 1` binds a new tensor."""
+        for name, (buffers, attribute) in self._buffer_places.items():
+            if isinstance(buffers.get(attribute), ms.Tensor):
+                self._parameters[name] = buffers[attribute]
+
     def state(self) -> Tensors:
+        self._look_up_buffers()
         return {name: to_value(t) for name, t in self._parameters.items()}
 
     def load_state(self, tensors: Tensors) -> None:
+        self._look_up_buffers()
         for name, value in tensors.items():
             target = self._parameters.get(name)
             if target is None or tuple(target.shape) != value.shape:
@@ -179,6 +190,7 @@ class MindSporeNetwork:
         """
         modes = [(cell, cell.training) for cell in self._cells.values()]
         phase = self._model._phase  # set_train changes it too
+        self._look_up_buffers()
         still = {
             name: to_value(p)
             for name, p in self._parameters.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mindspore as ms
@@ -61,18 +61,23 @@ def leaves_of(given: Sequence[TensorValue | None], recorded: list[Any]) -> list[
 
 
 class CallRun:
-    """One call of a cell within a replay, with its pins and fixes; called once per pass."""
+    """One call of a cell within a replay, with its pins and fixes; called once per pass.
+
+    look_up_buffers: puts the buffers that the run has bound anew into `parameters`.
+    """
 
     def __init__(
         self,
         cells: dict[str, Any],
         parameters: dict[str, Any],
+        look_up_buffers: Callable[[], None],
         calls: list[RecordedCall],
         request: ReplayRequest,
         replacements: Replacements,
         trace: FunctionTrace | None,
     ) -> None:
         self._cells, self._parameters = cells, parameters
+        self._look_up_buffers = look_up_buffers
         self._call = calls[request.call]
         self._children = [calls[index] for index in request.pins]
         self._places = occurrences_within(calls, request.call, request.pins)
@@ -123,6 +128,7 @@ class CallRun:
             for slot, seen in enumerate(pin.seen or []):
                 self._caught[f"input_of.{number}.{slot}"] = seen
         # At once: the running statistics are put back when the replay ends.
+        self._look_up_buffers()
         self._buffers = {
             f"buffer.{n}": to_value(self._parameters[n]) for n in self._request.buffers
         }

@@ -178,7 +178,15 @@ class MindSporePasses(MindSporeNetwork):
             neutral_chance(),
             user_code(f"replaying {call.module or 'the network'} in MindSpore"),
         ):
-            run = CallRun(self._cells, self._parameters, self._calls, request, replacements, trace)
+            run = CallRun(
+                self._cells,
+                self._parameters,
+                self._look_up_buffers,
+                self._calls,
+                request,
+                replacements,
+                trace,
+            )
             if not request.backward:
                 run(shape, shape.flat)
                 return run.results()

@@ -71,19 +71,18 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
         name = func._schema.name.partition("::")[2]
         base = name.rstrip("_") if not name.startswith("_") else name
         if base in EXACT or func.is_view:
-            return result
+            return func(*args, **(kwargs or {}))
+        # Before the operator runs: it may change its input in place.
+        floor = self._floor_of(base, args, kwargs or {})
+        result = func(*args, **(kwargs or {}))
         written = [
             value
             for argument, value in zip(func._schema.arguments, args, strict=False)
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
-        # One ATen operator, two formulas: GELU by erf, and by tanh.
-        kind = f"{base}.tanh" if (kwargs or {}).get("approximate") == "tanh" else base
-        floor = _floor(self._floors.get(kind), base, args)
         if written:
             for tensor in _tensors(written):
                 self._move(tensor, base, 0, args, floor)
@@ -98,8 +97,22 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
                     self._move(tensor, "add", 0, args, floor)
         return result
 
+    def _floor_of(
+        self, base: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> float | torch.Tensor:
+        # One ATen operator, two formulas: GELU by erf, and by tanh.
+        kind = f"{base}.tanh" if kwargs.get("approximate") == "tanh" else base
+        floor = _floor(self._floors.get(kind), base, args)
+        negatives = self._floors.get(f"{kind}.negative")
+        return _raised_for_negatives(negatives, args[0], floor) if negatives else floor
+
     def _move(
-        self, tensor: torch.Tensor, name: str, position: int, args: tuple[Any, ...], floor: float
+        self,
+        tensor: torch.Tensor,
+        name: str,
+        position: int,
+        args: tuple[Any, ...],
+        floor: float | torch.Tensor,
     ) -> None:
         unit = UNIT_ROUNDOFF.get(str(tensor.dtype).removeprefix("torch."))
         if unit is None or tensor.numel() == 0 or tensor.dtype is torch.float64:
@@ -109,8 +122,8 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             draw = torch.empty(tensor.shape).uniform_(
                 0.0 if self._biased else -1.0, 1.0, generator=self._generator
             )
-            scale = _scale(work, name, position, args)
-            moved = torch.addcmul(work, scale, draw, value=2.0 * unit * floor * self._amplitude)
+            scale = _scale(work, name, position, args) * floor
+            moved = torch.addcmul(work, scale, draw, value=2.0 * unit * self._amplitude)
             if not math.isfinite(float(moved.sum())):
                 moved = torch.where(torch.isfinite(work), moved, work)
             tensor.copy_(moved)
@@ -130,6 +143,20 @@ def _floor(table: list[list[float]] | None, name: str, args: tuple[Any, ...]) ->
             share = math.log(place / low) / math.log(high / low)
             return float(first ** (1 - share) * second**share)
     return table[-1][1]
+
+
+def _raised_for_negatives(
+    table: list[list[float]], values: torch.Tensor, floor: float
+) -> torch.Tensor:
+    """The floor of each element: what was measured at it where it is negative."""
+    with torch.no_grad():
+        places, floors = torch.tensor(table, dtype=torch.float32).log().T.contiguous()
+        sizes = values.detach().float().neg().clamp_min(table[0][0]).log()
+        after = torch.bucketize(sizes, places).clamp(1, len(table) - 1)
+        low, high = places[after - 1], places[after]
+        share = ((sizes - low) / (high - low)).clamp(0.0, 1.0)
+        found = torch.lerp(floors[after - 1], floors[after], share).exp()
+        return torch.where(values < 0, found, 1.0).clamp_min(floor)
 
 
 def _terms(name: str, args: tuple[Any, ...]) -> int:

@@ -22,6 +22,8 @@ else:
     import tomli as tomllib
 
 
+#: How far negative inputs lie from the number that they are near to, in shares of it.
+_NEARNESS = 0.1
 #: The results of a convolution, in the order of `terms`.
 _RESULTS = ("output", "gradient.x", "gradient.w")
 
@@ -38,6 +40,7 @@ class Kernel:
     backward: tuple[str, ...]
     labels: int
     terms: tuple[int, ...] = ()
+    is_negative: bool = False
 
     def place(self, key: str, scale: float) -> float:
         """What the floor of a result is measured at: the number of terms, or the magnitude."""
@@ -48,9 +51,12 @@ class Kernel:
     def values(self, scale: float) -> tuple[Tensors, Tensors]:
         """Floating inputs by name, and the integer labels if there are any."""
         generator = np.random.default_rng(20261121)
+        drawn = {name: generator.standard_normal(shape) for name, shape in self.inputs.items()}
+        if self.is_negative:
+            drawn = {name: -1.0 + _NEARNESS * values for name, values in drawn.items()}
         found = {
-            name: tensor_value((generator.standard_normal(shape) * scale).astype(np.float32))
-            for name, shape in self.inputs.items()
+            name: tensor_value((values * scale).astype(np.float32))
+            for name, values in drawn.items()
         }
         labels: Tensors = {}
         if self.labels:
@@ -72,6 +78,7 @@ def load_kernels() -> tuple[Kernel, ...]:
             tuple(entry.get("backward", ())),
             int(entry.get("labels", 0)),
             tuple(entry.get("terms", ())),
+            bool(entry.get("is_negative", False)),
         )
         for entry in tomllib.loads(text)["kernel"]
     )

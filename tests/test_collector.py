@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
 from isograd.collector import with_present_objects_left_alone, without_collector
 
 
-def test_without_collector() -> None:
-    with pytest.raises(KeyError), without_collector():
-        assert not gc.isenabled()
-        raise KeyError
+@pytest.mark.parametrize("around", [without_collector, with_present_objects_left_alone])
+def test_what_was_before_comes_back_after_an_error(
+    around: Callable[[], AbstractContextManager[None]],
+) -> None:
+    def fail() -> None:
+        with around():
+            assert not gc.isenabled() or gc.get_freeze_count() > 0
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
 
 
-def test_present_objects_are_left_alone_until_the_end() -> None:
-    with pytest.raises(KeyError), with_present_objects_left_alone():
-        assert gc.get_freeze_count() > 0
+def test_what_somebody_else_has_frozen_stays_so() -> None:
+    with with_present_objects_left_alone():
         with with_present_objects_left_alone():
             pass
         assert gc.get_freeze_count() > 0
-        raise KeyError
     assert gc.get_freeze_count() == 0
 
 

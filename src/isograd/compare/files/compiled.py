@@ -19,6 +19,8 @@ _intrinsic: Any = importlib.import_module("numba.extending").intrinsic
 #: `_screened`: a factor that keeps float32's smallest numbers normal, the values that it leaves
 #: room for, and what makes a bound too low by more than float32 rounds.
 _SCALE, _LARGEST_SCREENED, _BELOW = 2.0**60, 1e17, 1.0 - 1e-6
+#: ULP_BASE by the exponents of float32.
+_NARROW_ULP_BASE = np.int32(ULP_BASE - ((1023 - 127) << 3))
 #: Elements of a block that are searched together for what is greater than before.
 _PIECE = 512
 #: Reassociation lets sums vectorise; it also folds tests for infinity, so those do without.
@@ -202,6 +204,23 @@ def _step_places(ours: Any, theirs: Any, mask: Any, places: Any) -> None:
 
 
 @_compiled()
+def _narrow_step_places(ours: Any, theirs: Any, mask: Any, places: Any) -> None:
+    """`_step_places` of 32 bits in 32 bits, which is three times as fast.
+
+    A float32 holds 24 bits of the distance, of which the place needs four; the others are cut off
+    first, so that nothing is rounded up.
+    """
+    for index in range(ours.size):
+        first, second = ours[index], theirs[index]
+        mine, its = np.uint32(first & mask), np.uint32(second & mask)
+        apart = np.uint32(max(mine, its) - min(mine, its))
+        steps = apart if np.int32(first ^ second) >= 0 else np.uint32(mine + its)
+        held = np.uint32(steps & np.uint32(0xFFFFFF00)) if steps >= np.uint32(1 << 24) else steps
+        place = np.int32(np.int32(_bits(np.float32(held)) >> 20) - _NARROW_ULP_BASE)
+        places[index] = np.int16(max(np.int32(0), place))
+
+
+@_compiled()
 def _count(places: Any, size: Any, tables: Any) -> None:
     """Count places.
 
@@ -360,7 +379,11 @@ def _measure(  # noqa: C901 - numba inlines no more than this without losing spe
             _count(places, length, powers)
             powers[0, 0] -= special
             if ulps.size > 0:
-                _step_places(bits[start:stop], other_bits[start:stop], mask, places)
+                near, far = bits[start:stop], other_bits[start:stop]
+                if is_narrow:
+                    _narrow_step_places(near, far, mask, places)
+                else:
+                    _step_places(near, far, mask, places)
                 if special > 0:
                     for index in range(length):
                         places[index] = 0 if gaps[index] < 0.0 else places[index]

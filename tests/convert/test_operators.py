@@ -1,4 +1,7 @@
-"""Python's operators give in a port what they give in torch, where MindSpore has others or none."""
+"""Operators, and sums of nothing, give in a port what they give in torch.
+
+MindSpore has others of the former or none, and leaves the latter undefined.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,15 @@ n // 2 % 3
 -n // k
 n % -3
 x // 0.5
+x[n > 100].sum()
+x[n > 1].sum()
+n[n > 100].sum() + 1
+torch.sum(x[n > 100])
+torch.sum(x[n > 1] * 2) + torch.sum(input=x[n > 100])
+x.masked_select(n > 100).sum()
+x[n > 100].sum(0, keepdim=True)
+x[n[:, 0] > 100].sum(dim=1)
+x[n > 1].sum(dtype=torch.float64)
 """.split("\n")[1:-1]
 
 FUNCTIONS = "import torch\nfrom torch import Tensor as T\n\n\n" + "\n\n".join(

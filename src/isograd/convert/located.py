@@ -9,7 +9,7 @@ from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
 from isograd.scan.statements import Statements
-from isograd.scan.values import TENSOR, Api, ClassInfo, Plain, Scope, Tensor, Value
+from isograd.scan.values import RAGGED, TENSOR, Api, ClassInfo, Plain, Scope, Tensor, Value
 from isograd.scan.walker import BUILTINS
 
 _ANNOTATION = "annotation"
@@ -38,7 +38,7 @@ class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
     values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
-    unknown: attributes of values of which nothing is known.
+    unknown: attributes of values of which nothing is known.  selected: `torch.sum(x[mask])`.
     shaped: classes of torch that are passed around, derived from or asked for.
     """
 
@@ -48,6 +48,7 @@ class Facts:
     operands: dict[Place, tuple[Value, ...]] = field(default_factory=dict)
     owners: dict[Place, Value] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
+    selected: set[Place] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
@@ -60,13 +61,26 @@ class _Silent:
 
     dropped: ast.expr | None = None
 
-    def call(self, *_: object) -> None:
-        """Nothing."""
-
-    condition = subscript = attribute_set = call
-
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
+
+    def nothing(self, *_: object) -> None:
+        """Nothing."""
+
+    condition = subscript = attribute_set = nothing
+
+    def call(
+        self,
+        node: ast.Call,
+        api: str,
+        receiver: Value,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+    ) -> None:
+        """Keep which sums are of a selection."""
+        given = arguments[0] if arguments else keywords.get("input")
+        if api == "torch.sum" and given is RAGGED:
+            self._facts.selected.add(place(node))
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:
         """Keep which class it is."""

@@ -37,6 +37,7 @@ from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
 from isograd.convert.passes.subscripts import Subscripts
+from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
 from isograd.convert.passes.writes import Writes
 
@@ -64,6 +65,7 @@ PASSES: tuple[Pass, ...] = (
     InPlaceLayers(),
     KeptGraphs(),
     Uncertain(),
+    SumsOfSelections(),
     Calls(),
     Members(),
     References(),

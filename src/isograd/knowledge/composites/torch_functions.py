@@ -173,8 +173,9 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
 
 
 def total(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The sum over axes, or of everything."""
-    return ops.sum(input, dim=dim, keepdim=keepdim, dtype=dtype)
+    """The sum over axes, or of everything; 0 of nothing, where MindSpore's is undefined."""
+    found = ops.sum(input, dim=dim, keepdim=keepdim, dtype=dtype)
+    return found if input.size else ops.zeros_like(found)
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:

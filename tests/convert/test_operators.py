@@ -104,3 +104,14 @@ def test_what_is_no_tensor_stays(code: str) -> None:
     """)
     assert f"    return {code}\n" in port
     assert not findings
+
+
+def test_other_sums_stay_mindspores() -> None:
+    port, _ = port_of("""
+    import torch
+
+
+    def f(x: torch.Tensor):
+        return x.sum(1), x[x > 0].sum(), x.sum(), torch.sum(x)
+    """)
+    assert "return ops.sum(x, dim=1), compat.total(x[x > 0]), ops.sum(x), ops.sum(x)\n" in port

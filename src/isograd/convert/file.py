@@ -346,7 +346,7 @@ class Entries:
 
     def __init__(self, find: Callable[[str], Entry | None]) -> None:
         self._find = find
-        self._marked: dict[str, Entry] = {}
+        self._marked: dict[tuple[str, str], Entry] = {}
 
     @cache  # noqa: B019  # lives as long as one conversion
     def entry(self, api: str) -> Entry | None:
@@ -354,7 +354,8 @@ class Entries:
         return self._find(api)
 
     def marked(self, entry: Entry) -> Entry:
-        """The entry with marks for packages."""
-        if entry.api not in self._marked:
-            self._marked[entry.api] = marked(entry)
-        return self._marked[entry.api]
+        """The entry with marks for packages; a pass may ask with a template of its own."""
+        key = (entry.api, entry.rewrite)
+        if key not in self._marked:
+            self._marked[key] = marked(entry)
+        return self._marked[key]

@@ -183,3 +183,21 @@ print(json.dumps([
 def test_what_is_set_after_a_step_still_learns() -> None:
     """After MindSpore's own set_data and load_state_dict it would not."""
     assert _run(LEARNS) == [[[1.5, 1.5]]] * 3
+
+
+LOADED = """
+import json
+import torch  # before MindSpore
+import mindspore as ms
+from mindspore import ops
+from isograd.knowledge import composites
+
+rows = ops.sin(ops.arange(6).astype(ms.float32)).view(3, 2)
+layer = composites.Embedding.from_pretrained(rows, freeze=False)
+ops.assign(layer.weight, ops.ones((3, 2), dtype=ms.float32))
+print(json.dumps([layer.weight.asnumpy().tolist(), layer.weight.requires_grad]))
+"""
+
+
+def test_a_table_that_was_a_view_can_be_loaded() -> None:
+    assert _run(LOADED) == [[[1.0, 1.0]] * 3, True]

@@ -111,7 +111,8 @@ class Embedding(Module, nn.Embedding):  # type: ignore[misc]
             self.weight = parameter(num_embeddings, embedding_dim)
             self.reset_parameters()
         else:
-            self.weight = ms.Parameter(ms.Tensor(_weight))
+            # A copy: a Parameter of a Tensor of a view cannot be assigned to.
+            self.weight = ms.Parameter(_weight.copy())
         self.weight.requires_grad = not _freeze
 
     @classmethod

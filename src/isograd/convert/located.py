@@ -38,7 +38,7 @@ class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
     values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
-    unknown: attributes of values of which nothing is known.  selected: `torch.sum(x[mask])`.
+    unknown: attributes of values of which nothing is known.  selected: `x[mask].sum()`.
     shaped: classes of torch that are passed around, derived from or asked for.
     """
 
@@ -78,8 +78,9 @@ class _Silent:
         keywords: dict[str, Value],
     ) -> None:
         """Keep which sums are of a selection."""
-        given = arguments[0] if arguments else keywords.get("input")
-        if api == "torch.sum" and given is RAGGED:
+        if api == "torch.sum":
+            receiver = arguments[0] if arguments else keywords.get("input")
+        if api in ("torch.sum", "torch.Tensor.sum") and receiver is RAGGED:
             self._facts.selected.add(place(node))
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:

@@ -106,15 +106,16 @@ def _can_be_first(node: ast.Call, before: list[ast.Name], file: FileEdit) -> boo
     It has to be evaluated once there, and the tensors that were read before it must not have been
     used before it: of `x + self.block(x)` the sum is taken last.
     """
+    below: ast.AST = node
     around: list[ast.AST] = []
     for part in file.tree.above(node):
         around.append(part)
         if isinstance(part, _SIMPLE):
-            below = around[-2] if len(around) > 1 else node
             is_value = part.value is below
             return is_value and all(file.tree.parents.get(read) in around for read in before)
         if not isinstance(part, _EVALUATED_ONCE):
             return False
+        below = part
     return False
 
 

@@ -9,7 +9,6 @@ from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.knowledge.rewrite import NotRewritten
-from isograd.scan.values import RAGGED
 
 #: Of an empty tensor MindSpore's own sum is whatever stood in the memory (2.10, CPU).
 _TEMPLATE = "composites.total({0}{{, dim=dim}}{{, keepdim=keepdim}}{{, dtype=dtype}})"
@@ -24,14 +23,12 @@ class SumsOfSelections:
         """Write the sum that is 0 of nothing."""
         assert isinstance(node, ast.Call)
         use = file.use(node.func)
-        if use is None:
+        if use is None or place(node) not in file.facts.selected:
             return False
         receiver, name = "", "{input}"
-        if use.api == "torch.Tensor.sum" and use.owner is RAGGED:
+        if use.is_member:
             assert isinstance(node.func, ast.Attribute)
             receiver, name = file.argument(node.func.value), "{self}"
-        elif use.api != "torch.sum" or place(node) not in file.facts.selected:
-            return False
         entry, call = file.entry(use.api), file.call(node, receiver)
         if entry is None or isinstance(call, NotRewritten):
             return False

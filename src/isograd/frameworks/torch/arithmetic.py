@@ -43,7 +43,7 @@ EXACT = frozenset(
     native_dropout rand randn randint""".split()
 )
 
-#: The second result of `convolution_backward`, which adds up other products than the first.
+#: Results of `convolution_backward` after the first: sums over batch and places.
 _WEIGHT_GRADIENT = "convolution_backward.weight"
 
 #: Operators that work element by element: their rounding is relative to the element itself.
@@ -88,7 +88,7 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
                 self._move(tensor, base, 0, args, floor)
             return result
         for position, tensor in _numbered(result):
-            if base == "convolution_backward" and position == 1:
+            if base == "convolution_backward" and position > 0:
                 floor = _floor(self._floors.get(_WEIGHT_GRADIENT), _WEIGHT_GRADIENT, args)
             self._move(tensor, base, position, args, floor)
         if "batch_norm" in base and "backward" not in base:
@@ -122,8 +122,12 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             draw = torch.empty(tensor.shape).uniform_(
                 0.0 if self._biased else -1.0, 1.0, generator=self._generator
             )
-            scale = _scale(work, name, position, args) * floor
-            moved = torch.addcmul(work, scale, draw, value=2.0 * unit * self._amplitude)
+            scale, share = _scale(work, name, position, args), 2.0 * unit * self._amplitude
+            if isinstance(floor, torch.Tensor):
+                scale = scale * floor
+            else:
+                share *= floor
+            moved = torch.addcmul(work, scale, draw, value=share)
             if not math.isfinite(float(moved.sum())):
                 moved = torch.where(torch.isfinite(work), moved, work)
             tensor.copy_(moved)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from isograd.checkpoints.base import RawTensor
 from isograd.checkpoints.open import open_source
 from isograd.compare.files.differences import compare_operands
 from isograd.compare.files.model import TensorVerdict
@@ -46,6 +50,29 @@ def test_first_that_differs_and_last_that_agrees(make_source) -> None:
     assert report.first_differing.name == "layer3.weight"
     assert report.last_agreeing.name == "layer2.weight"
     assert report.knows_order
+
+
+@pytest.mark.parametrize(("elements", "at_once"), [(8, 1), (200_000, 2)])
+def test_small_pairs_are_one_threads_work(make_source, elements: int, at_once: int) -> None:
+    tensors = {f"t{number}": np.zeros(elements, "f4") for number in range(450)}
+    sources = [make_source(tensors), make_source(tensors)]
+    inside: set[int] = set()
+    most = 0
+    for source in sources:
+
+        def raw(name: str, read: Callable[[str], RawTensor] = source.raw) -> RawTensor:
+            nonlocal most
+            inside.add(threading.get_ident())
+            most = max(most, len(inside))
+            time.sleep(1e-4)
+            found = read(name)
+            inside.discard(threading.get_ident())
+            return found
+
+        source.raw = raw
+    report = compare_sources(*sources, CompareOptions(threads=2))
+    assert report.count(TensorVerdict.IDENTICAL) == 450
+    assert most == at_once
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,10 @@ from isograd.errors import IsogradError
 
 #: What may go wrong with one pair without stopping the others.
 FAILURES = (IsogradError, ValueError, OSError)
+
+
+#: Held by the thread of this process that compares small pairs.
+_ALONE = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,11 @@ class Worker:
     def batch(self, jobs: Sequence[Job]) -> list[TensorComparison]:
         """Compare whole pairs, one after the other."""
         return [self._whole(job) for job in jobs]
+
+    def batch_alone(self, jobs: Sequence[Job]) -> list[TensorComparison]:
+        """Compare small pairs while no other thread does: they would only wait for each other."""
+        with _ALONE:
+            return self.batch(jobs)
 
     def _whole(self, job: Job) -> TensorComparison:
         found = job.comparison()

@@ -172,7 +172,8 @@ NAMED = {
     "torch.nn.functional.leaky_relu": ("composites.leaky_relu", "composites.leaky_relu"),
     "torch.abs": ("ops.abs", "ops.abs"),
     "torch.float32": ("ms.float32", "ms.float32"),
-    "torch.max": ("", ""),
+    "torch.max": ("composites.max", "composites.max"),
+    "torch.index_select": ("", ""),
 }
 
 

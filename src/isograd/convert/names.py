@@ -11,7 +11,7 @@ from isograd.scan.imports import absolute_name
 from isograd.scan.names import TorchNames
 
 #: Libraries whose public API is convertible name by name.
-_OWN = ("torch", "torchvision", "torchaudio", "functorch")
+_OWN = ("torch", "torchvision", "torchaudio", "functorch", "einops")
 #: Libraries that import torch: a port cannot use them as they are.
 THIRD_PARTY = frozenset(
     """timm torchtext pytorch_lightning lightning lightning_fabric transformers accelerate apex
@@ -21,7 +21,7 @@ THIRD_PARTY = frozenset(
     segmentation_models_pytorch efficientnet_pytorch pretrainedmodels torchsummary torchinfo
     thop ptflops torch_xla torch_tensorrt torchao triton ignite catalyst fastai open_clip clip
     sentence_transformers torchvision torchaudio lpips pytorch_msssim pytorch_metric_learning
-    torchdata torcheval monai albumentations.pytorch einops.layers.torch safetensors.torch
+    torchdata torcheval monai albumentations.pytorch safetensors.torch
     ray.train.torch tensorboardX.torch effdet torchseg vit_pytorch""".split()
 )
 

@@ -50,14 +50,6 @@ HELPERS = {
     "torch.nn.modules.utils._quadruple": "composites.quadruple",
     "torch.nn.modules.utils._ntuple": "composites.ntuple",
 }
-#: Functions for calls whose arguments are not all written out (`**where`).
-OPEN = {
-    f"torch.{name}": f"composites.torch_{name}"
-    for name in (
-        "zeros", "ones", "empty", "randn", "rand", "full", "arange", "linspace", "tensor",
-        "zeros_like", "ones_like", "eye",
-    )
-}  # fmt: skip
 #: `f(condition, message)` that is an assertion.
 ASSERTIONS = frozenset(("torch._assert", "torch._check", "torch._check_value"))
 #: Members of MindSpore's cells that are as torch's modules have them.

@@ -1,7 +1,7 @@
 """The port of an example: every use of torch in it rewritten by the knowledge.
 
-A small stand-in for `convert`, for examples alone: what is not a name of torch's or torchvision's
-is taken for a tensor when one of Tensor's methods is called on it.
+A small stand-in for `convert`, for examples alone: what is no name of torch's, torchvision's or
+einops' is taken for a tensor when one of Tensor's methods is called on it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from isograd.knowledge.entry import Entry
 from isograd.knowledge.rewrite import NotRewritten, call_of, class_of, reference, rewrite
 from isograd.knowledge.store import Knowledge
 
-_PACKAGES = ("torch", "torchvision")
+_PACKAGES = ("torch", "torchvision", "einops")
 _MODULES = "torch.nn.Module."
 
 

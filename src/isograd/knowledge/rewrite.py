@@ -4,6 +4,7 @@ A template is MindSpore's expression with torch's arguments in braces:
 
     {name}            the argument's source, or torch's default where it is not given
     {*shape}          all of a `*shape` parameter as given; {shape} is the same as one tuple
+    {, **lengths}     all of a `**lengths` parameter as given, else nothing
     {, axis=dim}      `, axis=…` where torch's `dim` is given, else nothing; also {, dim}
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits whole numbers written out alone
@@ -56,7 +57,8 @@ SYNONYMS = {
     "split_size": ("split_size_or_sections",), "split_sizes": ("split_size_or_sections",),
 }  # fmt: skip
 PLACE = re.compile(
-    r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*)?(?P<name>\w+)(?P<given>!)?(?P<int>:int)?\}"
+    r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
+    r"(?P<given>!)?(?P<int>:int)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -257,6 +259,9 @@ def _with_keywords(
             if name in WITHOUT_MEANING:
                 bound[name] = value
                 continue
+            if parameters and parameters[-1].kind == "keywords":
+                _more(bound, parameters[-1].name).append(f"{name}={value}")
+                continue
             return NotRewritten(f"{entry.api} is not known to take {name}", name)
         bound[parameter.name] = [value] if parameter.kind == "many" else value
     for name, known in by_name.items():
@@ -267,6 +272,13 @@ def _with_keywords(
         if needed and not (entry.others or parameter.kind in ("many", "keywords")):
             return NotRewritten(f"{entry.api} is called without {parameter.name}", parameter.name)
     return bound
+
+
+def _more(bound: dict[str, str | list[str]], name: str) -> list[str]:
+    """The list of a `**` parameter's arguments."""
+    found = bound.setdefault(name, [])
+    assert isinstance(found, list)
+    return found
 
 
 def _filled(

@@ -79,6 +79,8 @@ class TorchNames:
         kind = self.kinds.get(name)
         if kind is not None:
             return kind
+        if name == "torch.__version__":
+            return "o"
         if name.startswith("torchvision"):
             return "m" if name.count(".") < 2 else _vision_kind(name)
         if name.startswith(_TENSOR) and name[len(_TENSOR) :] in self.tensor:

@@ -95,7 +95,7 @@ def qualified(state: State, name: str) -> Value:
         return Namespace(name)
     if state.project.has(root):
         return project_member(state, name)
-    if root in ("torch", "torchvision"):
+    if root in ("torch", "torchvision", "einops"):
         return Api(state.names.canonical(name))
     return Foreign(name)
 

@@ -71,9 +71,7 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
             return
         file.converted += 1
         return
-    if use.api in plain.OPEN:
-        value = file.name(plain.OPEN[use.api])
-    elif not _takes_torchs_arguments(node, entry, is_class):
+    if not _takes_torchs_arguments(node, entry, is_class):
         value = ""
     if value:
         _renamed(node, value, file)

@@ -49,9 +49,10 @@ def split_module(code: str) -> tuple[str, str] | None:
 
 def space() -> dict[str, Any]:
     """The names that torch code of examples may use."""
+    import einops.layers.torch
     import torch
 
-    names: dict[str, Any] = {"torch": torch, "np": np}
+    names: dict[str, Any] = {"torch": torch, "einops": einops, "np": np}
     return names
 
 

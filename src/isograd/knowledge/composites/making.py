@@ -11,7 +11,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 
-def tensor(data: Any, dtype: Any = None) -> Any:
+def tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
     """A tensor of torch's default dtypes: float32 for Python's floats, int64 for whole numbers."""
     if isinstance(data, ms.Tensor):
         return data if dtype is None else data.astype(dtype)
@@ -36,7 +36,7 @@ LongTensor, IntTensor = _typed(ms.int64), _typed(ms.int32)
 BoolTensor, ByteTensor = _typed(ms.bool_), _typed(ms.uint8)
 
 
-def full(size: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
     """A tensor of one number; without a dtype, that of the number in torch."""
     if dtype is None:
         dtype = tensor(fill_value).dtype
@@ -65,7 +65,7 @@ def new_tensor(like: Any, data: Any, dtype: Any = None) -> Any:
     return tensor(data, like.dtype if dtype is None else dtype)
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, **_: Any) -> Any:
     """Numbers in equal steps: int64 for whole numbers, float32 else."""
     if end is None:
         start, end = 0, start

@@ -101,6 +101,8 @@ def _extreme(input: Any, dim: int, keepdim: bool, find: Any) -> Found:
 def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The greatest over axes; equal elements share the gradient, as in torch."""
     axes = axes_of(dim, input)
+    if not ops.is_floating_point(input):
+        return input.max(axis=axes, keepdims=keepdim)
     top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
     equal = ops.stop_gradient((input == top).astype(input.dtype))
     share = equal / sum_of(equal, axes, keepdims=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 
 from isograd.knowledge.composites.layers import dropout_channels
+from isograd.knowledge.composites.losses import reduced
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
@@ -144,9 +146,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     return ops.tensor_dot(a, b, dims)
 
 
-def linspace(start: Any, end: Any, steps: int, dtype: Any = None) -> Any:
+def linspace(start: Any, end: Any, steps: int, dtype: Any = None, **_: Any) -> Any:
     """Numbers at equal distances."""
-    found = ops.linspace(start, end, steps)
+    found = ops.linspace(float(start), float(end), int(steps))
     return found if dtype is None else found.astype(dtype)
 
 
@@ -182,3 +184,45 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) 
     """The mean over axes, or of everything."""
     input = input if dtype is None else input.astype(dtype)
     return ops.mean(input, axis=dim, keep_dims=keepdim)
+
+
+def prod(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The product along an axis, or of everything."""
+    return ops.prod(input, dim, keepdim, dtype=dtype)
+
+
+def all_true(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether everything is true, or everything along axes."""
+    return ops.all(input.astype(ms.bool_), dim, keepdim)
+
+
+def any_true(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether anything is true, or anything along axes."""
+    return ops.any(input.astype(ms.bool_), dim, keepdim)
+
+
+def full_like(input: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+    """A tensor of one number, in the shape of another."""
+    return ops.full_like(input, fill_value, dtype=dtype)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether it is a tensor."""
+    return isinstance(obj, ms.Tensor)
+
+
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """A draw from the softmax of noisy logits, as shares or as one choice."""
+    return ops.gumbel_softmax(logits, float(tau), hard, dim)
+
+
+def huber_loss(
+    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Any:
+    """Squares near 0, distances beyond delta."""
+    found = ops.huber_loss(
+        input, target, reduction="none" if weight is not None else reduction, delta=delta
+    )
+    return found if weight is None else reduced(found * weight, reduction)

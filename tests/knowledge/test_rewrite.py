@@ -40,7 +40,7 @@ BEFORE_AND_AFTER = {
     "torch.zeros(*shape)": "ops.zeros(tuple(shape), dtype=ms.float32)",
     "torch.nn.functional.relu(x, inplace=True)": "ops.relu(x)",
     "torch.nn.functional.softmax(x, dim=-1, dtype=torch.float32)":
-        "ops.softmax(x.astype(ms.float32), -1)",
+        "composites.softmax(x, -1, dtype=ms.float32)",
     "torch.nn.Linear(4, 5, bias=False)": "nn.Dense(4, 5, has_bias=False)",
     "torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)":
         "nn.Conv2d(3, 8, 3, 1, pad_mode='pad', padding=1, dilation=1, group=1, has_bias=False)",

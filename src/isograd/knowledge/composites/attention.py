@@ -9,7 +9,7 @@ import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
 
 from isograd.knowledge.composites import layers
-from isograd.knowledge.composites.pointwise import softmax
+from isograd.knowledge.composites.pointwise import softmax_by_hand
 from isograd.knowledge.composites.starting import (
     init_constant,
     init_xavier_normal,
@@ -93,7 +93,7 @@ class MultiheadAttention(Module, nn.MultiheadAttention):  # type: ignore[misc]
         scores = _masked(scores, attn_mask)
         if key_padding_mask is not None:
             scores = _masked(scores, key_padding_mask.expand_dims(1).expand_dims(1))
-        weights = layers.dropout(softmax(scores, -1), self.dropout, self.training)
+        weights = layers.dropout(softmax_by_hand(scores, -1), self.dropout, self.training)
         joined = ops.swapaxes(ops.matmul(weights, v), 1, 2)
         found = self.out_proj(joined.reshape(*joined.shape[:2], -1))
         if average_attn_weights:

@@ -106,7 +106,7 @@ class Softmax2d(Plain, nn.Softmax2d):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """Along the channels."""
-        return ops.softmax(input, -3)
+        return pointwise.softmax(input, -3)
 
 
 # ---- with settings
@@ -244,7 +244,7 @@ class Softmax(WithSettings, nn.Softmax):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """Shares along an axis."""
-        return ops.softmax(input, pointwise.usual_axis(input) if self.dim is None else self.dim)
+        return pointwise.softmax(input, self.dim)
 
 
 class LogSoftmax(WithSettings, nn.LogSoftmax):  # type: ignore[misc]
@@ -265,7 +265,7 @@ class Softmin(WithSettings, nn.Softmin):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """The softmax of the negated input."""
-        return ops.softmax(-input, pointwise.usual_axis(input) if self.dim is None else self.dim)
+        return pointwise.softmax(-input, self.dim)
 
 
 class LocalResponseNorm(WithSettings):

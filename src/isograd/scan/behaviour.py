@@ -127,3 +127,25 @@ RAGGED_RESULTS = frozenset("nonzero masked_select unique unique_consecutive argw
 NUMBER_NAMES = frozenset(
     "h w height width H W D T size shape n k scale spatial_shapes training mode step idx".split()
 )
+
+#: Methods of a tensor that take nothing by position: `self.relu(x)` is none of them.
+WITHOUT_ARGUMENTS = frozenset(
+    """abs absolute acos acosh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv
+    exp exp2 expm1 floor frac isfinite isinf isnan isneginf isposinf isreal lgamma log log10 log1p
+    log2 logical_not neg negative positive rad2deg reciprocal relu rsqrt sgn sigmoid sign signbit
+    sin sinc sinh sqrt square tan tanh trunc detach dim nelement numel is_floating_point
+    is_complex""".split()
+)
+#: Of torch.distributions' classes: what is a tensor, and what returns one.
+DISTRIBUTION_ATTRIBUTES = frozenset(
+    "loc scale rate low high probs logits mean mode stddev variance concentration".split()
+)
+DISTRIBUTION_METHODS = frozenset(
+    "sample rsample log_prob entropy cdf icdf perplexity enumerate_support".split()
+)
+
+
+def is_distribution(name: str) -> bool:
+    """Whether a name is one of torch.distributions' classes, and no transform."""
+    head, _, last = name.rpartition(".")
+    return head == "torch.distributions" and last[:1].isupper() and not last.endswith("Transform")

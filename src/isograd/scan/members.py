@@ -130,6 +130,9 @@ class Members:
             return Api(f"torch.optim.lr_scheduler.LRScheduler.{name}") if known else None
         if api == "torch.amp.GradScaler":
             return Api(f"{api}.{name}") if name in names.scaler else None
+        if behaviour.is_distribution(api):
+            made = Returns(TENSOR) if name in behaviour.DISTRIBUTION_METHODS else None
+            return TENSOR if name in behaviour.DISTRIBUTION_ATTRIBUTES else made
         if name == "forward" and owner is ANY_MODULE:
             return Returns(TENSOR)
         found = self._of_module(name)
@@ -331,6 +334,8 @@ class Members:
         """A method call on something unknown: the name, or the arguments, may still tell."""
         name = function.attr
         if name not in self.state.names.tensor:
+            return None
+        if node.args and name.removesuffix("_") in behaviour.WITHOUT_ARGUMENTS:
             return None
         line = function.end_lineno or function.lineno
         column = (function.end_col_offset or 0) - len(name)

@@ -105,8 +105,10 @@ class TorchNames:
             return PARAMETER
         if name in behaviour.TENSOR_CLASSES or name in behaviour.TENSOR_FUNCTIONS:
             return TENSOR
-        if kind in ("M", "O", "S"):
+        if kind in ("M", "O", "S") or behaviour.is_distribution(name):
             return Made(name)
+        if name.endswith(".kl_divergence"):
+            return TENSOR
         if name.endswith("GradScaler"):
             return Made("torch.amp.GradScaler")
         if name in behaviour.UNKNOWN_RESULTS or kind in ("m", ""):

@@ -239,7 +239,9 @@ def is_module(value: Value) -> bool:
     """Whether it is an instance of a class of torch's or the project's modules."""
     if isinstance(value, Instance):
         return value.of.is_module
-    return isinstance(value, Made) and not value.api.startswith(("torch.optim", "torch.amp"))
+    return isinstance(value, Made) and not value.api.startswith(
+        ("torch.optim", "torch.amp", "torch.distributions")
+    )
 
 
 def join_all(values: Many[Value]) -> Value:

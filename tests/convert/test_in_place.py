@@ -68,6 +68,9 @@ parts = [x] * 3; parts[0].add_(1)
 parts = [x] * 3; parts[1] += 2
 q = x * 1; parts = [q] * 2; parts[0].mul_(2); x = parts[1] + q
 torch.add(x, 1, out=x)
+torch.add(x, 1, out=x).mul_(2)
+z = torch.empty(3, 4); torch.add(x, 1, out=z).mul_(2); x = z + 1
+z = torch.empty(3, 4); y = torch.mul(x, 2, out=z).add_(1).mul_(3); x = y + z
 v = x; torch.mul(x, 2, out=v)
 z = torch.empty(3, 4); v = z; torch.mul(x, 2, out=z); x = v + z
 z = torch.empty(3, 4); torch.mul(x, 2, out=z); x = z + 1

@@ -45,10 +45,10 @@ class Disc(nn.Module):
         super().__init__()
         self.body = nn.Sequential(
             spectral_norm(nn.Conv2d(3, 6, 4, 2, 1)),
-            nn.LeakyReLU(0.2, inplace=True),
+            nn.LeakyReLU(0.2),
             nn.Conv2d(6, 6, 4, 2, 1),
             nn.InstanceNorm2d(6, affine=True),
-            nn.LeakyReLU(0.2, True),
+            nn.LeakyReLU(0.2),
         )
         self.fc = nn.Linear(6, 1)
 

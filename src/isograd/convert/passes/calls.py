@@ -7,7 +7,7 @@ import ast
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
-from isograd.convert.passes.inplace import bind
+from isograd.convert.passes.inplace import bind, is_in_chain
 from isograd.convert.passes.layers_in_place import changes_its_input
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import (
@@ -100,6 +100,9 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
     """Write a call, and where its result goes too: `out=y`, or its own input (`inplace=True`)."""
     if out not in ("", "None"):
         target = next(part.value for part in node.keywords if part.arg == "out")
+        if isinstance(target, ast.Name) and is_in_chain(node, file):
+            layout.write_call(file, node, result.code)  # the chain's end is bound
+            return True
         return isinstance(target, ast.Name) and bind(target, node, result.code, file)
     if "inplace" in result.dropped and node.args and changes_its_input(node, file):
         if bind(node.args[0], node, result.code, file):

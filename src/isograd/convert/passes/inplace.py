@@ -75,7 +75,7 @@ def _write(
         return
     # In a chain the target's source is what its first method made of it.
     place = _place(target, file) if target is receiver else file.text.raw(target)
-    if not is_statement and _is_in_chain(node, file):
+    if not is_statement and is_in_chain(node, file):
         layout.write(file, node, code)
         return
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
@@ -264,12 +264,18 @@ def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
         use = file.use(node.func)
         entry = file.entry(use.api) if use is not None and use.is_member else None
         if entry is None or entry.hazard != _IN_PLACE or not isinstance(node.func, ast.Attribute):
-            return None
+            return _out_of(node)
         node = node.func.value
     return node if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
 
 
-def _is_in_chain(node: ast.Call, file: FileEdit) -> bool:
+def _out_of(node: ast.Call) -> ast.expr | None:
+    """The name that `torch.f(x, out=y)` returns, and what is done to the result is done to it."""
+    given = next((part.value for part in node.keywords if part.arg == "out"), None)
+    return given if isinstance(given, ast.Name) else None
+
+
+def is_in_chain(node: ast.Call, file: FileEdit) -> bool:
     """Whether another in-place method is called on the result."""
     parent = file.tree.parents.get(node)
     if not isinstance(parent, ast.Attribute):

@@ -58,9 +58,35 @@ def scatter(input: Any, dim: int, index: Any, src: Any, reduce: str | None = Non
     """A new tensor with the source's elements at an axis' positions."""
     if not isinstance(src, ms.Tensor):
         src = ops.full(tuple(index.shape), src, dtype=input.dtype)
+    if reduce == "add":
+        return scatter_add(input, dim, index, src)
+    if reduce is not None:
+        raise ValueError(f"scatter with reduce={reduce!r} is not known")
     src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
-    how = {None: "none", "add": "add"}[reduce]
-    return ops.tensor_scatter_elements(input, index, src, dim, how)
+    return ops.tensor_scatter_elements(input, index, src, dim, "none")
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """The source's elements added at an axis' positions; equal positions add up.
+
+    By flat positions: on a CPU threads of `ops.tensor_scatter_elements` add to one position at the
+    same time, and now and then one of them is lost (2.10).
+    """
+    if not index.size:
+        return input
+    src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
+    strides = np.cumprod((1, *input.shape[:0:-1]))[::-1] if input.ndim else np.ones(1, int)
+    axis = dim % max(input.ndim, 1)
+    rest = np.zeros(tuple(index.shape), np.int64)
+    for other, length in enumerate(index.shape):
+        if other != axis:
+            shape = [-1 if place == other else 1 for place in range(index.ndim)]
+            rest += np.arange(length).reshape(shape) * int(strides[other])
+    places = index.astype(ms.int64) * int(strides[axis]) + ms.Tensor(rest)
+    flat = ops.tensor_scatter_add(
+        input.reshape(-1), places.reshape(-1, 1), src.astype(input.dtype).reshape(-1)
+    )
+    return flat.reshape(input.shape)
 
 
 def scatter_reduce(

@@ -75,8 +75,8 @@ class Distribution:
         raise NotImplementedError
 
 
-class Normal(Distribution):
-    """The normal distribution."""
+class _Around(Distribution):
+    """A centre and a width."""
 
     def __init__(self, loc: Any, scale: Any, validate_args: Any = None) -> None:
         self.loc, self.scale = _together(loc, scale)
@@ -88,6 +88,10 @@ class Normal(Distribution):
         return self.loc
 
     mode = mean
+
+
+class Normal(_Around):
+    """The normal distribution."""
 
     @property
     def stddev(self) -> Any:
@@ -181,19 +185,8 @@ class Exponential(Distribution):
         return 1.0 - ops.log(self.rate)
 
 
-class Laplace(Distribution):
+class Laplace(_Around):
     """Exponential on both sides of a centre."""
-
-    def __init__(self, loc: Any, scale: Any, validate_args: Any = None) -> None:
-        self.loc, self.scale = _together(loc, scale)
-        super().__init__(self.loc.shape)
-
-    @property
-    def mean(self) -> Any:
-        """The centre."""
-        return self.loc
-
-    mode = mean
 
     @property
     def variance(self) -> Any:

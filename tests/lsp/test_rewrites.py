@@ -18,7 +18,8 @@ from isograd.scan.names import torch_names
 PROJECTS = Projects()
 HEAD = "import torch\nfrom torch import Tensor\n"
 #: Everything that a template may name, so that no rewrite adds an import.
-IMPORTS = """import mindspore as ms
+IMPORTS = """import einops.layers.torch
+import mindspore as ms
 from mindspore import nn, ops, mint, amp
 from mindspore.experimental import optim
 import mindspore.dataset as ds

@@ -121,7 +121,8 @@ def _takes_torchs_arguments(node: ast.Call, entry: Entry, is_class: bool) -> boo
         return True
     if entry.applicability is Applicability.HAND:
         return False
-    is_open = any(keyword.arg is None for keyword in node.keywords)
+    # What makes a tensor takes `requires_grad` and leaves it: a leaf is made around the call.
+    is_open = any(keyword.arg in (None, "requires_grad") for keyword in node.keywords)
     is_open = is_open or any(isinstance(part, ast.Starred) for part in node.args)
     return is_open and entry.value.startswith("composites.")
 

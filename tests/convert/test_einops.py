@@ -99,6 +99,22 @@ def test_a_call_keeps_its_arguments(line: str, expected: str) -> None:
     assert f"return {expected}" in text
 
 
+def test_what_a_pattern_gives_of_a_tensor_is_a_tensor() -> None:
+    text, findings = port_of("""
+    import torch
+    from einops import parse_shape, rearrange, unpack
+    from einops.layers.torch import Rearrange
+
+    def f(x: torch.Tensor, layer: Rearrange):
+        y = rearrange(x, "a b -> b a")
+        first, second = unpack(x, [(1,), (2,)], "a *")
+        return y.max(1), first.mean(0), layer(x).mean(0), parse_shape(x, "a b").values()
+    """)
+    assert not findings
+    assert "compat.max(y, 1, False, None), ops.mean(first, axis=0)" in text
+    assert 'ops.mean(layer(x), axis=0), compat.parse_shape(x, "a b").values()' in text
+
+
 MISTAKES = {
     "2 axes do not fit": "compat.rearrange(x, 'a b c -> c b a')",
     "does not fit": "compat.rearrange(x, '(a k) b -> a k b', k=4)",

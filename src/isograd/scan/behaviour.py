@@ -72,7 +72,8 @@ UNKNOWN_RESULTS = frozenset(
 TENSOR_FUNCTIONS = frozenset(
     """torch.nn.utils.clip_grad_norm_ torch.nn.utils.rnn.pad_sequence torch.autograd.Variable
     torch.nn.utils.parameters_to_vector torch.nn.utils.rnn.pack_padded_sequence
-    torch.cuda.FloatTensor torch.cuda.LongTensor torch.utils.dlpack.from_dlpack""".split()
+    torch.cuda.FloatTensor torch.cuda.LongTensor torch.utils.dlpack.from_dlpack
+    torch.distributions.kl_divergence""".split()
 )
 #: Classes of torch whose instances are tensors.
 TENSOR_CLASSES = frozenset(

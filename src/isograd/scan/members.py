@@ -306,8 +306,6 @@ class Members:
         if handler is not None:
             return handler(arguments, keywords)
         root = name.partition(".")[0]
-        if root == "einops":
-            return TENSOR if arguments and arguments[0].__class__ is Tensor else None
         if root == "builtins" or root in behaviour.ARRAY_LIBRARIES:
             return PLAIN
         return PLAIN if root in sys.stdlib_module_names else None

@@ -83,6 +83,8 @@ class TorchNames:
             return "o"
         if name.startswith("torchvision"):
             return "m" if name.count(".") < 2 else _vision_kind(name)
+        if name.startswith("einops"):
+            return _einops_kind(name)
         if name.startswith(_TENSOR) and name[len(_TENSOR) :] in self.tensor:
             return "f"
         if name.startswith("torch.nn.Module.") and name[16:] in self.module:
@@ -107,13 +109,13 @@ class TorchNames:
             return TENSOR
         if kind in ("M", "O", "S") or behaviour.is_distribution(name):
             return Made(name)
-        if name.endswith(".kl_divergence"):
-            return TENSOR
         if name.endswith("GradScaler"):
             return Made("torch.amp.GradScaler")
         if name in behaviour.UNKNOWN_RESULTS or kind in ("m", ""):
             return None
         last = name.rpartition(".")[2]
+        if name.startswith("einops"):
+            return _einops_result(last, arguments)
         if name.startswith(_TENSOR):
             return self.method_result(last, [TENSOR, *arguments], keywords)
         if name.startswith("torch.nn.Module."):
@@ -151,6 +153,21 @@ def _extremes(arguments: list[Value]) -> Value:
     if len(arguments) < 2 or isinstance(arguments[1], Tensor):
         return TENSOR
     return TENSORS if isinstance(arguments[1], Plain) else None
+
+
+def _einops_kind(name: str) -> str:
+    if name in ("einops", "einops.layers", "einops.layers.torch"):
+        return "m"
+    return "M" if name.startswith("einops.layers") else "f"
+
+
+def _einops_result(last: str, arguments: list[Value]) -> Value:
+    """Of a tensor a tensor; of an array an array, about which nothing is said."""
+    if last in ("parse_shape", "asnumpy"):
+        return PLAIN
+    if not arguments or not isinstance(arguments[0], Tensor) or last == "pack":
+        return None
+    return TENSORS if last == "unpack" else TENSOR
 
 
 def _vision_kind(name: str) -> str:

@@ -30,7 +30,7 @@ _BATCH_BYTES = 32 << 20
 _BATCH_PAIRS = 200
 #: Pairs of at most so many bytes are Python's work more than NumPy's: two threads took 1.3 to 2.1
 #: times as long as one for 2 to 128 KB, 1.2 times for 512 KB, 0.7 times for 2 MB (two cores).
-SMALL_PAIR_BYTES = 768 << 10
+_SMALL_PAIR_BYTES = 768 << 10
 #: Segments of a large pair that one task takes.
 _GROUP = 8
 
@@ -106,7 +106,7 @@ def _tasks(worker: Worker, jobs: Iterable[Job], pool: Executor) -> Iterator[Task
         if large is not None:
             yield from _groups(worker, large, pool)
             continue
-        batch = one_by_one if job.size_bytes <= SMALL_PAIR_BYTES else side_by_side
+        batch = one_by_one if job.size_bytes <= _SMALL_PAIR_BYTES else side_by_side
         batch.add(job)
         if batch.is_full:
             yield batch.taken()

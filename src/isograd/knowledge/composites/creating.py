@@ -29,14 +29,6 @@ def _like(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _zeros(size: tuple[int, ...], dtype: Any) -> Any:
-    return ops.zeros(size, dtype=dtype)
-
-
-def _ones(size: tuple[int, ...], dtype: Any) -> Any:
-    return ops.ones(size, dtype=dtype)
-
-
 def _uniform(size: tuple[int, ...], dtype: Any) -> Any:
     return ops.rand(*size, dtype=dtype)
 
@@ -45,8 +37,8 @@ def _normal(size: tuple[int, ...], dtype: Any) -> Any:
     return ops.randn(*size, dtype=dtype)
 
 
-zeros, zeros_like = _of_size(_zeros), _like(_zeros)
-ones, ones_like = _of_size(_ones), _like(_ones)
+zeros, zeros_like = _of_size(ops.zeros), _like(ops.zeros)
+ones, ones_like = _of_size(ops.ones), _like(ops.ones)
 empty, empty_like = zeros, zeros_like
 rand, rand_like = _of_size(_uniform), _like(_uniform)
 randn, randn_like = _of_size(_normal), _like(_normal)

@@ -143,15 +143,15 @@ def _places(side: str, dots: Sequence[str] = ("...",)) -> Places:
 def _places_of(side: str, rank: int, pattern: str) -> tuple[Places, list[str]]:
     """The axes by place of a tensor of so many axes, and those that "..." stands for."""
     dots = [f"...{number}" for number in range(rank - len(_places(side, ())))]
-    dots = dots if "..." in _names(side) else []
+    dots = dots if "..." in _flat(_places(side)) else []
     places = _places(side, dots)
     if len(places) != rank:
         raise RuntimeError(f"{rank} axes do not fit {pattern!r}")
     return places, dots
 
 
-def _names(side: str) -> list[str]:
-    return [name for place in _places(side) for name in place]
+def _flat(places: Places) -> list[str]:
+    return [name for place in places for name in place]
 
 
 def _lengths(
@@ -180,17 +180,17 @@ def _numbered(places: Places, side: str, given: dict[str, int]) -> Places:
 
 
 def _applied(tensor: Any, pattern: str, reduction: Any, axes_lengths: Mapping[str, int]) -> Any:
-    if isinstance(tensor, (list, tuple)):
-        is_array = isinstance(tensor[0], np.ndarray)
-        tensor = np.stack(tensor) if is_array else ops.stack(tuple(tensor))
+    is_several = isinstance(tensor, (list, tuple))
+    library = np if isinstance(tensor[0] if is_several else tensor, np.ndarray) else ops
+    if is_several:
+        tensor = library.stack(tuple(tensor))
     left_side, _, right_side = pattern.partition("->")
     shape, given = tuple(tensor.shape), dict(axes_lengths)
     left, dots = _places_of(left_side, len(shape), pattern)
     left = _numbered(left, "left", given)
     right = _numbered(_places(right_side, dots), "right", given)
     lengths = _lengths(left, shape, given, pattern)
-    names = [name for place in left for name in place]
-    wanted = [name for place in right for name in place]
+    names, wanted = _flat(left), _flat(right)
     new = [name for name in wanted if name not in lengths]
     gone = tuple(axis for axis, name in enumerate(names) if name not in wanted)
     if (gone and reduction is None) or (new and reduction is not None):
@@ -203,14 +203,12 @@ def _applied(tensor: Any, pattern: str, reduction: Any, axes_lengths: Mapping[st
     kept = [name for name in names if name in wanted]
     order = tuple(kept.index(name) for name in wanted if name in kept)
     if order != tuple(sorted(order)):
-        is_array = isinstance(tensor, np.ndarray)
-        tensor = tensor.transpose(order) if is_array else ops.transpose(tensor, order)
+        tensor = library.transpose(tensor, order)
     if new:
         ones = tuple(lengths.get(name, 1) for name in wanted)
-        full = tuple(lengths.get(name, given.get(name, 1)) for name in wanted)
-        is_array = isinstance(tensor, np.ndarray)
-        tensor = (np if is_array else ops).broadcast_to(tensor.reshape(ones), full)
         lengths |= {name: given[name] for name in new}
+        full = tuple(lengths[name] for name in wanted)
+        tensor = library.broadcast_to(tensor.reshape(ones), full)
     return tensor.reshape(tuple(math.prod(lengths[name] for name in place) for place in right))
 
 

@@ -30,6 +30,17 @@ def _as_matrix(values: Any, dim: int) -> Any:
     return ops.transpose(values, axes).reshape((values.shape[dim], -1))
 
 
+def _over_norm(values: Any, matrix: Any, u: Any, v: Any) -> Any:
+    """A weight over the singular value that belongs to u and v, which are constants."""
+    u, v = ops.stop_gradient(u), ops.stop_gradient(v)
+    return values / sum_of(u * ops.mv(matrix, v), (0,))
+
+
+def _output_axis(module: Any) -> int:
+    """The axis of a layer's weight along which its outputs lie."""
+    return 1 if getattr(module, "transposed", False) else 0
+
+
 def _taken(module: Any, name: str) -> Any:
     """A parameter's values; it is no parameter of the module from then on."""
     values = ms.Tensor(getattr(module, name).asnumpy())
@@ -81,7 +92,7 @@ def spectral_norm(
     dim: int | None = None,
 ) -> Any:
     """The weight over its greatest singular value, which steps of training follow."""
-    axis = (1 if getattr(module, "transposed", False) else 0) if dim is None else dim
+    axis = _output_axis(module) if dim is None else dim
     values = _taken(module, name)
     matrix = _as_matrix(values, axis)
     setattr(module, f"{name}_orig", ms.Parameter(values))
@@ -90,8 +101,8 @@ def spectral_norm(
 
     def weight(self: Any) -> Any:
         held = getattr(self, f"{name}_orig")
-        u, v = (ops.stop_gradient(getattr(self, f"{name}_{part}")) for part in "uv")
-        return held / sum_of(u * ops.mv(_as_matrix(held, axis), v), (0,))
+        u, v = (getattr(self, f"{name}_{part}") for part in "uv")
+        return _over_norm(held, _as_matrix(held, axis), u, v)
 
     kind = type(module)
 
@@ -109,13 +120,7 @@ def spectral_norm(
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     """Undo spectral_norm; the weight keeps its values."""
-    values = ms.Tensor(getattr(module, name).asnumpy())
-    module.__class__ = module._derived_from
-    delattr(module, f"{name}_orig")
-    for part in "uv":
-        del module._buffers[f"{name}_{part}"]
-    setattr(module, name, ms.Parameter(values))
-    return module
+    return _restore(module, name, (f"{name}_orig", f"{name}_u", f"{name}_v"))
 
 
 def _followed(matrix: Any, v: Any, steps: int, eps: float) -> tuple[Any, Any]:
@@ -225,8 +230,7 @@ class _SpectralNorm(Module):
         if self.training:
             u, v = _followed(ops.stop_gradient(matrix), v, self.steps, self.eps)
             self._u, self._v = u, v
-        u, v = ops.stop_gradient(u), ops.stop_gradient(v)
-        return weight / sum_of(u * ops.mv(matrix, v), (0,))
+        return _over_norm(weight, matrix, u, v)
 
 
 def parametrized_spectral_norm(
@@ -237,7 +241,7 @@ def parametrized_spectral_norm(
     dim: int | None = None,
 ) -> Any:
     """Spectral norm as torch's parametrizations have it."""
-    axis = (1 if getattr(module, "transposed", False) else 0) if dim is None else dim
+    axis = _output_axis(module) if dim is None else dim
     made = _SpectralNorm(getattr(module, name), n_power_iterations, axis, eps)
     return register_parametrization(module, name, made)
 

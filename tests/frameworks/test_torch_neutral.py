@@ -28,7 +28,7 @@ X = torch.arange(12.0).reshape(3, 4)
     ids=["module", "alpha", "function", "2d"],
 )
 def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
-    with neutral_chance(nn.Identity()):
+    with neutral_chance([]):
         assert torch.equal(function(X), X)
 
 
@@ -45,14 +45,14 @@ def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
     ids=["rand", "randn_like", "uniform_", "normal_", "likely", "unlikely"],
 )
 def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
-    with neutral_chance(nn.Identity()):
+    with neutral_chance([]):
         assert torch.equal(draw(), torch.full_like(draw(), expected))
 
 
 def test_rates_are_noted() -> None:
     heard: list[float] = []
     rnn = nn.LSTM(4, 4, num_layers=2, dropout=0.25)
-    with neutral_chance(rnn, heard.append):
+    with neutral_chance(rnn.modules(), heard.append):
         functional.dropout(X, 0.3)
         functional.dropout(X, 0.3, training=False)
         functional.scaled_dot_product_attention(X[None], X[None], X[None], dropout_p=0.1)
@@ -64,7 +64,7 @@ def test_rates_are_noted() -> None:
 
 def test_chance_is_back_afterwards_also_after_an_error() -> None:
     rnn = nn.LSTM(4, 4, num_layers=2, dropout=0.25)
-    with pytest.raises(ValueError, match="on purpose"), neutral_chance(rnn):
+    with pytest.raises(ValueError, match="on purpose"), neutral_chance(rnn.modules()):
         raise ValueError("on purpose")
     assert rnn.dropout == 0.25
     assert not rnn._forward_pre_hooks

@@ -82,17 +82,18 @@ def read_message(stream: BinaryIO) -> Any:
     (length,) = _HEAD.unpack(_exactly(stream, _HEAD.size))
     if length > _LARGEST_HEAD_BYTES:
         raise EOFError("the stream does not hold a message")
-    head = json.loads(_exactly(stream, length))
+    head = json.loads(bytes(_exactly(stream, length)))
     tensors = []
     for dtype, stored, shape, size in head["tensors"]:
-        array = np.frombuffer(_exactly(stream, size), dtype=np.dtype(stored)).reshape(shape)
+        array = _exactly(stream, size).view(np.dtype(stored)).reshape(shape)
         tensors.append(TensorValue(array, dtype))
     return _decode(head["value"], tensors)
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytearray:
-    buffer = bytearray(size)
-    view = memoryview(buffer)
+def _exactly(stream: BinaryIO, size: int) -> Any:
+    # Not a bytearray, which fills with zeros what is read over next.
+    buffer = np.empty(size, np.uint8)
+    view = buffer.data
     done = 0
     while done < size:
         count = stream.readinto(view[done:])  # type: ignore[attr-defined]

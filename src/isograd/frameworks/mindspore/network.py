@@ -54,6 +54,8 @@ class MindSporeNetwork:
         self._model = nn.Cell()
         self._cells: dict[str, nn.Cell] = {}
         self._parameters: dict[str, Any] = {}
+        #: The cell that holds each of them.
+        self._owners: dict[str, nn.Cell] = {}
         self._buffer_places: dict[str, tuple[dict[str, Any], str]] = {}
         self._calls: list[RecordedCall] = []
         self._mode = "train"
@@ -128,6 +130,7 @@ class MindSporeNetwork:
                     name = path
                 tied = first.get(id(tensor))
                 self._parameters[name] = tensor
+                self._owners[name] = cell
                 if is_buffer:
                     self._buffer_places[name] = (buffers, attribute)
                 first.setdefault(id(tensor), name)
@@ -182,21 +185,25 @@ class MindSporeNetwork:
         return loss
 
     @contextlib.contextmanager
-    def _restoring(self, mode: str) -> Iterator[None]:
+    def _restoring(self, mode: str, part: nn.Cell | None = None) -> Iterator[None]:
         """Set the mode, and give back modes, the network's state and the seed afterwards.
 
         State is what does not learn: statistics, counters, queues; `self.steps += 1` binds a new
-        tensor, so that what was bound before is bound again.
+        tensor, so that what was bound before is bound again.  part: the one cell that is to run;
+        only its state is given back.
         """
         modes = [(cell, cell.training) for cell in self._cells.values()]
         phase = self._model._phase  # set_train changes it too
         self._look_up_buffers()
+        root = self._model if part is None else part  # a part may be empty, and then false
+        cells = [cell for _, cell in root.cells_and_names()]
+        inside = {id(cell) for cell in cells}
         still = {
             name: to_value(p)
             for name, p in self._parameters.items()
-            if not getattr(p, "requires_grad", False)
+            if not getattr(p, "requires_grad", False) and id(self._owners[name]) in inside
         }
-        places = [p for cell in self._cells.values() for p in (cell.__dict__, _buffers_of(cell))]
+        places = [p for cell in cells for p in (cell.__dict__, _buffers_of(cell))]
         bound = [(p, {k: v for k, v in p.items() if isinstance(v, ms.Tensor)}) for p in places]
         ms.set_seed(1)
         self._model.set_train(mode == "train")

@@ -174,7 +174,7 @@ class MindSporePasses(MindSporeNetwork):
         shape = Leaves(inputs, given)
         with (
             rebuilt(self._cells, self._built, fixes),
-            self._restoring(self._mode),
+            self._restoring(self._mode, None if fixes else self._cells[call.module]),
             neutral_chance(),
             user_code(f"replaying {call.module or 'the network'} in MindSpore"),
         ):

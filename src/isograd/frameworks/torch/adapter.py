@@ -79,6 +79,7 @@ class TorchFramework(TorchPasses):
         assert self._spec is not None
         assert self._spec.optimizer is not None
         self._wide = None  # made again where a pass needs it
+        self._known_modules.clear()
         model = self._copy_of_model(arithmetic.float64)
         model.train()
         function = load_callable(self._spec.optimizer, self._spec.folder, "[reference] optimizer")
@@ -152,7 +153,7 @@ class TorchFramework(TorchPasses):
         results: Tensors = {}
         run.model.zero_grad(set_to_none=True)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(neutral_chance(run.model))
+            stack.enter_context(neutral_chance(run.model.modules()))
             stack.enter_context(computing(run.arithmetic, self.floors))
             if gradients is None:
                 results["loss"] = self._descend(run, inputs, targets)

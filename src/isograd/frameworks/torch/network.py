@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,9 @@ class TorchNetwork:
         self._wide: nn.Module | None = None
         self._calls: list[Call] = []
         self._mode = "train"
+        #: Whether each module trained in the recorded pass, by its name.
+        self._training: dict[str, bool] = {}
+        self._known_modules: dict[int, dict[str, nn.Module]] = {}
         self._dropouts: list[DropoutSite] = []
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}
@@ -164,6 +167,12 @@ class TorchNetwork:
             self._wide = self._copy_of_model(wide=True)
         return self._wide
 
+    def _modules_of(self, model: nn.Module) -> dict[str, nn.Module]:
+        """The modules by name as of the recorded pass; walking them costs as much as a replay."""
+        if id(model) not in self._known_modules:
+            self._known_modules[id(model)] = dict(model.named_modules())
+        return self._known_modules[id(model)]
+
     def _copy_of_model(self, wide: bool) -> nn.Module:
         self._forget_gradients()
         try:
@@ -249,22 +258,52 @@ def fresh(leaf: torch.Tensor) -> torch.Tensor:
 
 
 @contextlib.contextmanager
-def restoring(model: nn.Module, mode: str, part: nn.Module | None = None) -> Iterator[None]:
-    """Set the mode, and give back modes, the network's state and the random state afterwards.
+def restoring(model: nn.Module, mode: str) -> Iterator[None]:
+    """Set the mode, and give back modes, the network's state and the random state afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    with restoring_state(model):
+        model.train(mode == "train")
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+
+
+@contextlib.contextmanager
+def in_modes(modules: Mapping[str, nn.Module], training: Mapping[str, bool]) -> Iterator[None]:
+    """Set each module's mode by its name, without asking the network, and give them back."""
+    before = {name: module.training for name, module in modules.items()}
+    _set_training(modules, training)
+    try:
+        yield
+    finally:
+        _set_training(modules, before)
+
+
+def _set_training(modules: Mapping[str, nn.Module], training: Mapping[str, bool]) -> None:
+    for name, module in modules.items():
+        wanted = training.get(name, module.training)
+        if module.training is not wanted:
+            # Past nn.Module.__setattr__, which looks through parameters, buffers and modules.
+            object.__setattr__(module, "training", wanted)
+
+
+@contextlib.contextmanager
+def restoring_state(restored: nn.Module) -> Iterator[None]:
+    """Give back a module's state and the random state afterwards.
 
     State is what does not learn: buffers, also where the forward pass binds new ones, and
     Parameters without gradient, such as a momentum encoder's.
     """
-    modes = [(module, module.training) for module in model.modules()]
-    restored = model if part is None else part
     places = [module._buffers for module in restored.modules()]
     bound = [(place, {k: v for k, v in place.items() if v is not None}) for place in places]
     data = [(p, p.data) for p in restored.parameters() if not p.requires_grad]
     still = [b for _, tensors in bound for b in tensors.values()] + [own for _, own in data]
     before = [(tensor, tensor.detach().clone()) for tensor in still]
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model.train(mode == "train")
+        # Not torch.manual_seed, which formats a stack trace for CUDA at every call.
+        torch.default_generator.manual_seed(0)
         try:
             yield
         finally:
@@ -275,5 +314,3 @@ def restoring(model: nn.Module, mode: str, part: nn.Module | None = None) -> Ite
                     parameter.data = own
                 for tensor, values in before:
                     tensor.copy_(values)
-            for module, training in modes:
-                module.training = training

@@ -9,7 +9,7 @@ compared apart.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -96,11 +96,13 @@ def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 @contextlib.contextmanager
-def neutral_chance(model: nn.Module, note: Callable[[float], None] | None = None) -> Iterator[None]:
+def neutral_chance(
+    modules: Iterable[nn.Module], note: Callable[[float], None] | None = None
+) -> Iterator[None]:
     """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
     changed: list[tuple[Any, float, Any]] = []
     try:
-        for module in model.modules():
+        for module in modules:
             if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
                 handle = module.register_forward_pre_hook(_noting(note, module.dropout))
                 changed.append((module, module.dropout, handle))

@@ -27,7 +27,13 @@ from isograd.frameworks.common import (
 from isograd.frameworks.torch.arithmetic import computing
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.interventions import Interventions, intervening
-from isograd.frameworks.torch.network import TorchNetwork, fresh, restoring
+from isograd.frameworks.torch.network import (
+    TorchNetwork,
+    fresh,
+    in_modes,
+    restoring,
+    restoring_state,
+)
 from isograd.frameworks.torch.neutral import neutral_chance
 from isograd.frameworks.torch.observe import (
     CallRecorder,
@@ -65,11 +71,14 @@ class TorchPasses(TorchNetwork):
             stack.enter_context(restoring(model, mode))
             if record:
                 stack.enter_context(recorder.watching(model))
-            stack.enter_context(neutral_chance(model, note if record else None))
+            stack.enter_context(neutral_chance(model.modules(), note if record else None))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(backward))
             stack.enter_context(intervening(model, self.interventions))
             results = self._pass(model, inputs, targets, backward, arithmetic)
+            if record:
+                self._training = {name: m.training for name, m in model.named_modules()}
+                self._known_modules.clear()
         if record:
             self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
         return results
@@ -132,7 +141,7 @@ class TorchPasses(TorchNetwork):
     ) -> Tensors:
         call = self._calls[request.call]
         model = self._model_for(arithmetic)
-        modules = dict(model.named_modules())
+        modules = self._modules_of(model)
         module = modules[call.module]
         inputs = self._leaves(request.inputs, call.inputs, arithmetic, request.backward, 0)
         places = occurrences_within(self._calls, request.call, request.pins)
@@ -145,8 +154,9 @@ class TorchPasses(TorchNetwork):
             changes = (child.in_place, child.changes_input)
             pins.append(Pin(child.module, place, child.result, outputs, *changes))
         with contextlib.ExitStack() as stack:
-            stack.enter_context(restoring(model, self._mode, module))
-            stack.enter_context(neutral_chance(model))
+            stack.enter_context(in_modes(modules, self._training))
+            stack.enter_context(restoring_state(module))
+            stack.enter_context(neutral_chance(modules.values()))
             stack.enter_context(pinned(modules, pins))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(request.backward))

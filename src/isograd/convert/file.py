@@ -35,13 +35,15 @@ class Settings:
     target: "ops" (nn and ops, which run on CPU, GPU and Ascend) or "mint".
     shaped: classes of torch that stand as torch-shaped layers everywhere in the project, because
     it passes them around, derives from them or asks for torch's attributes.  mixed: classes of the
-    project that are no modules themselves and are bases of some.
+    project that are no modules themselves and are bases of some.  words: texts of the project that
+    may name what it looks up in torch; empty where it looks nothing up.
     """
 
     target: str = "ops"
     shaped: frozenset[str] = frozenset()
     all_shaped: bool = False
     mixed: frozenset[ClassInfo] = frozenset()
+    words: frozenset[str] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether a class stands as a torch-shaped one."""

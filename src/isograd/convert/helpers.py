@@ -26,3 +26,17 @@ quadruple = ntuple(4, "quadruple")
 def reverse_repeat_tuple(values: Iterable[Any], count: int) -> tuple[Any, ...]:
     """Each value so many times, the last first."""
     return tuple(value for value in reversed(tuple(values)) for _ in range(count))
+
+
+class Names:
+    """What of a package of torch's is looked up by name: `getattr(nn, kind)`."""
+
+    def __init__(self, place: str, **members: Any) -> None:
+        self.__dict__.update(members)
+        self._place = place
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"{self.__dict__.get('_place')} was asked for {name!r}, which no text of the original "
+            "holds: add it where this look-up is made."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
 import shutil
@@ -16,6 +17,7 @@ from isograd.convert.engine import Engine, Place, Port
 from isograd.convert.file import Entries, Settings
 from isograd.convert.generated import library
 from isograd.convert.located import Facts, locate
+from isograd.convert.looked_up import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
 from isograd.convert.reading import ReadFile, read_file
@@ -42,10 +44,12 @@ _TORCH_ATTRIBUTES = re.compile(
     rb"\b(weight_norm|spectral_norm|register_parametrization)\b"
 )
 #: What behaves otherwise in training: a network with these starts in training, as torch's do.
-#: Training takes torch's methods of networks, their first values and their statistics.
+#: Training takes torch's methods of networks, their first values and their statistics; an
+#: optimizer that is looked up takes `parameters()`.
 _TRAINS = b".backward("
 _MODES = re.compile(
-    rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)"
+    rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)|"
+    rb"\bgetattr\(\s*(torch\s*\.\s*)?optim\b"
 )
 
 
@@ -85,8 +89,11 @@ class _Run:
     shaped: set[str] = field(default_factory=set)
     all_shaped: bool = False
     uses_modes: bool = False
+    looks_up: bool = False
     #: The compositions that each generated module holds, by its folder below the root.
     composites: dict[Path, set[str]] = field(default_factory=dict)
+    #: The texts that may name what the project looks up in torch.
+    words: set[str] = field(default_factory=set)
 
 
 def convert_path(path: Path, out: Path | None, options: Options | None = None) -> ConvertReport:
@@ -185,6 +192,7 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
     if b"torch" in read.raw:
         run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
         run.all_shaped = run.all_shaped or _TRAINS in read.raw
+        run.looks_up = run.looks_up or LOOKS_UP.search(read.raw) is not None
         run.uses_modes = run.uses_modes or _MODES.search(read.raw) is not None
 
 
@@ -197,6 +205,23 @@ def _settle(run: _Run) -> None:
     """What holds for all files, now that all are read."""
     if run.uses_modes:
         run.shaped.add("torch.nn.Module")
+    if run.looks_up:
+        run.words = _words(run)
+        layers = run.words.intersection(torch_names().members_of("torch.nn"))
+        run.shaped |= {f"torch.nn.{name}" for name in layers}
+
+
+def _words(run: _Run) -> set[str]:
+    """The project's texts that are names in torch."""
+    known = set().union(*(torch_names().members_of(package) for package in LOOKED_IN))
+    found: set[str] = set()
+    for file in (*run.files.python, *run.files.others):
+        is_code = file.suffix == ".py"
+        if is_code or file.suffix in SETTINGS:
+            with contextlib.suppress(OSError):  # told where it is converted or copied
+                raw = (run.base / file).read_bytes()
+                found |= known.intersection(texts_of(raw) if is_code else words_of(raw))
+    return found
 
 
 def _mixed(run: _Run) -> frozenset[ClassInfo]:
@@ -221,7 +246,9 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
     def find(api: str) -> Entry | None:
         return run.knowledge.find(answers.of(api).api)
 
-    settings = Settings(run.options.target, frozenset(run.shaped), run.all_shaped, _mixed(run))
+    settings = Settings(
+        run.options.target, frozenset(run.shaped), run.all_shaped, _mixed(run), frozenset(run.words)
+    )
     engine = Engine(Entries(find), run.names, settings)
     total = len(run.files.python)
     for done, file in enumerate(run.files.python):

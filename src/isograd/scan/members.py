@@ -48,6 +48,11 @@ _HELD = frozenset(
     weight_g weight_v""".split()
 )
 _SILENT = (Plain, Foreign)
+#: What `getattr(nn, kind)` finds, by the package that is asked.
+_LOOKED_UP: dict[str, Value] = {
+    "torch.nn": Returns(ANY_MODULE),
+    "torch.nn.functional": Returns(TENSOR),
+}
 
 
 class Members:
@@ -313,6 +318,8 @@ class Members:
     def _getattr(self, node: ast.Call, arguments: list[Value]) -> Value:
         """`getattr(value, "name")` with a literal name is the attribute itself."""
         if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
+            if arguments and isinstance(arguments[0], Api):
+                return _LOOKED_UP.get(arguments[0].name)
             return ANY_MODULE if arguments and is_module(arguments[0]) else None
         literal = node.args[1]
         if not isinstance(literal.value, str):

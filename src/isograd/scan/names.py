@@ -49,6 +49,7 @@ class TorchNames:
         self.scheduler = members["torch.optim.lr_scheduler.LRScheduler"]
         self.scaler = members["torch.amp.GradScaler"]
         self._canonical: dict[str, str] = {}
+        self._members: dict[str, dict[str, str]] = {}
 
     def canonical(self, name: str) -> str:
         """The public name: torch.nn.modules.conv.Conv2d is torch.nn.Conv2d."""
@@ -90,6 +91,17 @@ class TorchNames:
         if name.startswith("torch.nn.Module.") and name[16:] in self.module:
             return "f"
         return ""
+
+    def members_of(self, package: str) -> dict[str, str]:
+        """The public names directly in a package, with their kinds."""
+        if package not in self._members:
+            start = f"{package}."
+            self._members[package] = {
+                name[len(start) :]: kind
+                for name, kind in self.kinds.items()
+                if name.startswith(start) and "." not in name[len(start) :]
+            }
+        return self._members[package]
 
     def known_part(self, name: str) -> str:
         """The longest beginning that torch has: torch.nn.Linear of torch.nn.Linear.__name__."""

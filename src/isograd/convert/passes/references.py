@@ -6,6 +6,8 @@ import ast
 
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
+from isograd.convert.looked_up import asked_names
+from isograd.convert.model import Level
 from isograd.convert.passes.calls import missing
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
@@ -32,6 +34,8 @@ class References:
         if (name := _looked_up(parent, node)) is not None:
             assert isinstance(parent, ast.Call)
             return _write_looked_up(parent, f"{api}.{name}", file)
+        if _asked_by_name(parent, node) and _write_names(node, api, parent, file):
+            return True
         file.uses += 1
         use = Use(api, node)
         entry = file.entry(api)
@@ -76,6 +80,52 @@ def _write_looked_up(node: ast.Call, api: str, file: FileEdit) -> bool:
         reason = f"{api} has no counterpart that could stand for it"
         missing(node, Use(api, node), file, reason, entry)
     return True
+
+
+def _asked_by_name(parent: ast.AST | None, node: ast.expr) -> bool:
+    """Whether `getattr(nn, kind)` or `hasattr(nn, kind)` asks a package for a name it computes."""
+    if not isinstance(parent, ast.Call) or len(parent.args) < 2 or parent.args[0] is not node:
+        return False
+    function = parent.func
+    return isinstance(function, ast.Name) and function.id in ("getattr", "hasattr")
+
+
+def _write_names(
+    node: ast.Name | ast.Attribute, api: str, parent: ast.AST | None, file: FileEdit
+) -> bool:
+    """Write what of a package may be asked for: the names that the project's texts hold."""
+    assert isinstance(parent, ast.Call)
+    if file.names.kind(api) != "m":
+        return False
+    asked = asked_names(parent.args[1], file.names.members_of(api), file.settings.words)
+    found: dict[str, str] = {}
+    for name in asked.names:
+        whole = f"{api}.{name}"
+        code = _meant(node, whole, file.entry(whole), file)
+        if code:
+            found[name] = code
+    goes_on = len(parent.args) > 2 or ast.unparse(parent.func) == "hasattr"
+    if not found and not (asked.is_whole and not asked.names and goes_on):
+        return False
+    file.uses += 1
+    members = "".join(f", {name}={code}" for name, code in found.items())
+    layout.write(file, node, f'{file.name("composites.Names")}("{api}"{members})')
+    file.converted += 1
+    lacking = [name for name in asked.names if name not in found]
+    if lacking or not asked.is_whole:
+        _say_asked(node, api, list(found), lacking, file)
+    return True
+
+
+def _say_asked(
+    node: ast.expr, api: str, found: list[str], lacking: list[str], file: FileEdit
+) -> None:
+    message = f"{api} is asked for a name; the port finds what the project's texts name: "
+    message += ", ".join(found)
+    if lacking:
+        message += f"; without a counterpart: {', '.join(lacking)}"
+    advice = "Add what else may be asked for; anything else raises AttributeError."
+    file.finding(node, "looked-up", message, advice, level=Level.LOOK, api=api)
 
 
 def _is_generic(parent: ast.AST | None, node: ast.expr, file: FileEdit) -> bool:

@@ -84,7 +84,7 @@ class ConstructionLog:
         new, start = nn.Cell.__dict__["__new__"], nn.Cell.__init__
         make, given, places = nn.Cell.__new__, self._given, self._places
 
-        def noting_new(kind: Any, *args: Any, **kwargs: Any) -> Any:
+        def noting_new(kind: Any, /, *args: Any, **kwargs: Any) -> Any:
             cell = make(kind, *args, **kwargs)
             source, self._copied = self._copied, None
             places.pop(id(cell), None)
@@ -98,7 +98,7 @@ class ConstructionLog:
                 given[id(cell)] = args, kwargs
             return cell
 
-        def noting_start(cell: Any, *args: Any, **kwargs: Any) -> None:
+        def noting_start(cell: Any, /, *args: Any, **kwargs: Any) -> None:
             places[id(cell)] = building_place(cell)
             start(cell, *args, **kwargs)
 

@@ -163,14 +163,14 @@ class FunctionTrace:
 
     def _noting_primitive(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def call(primitive: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(primitive: Any, /, *args: Any, **kwargs: Any) -> Any:
             return self._run(str(primitive.name), original, (primitive, *args), kwargs)
 
         return call
 
     def _noting_cell(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def call(cell: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
             if self._depth or not self._is_event(cell):
                 return original(cell, *args, **kwargs)
             with self.silent():

@@ -94,7 +94,7 @@ class TorchNetwork:
         original = nn.Module.__init__
         where = self._where
 
-        def noting(module: nn.Module, *args: Any, **kwargs: Any) -> None:
+        def noting(module: nn.Module, /, *args: Any, **kwargs: Any) -> None:
             where[id(module)] = building_line(module)
             original(module, *args, **kwargs)
 

@@ -1,0 +1,111 @@
+"""Names of torch that are looked up by a text: `getattr(nn, kind)`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.convert.support import converted, run_port
+
+from isograd.convert.looked_up import Asked, asked_names
+from isograd.convert.model import Level
+
+pytest.importorskip("mindspore")
+
+LAYERS = "Conv1d Conv2d GELU GRU LSTM Linear ReLU ReLU6".split()
+WORDS = frozenset(("ReLU", "gru", "Linear", "batch"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("kind", Asked(("Linear", "ReLU"))),
+        ("self.config['rnn']", Asked(("Linear", "ReLU"))),
+        ("kind.upper()", Asked(("GRU", "Linear", "ReLU"))),
+        ("f'Conv{n}d'", Asked(("Conv1d", "Conv2d"), is_whole=True)),
+        ("'Conv%dd' % n", Asked(("Conv1d", "Conv2d"), is_whole=True)),
+        ("'Conv{}d'.format(n)", Asked(("Conv1d", "Conv2d"), is_whole=True)),
+        ("'ReLU' + suffix", Asked(("ReLU", "ReLU6"), is_whole=True)),
+        ("'No' + kind", Asked((), is_whole=True)),
+        ("f'{kind}'", Asked(("Linear", "ReLU"))),
+        ("'%s' % kind", Asked(("Linear", "ReLU"))),
+        ("first + second", Asked(("Linear", "ReLU"))),
+    ],
+)
+def test_what_may_be_asked_for(asked: str, expected: Asked) -> None:
+    node = ast.parse(asked, mode="eval").body
+    assert asked_names(node, LAYERS, WORDS) == expected
+
+
+NET = {
+    "net.py": """
+        import torch.nn.functional as F
+        from torch import nn, optim
+
+
+        def layer(kind, *sizes, **options):
+            return getattr(nn, kind)(*sizes, **options)
+
+
+        class Net(nn.Module):
+            def __init__(self, act, dim=2):
+                super().__init__()
+                self.conv = getattr(nn, f"Conv{dim}d")(3, 4, 3)
+                self.act = getattr(nn, act)() if hasattr(nn, act) else None
+                self.none = getattr(nn, "No" + act, nn.Identity)()
+
+            def forward(self, x):
+                x = self.none(self.act(self.conv(x)))
+                return getattr(F, "adaptive_avg_pool%dd" % (x.dim() - 2))(x, 1).flatten(1).max(1)
+
+
+        def optimizer(net, name="AdamW"):
+            return getattr(optim, name)(net.parameters(), lr=1e-3)
+    """,
+    "run.py": """
+        from net import Net
+
+        net = Net("Tanh")
+    """,
+    "config.yaml": "head: Linear  # or: Bilinear\n",
+}
+
+
+def test_a_port_finds_what_the_project_names(tmp_path: Path) -> None:
+    folder, report = converted(tmp_path, NET)
+    assert not [finding for finding in report.findings if finding.level is Level.FINISH]
+    said = {finding.line: finding.message for finding in report.findings}
+    assert said[7].endswith("the project's texts name: Bilinear, Linear, Tanh")
+    assert 13 not in said, "which convolutions there are is known"
+    printed = run_port(
+        folder,
+        """
+        import numpy as np
+        import mindspore as ms
+        from net import Net, layer, optimizer
+
+        net = Net("Tanh")
+        out, _ = net(ms.Tensor(np.ones((2, 3, 5, 5), np.float32)))
+        print(type(layer("Linear", 2, 3)).__name__, type(net.conv).__name__, out.shape)
+        print(type(optimizer(net)).__name__, Net("Softmax").act)
+        try:
+            layer("Softplus")
+        except AttributeError as error:
+            print(error)
+        """,
+    )
+    assert printed.splitlines() == [
+        "Linear Conv2d (2,)",
+        "AdamW None",
+        "torch.nn was asked for 'Softplus', which no text of the original holds: "
+        "add it where this look-up is made.",
+    ]
+
+
+def test_what_nothing_names_is_told(tmp_path: Path) -> None:
+    _, report = converted(
+        tmp_path,
+        {"net.py": "from torch import nn\n\n\ndef f(kind):\n    return getattr(nn, kind)\n"},
+    )
+    assert [finding.line for finding in report.findings if finding.level is Level.FINISH] == [5]

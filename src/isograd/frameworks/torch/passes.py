@@ -176,8 +176,7 @@ class TorchPasses(TorchNetwork):
                 for slot, seen in enumerate(pin.seen or []):
                     results[f"input_of.{number}.{slot}"] = to_value(seen)
             if request.buffers:
-                state = dict(self._named_tensors(model, duplicates=True))
-                results |= {f"buffer.{n}": to_value(state[n]) for n in request.buffers}
+                results |= {f"buffer.{n}": to_value(_held(model, n)) for n in request.buffers}
             if request.backward:
                 results |= self._replayed_gradients(request, model, inputs, pins, outputs)
         return results
@@ -249,11 +248,10 @@ class TorchPasses(TorchNetwork):
             if cotangent is not None and tensor.requires_grad:
                 sources.append(tensor)
                 cotangents.append(from_value(cotangent, tensor.dtype))
-        parameters = dict(model.named_parameters())
         leaves = {f"gradient.input.{i}": t for i, t in enumerate(inputs)}
         for number, pin in enumerate(pins):
             leaves |= {f"gradient.pin.{number}.{i}": t for i, t in enumerate(pin.outputs)}
-        leaves |= {f"gradient.parameter.{n}": parameters[n] for n in request.parameters}
+        leaves |= {f"gradient.parameter.{n}": model.get_parameter(n) for n in request.parameters}
         leaves = {key: t for key, t in leaves.items() if t.requires_grad}
         if not sources or not leaves:
             return {}
@@ -294,3 +292,12 @@ class TorchPasses(TorchNetwork):
                     shown = torch.zeros_like(leaves[i]) if gradient is None else gradient
                     results[f"gradient.output.{i}"] = to_value(shown)
         return results
+
+
+def _held(model: nn.Module, name: str) -> torch.Tensor:
+    """A buffer, or a parameter that does not learn, by its name."""
+    path, _, attribute = name.rpartition(".")
+    owner = model.get_submodule(path)
+    found = owner._buffers.get(attribute, owner._parameters.get(attribute))
+    assert found is not None, name
+    return found

@@ -98,6 +98,42 @@ class More(Net):
     assert not findings
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'hasattr(layer, "forward")',
+        "getattr(layer, 'forward', None)(x)",
+        'inspect.getattr_static(type(layer), "forward")',
+        '"forward" in type(layer).__dict__',
+        '"forward" not in dir(layer)',
+        'vars(type(layer))["forward"]',
+        'layer.method.__name__ == "forward"',
+        'operator.methodcaller("forward", x)(layer)',
+    ],
+)
+def test_forward_is_asked_for_by_its_name_in_the_port(asked: str) -> None:
+    port, findings = port_of(HEAD + f"def f(layer: nn.Module, x):\n    return {asked}\n")
+    assert asked.replace("forward", "construct") in port
+    assert not findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['direction == "forward"', '{"forward": 1}["forward"]', 'getattr(x, "forward_hooks")'],
+)
+def test_forward_is_a_word_like_others_elsewhere(text: str) -> None:
+    port, _ = port_of(HEAD + f"def f(direction, x):\n    return {text}\n")
+    assert text in port
+
+
+def test_a_class_that_is_no_module_keeps_its_forward() -> None:
+    port, _ = port_of(
+        HEAD + "class Rule:\n    def forward(self, x):\n        return x\n\n"
+        '    def __call__(self, x):\n        return getattr(self, "forward")(x)\n'
+    )
+    assert 'getattr(self, "forward")(x)' in port
+
+
 def test_a_network_with_dropout_starts_in_training_as_torchs_does() -> None:
     port, _ = port_of(
         HEAD + "class Net(nn.Module):\n    def forward(self, x):\n"

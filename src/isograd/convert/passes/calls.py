@@ -133,9 +133,19 @@ def _renamed(node: ast.Call, value: str, file: FileEdit) -> None:
     file.converted += 1
 
 
+def is_in_mint(entry: Entry) -> bool:
+    """Whether mint has what can stand where torch's stands.
+
+    Not so its optimizers: their step takes the gradients, and on a CPU SGD and Adam of MindSpore
+    2.10 leave the parameters as they are without a word.
+    """
+    has_counterpart = entry.mint.startswith("mindspore.mint.")
+    return has_counterpart and not entry.mint.startswith("mindspore.mint.optim.")
+
+
 def _as_mint(node: ast.Call, entry: Entry, file: FileEdit) -> bool:
     """mint's functions take torch's arguments."""
-    if not entry.mint.startswith("mindspore.mint."):
+    if not is_in_mint(entry):
         return False
     _renamed(node, file.name(entry.mint.removeprefix("mindspore.")), file)
     if entry.verified is None or not entry.verified.forward:

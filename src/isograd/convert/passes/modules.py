@@ -11,12 +11,22 @@ from isograd.scan.values import ClassInfo, Instance, Made
 
 _NAME = re.compile(r"def(\s+|\\\r?\n)+forward\b")
 _OTHER = "torch.autograd.Function"
+#: Functions that take the name of a member, with its place among their arguments.
+_ASKS_MEMBER = {
+    "getattr": 1,
+    "hasattr": 1,
+    "setattr": 1,
+    "delattr": 1,
+    "getattr_static": 1,
+    "attrgetter": 0,
+    "methodcaller": 0,
+}
 
 
 class Forward:
-    """The methods of modules, and `x.forward(…)`."""
+    """The methods of modules, `x.forward(…)`, and `getattr(x, "forward")`."""
 
-    kinds = (ast.FunctionDef, ast.Attribute, ast.Assign)
+    kinds = (ast.FunctionDef, ast.Attribute, ast.Assign, ast.Constant)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write `construct` for `forward`."""
@@ -27,6 +37,8 @@ class Forward:
         if isinstance(node, ast.Assign):
             self._assigned(node, file)
             return False
+        if isinstance(node, ast.Constant):
+            return node.value == "forward" and self._by_name(node, file)
         assert isinstance(node, ast.Attribute)
         if node.attr != "forward" or not _is_modules(node, file):
             return False
@@ -53,6 +65,52 @@ class Forward:
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id == "forward":
                 file.replace(target, "construct")
+
+    def _by_name(self, node: ast.Constant, file: FileEdit) -> bool:
+        """The text that names the method, where the name of a member is asked for."""
+        if node in file.tree.formatted or not _names_a_member(node, file):
+            return False
+        if _is_others_own(node, file):
+            return False
+        start, end = file.text.span(node)
+        at = start + file.text.original[start:end].find("forward")
+        if at < start:
+            return False  # "for" "ward"
+        file.text.replace(at, at + len("forward"), "construct")
+        return True
+
+
+def _names_a_member(node: ast.Constant, file: FileEdit) -> bool:
+    """Whether a text names a member: `hasattr(x, "…")`, `"…" in vars(x)`, `f.__name__ == "…"`."""
+    parent = file.tree.parents.get(node)
+    if isinstance(parent, ast.Call):
+        function = parent.func
+        name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+        position = _ASKS_MEMBER.get(name)
+        return position is not None and parent.args[position : position + 1] == [node]
+    if isinstance(parent, ast.Compare) and len(parent.ops) == 1:
+        other = parent.comparators[0] if parent.left is node else parent.left
+        if isinstance(parent.ops[0], (ast.In, ast.NotIn)):
+            return parent.left is node and _is_of_members(other)
+        return isinstance(other, ast.Attribute) and other.attr == "__name__"
+    return isinstance(parent, ast.Subscript) and _is_of_members(parent.value)
+
+
+def _is_of_members(node: ast.expr) -> bool:
+    """`x.__dict__`, `vars(x)` or `dir(x)`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("vars", "dir")
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
+
+
+def _is_others_own(node: ast.Constant, file: FileEdit) -> bool:
+    """Whether `getattr(self, "forward")` stands in a class that is no module."""
+    parent = file.tree.parents.get(node)
+    first = parent.args[0] if isinstance(parent, ast.Call) else None
+    if not isinstance(first, ast.Name) or first.id not in ("self", "cls"):
+        return False
+    around = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    return around is not None and not is_module_class(around, file)
 
 
 def is_module_class(node: ast.ClassDef, file: FileEdit) -> bool:

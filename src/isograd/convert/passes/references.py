@@ -8,7 +8,7 @@ from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.looked_up import asked_names
 from isograd.convert.model import Level
-from isograd.convert.passes.calls import missing
+from isograd.convert.passes.calls import is_in_mint, missing
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
 
@@ -163,7 +163,7 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
             return file.name(target)
     if entry is None:
         return ""
-    if file.settings.target == "mint" and entry.mint.startswith("mindspore.mint."):
+    if file.settings.target == "mint" and is_in_mint(entry):
         return file.name(entry.mint.removeprefix("mindspore."))
     return file.value(entry)
 

@@ -258,3 +258,34 @@ def test_variables_that_hide_an_import_are_left_alone() -> None:
 def test_mint_is_written_where_there_is_one() -> None:
     port, _ = port_of(HEAD + "def f(x):\n    return torch.add(x, x, alpha=2)\n", target="mint")
     assert "mint.add(x, x, alpha=2)" in port
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("x.to(*a, **k)", "compat.to(x, *a, **k)"),
+        ("x.clamp(*a)", "ops.clamp(x, *a)"),
+        ("x.sum(**k)", "compat.total(x, **k)"),
+        ("torch.is_autocast_enabled(k)", "False"),
+        ("torch.jit.is_scripting or k", "compat.never or k"),
+        ("getattr(torch.compiler, 'is_compiling', None)", "compat.never"),
+        ("isinstance(k, (str, torch.SymInt))", "isinstance(k, (str, int))"),
+        ("isinstance(k, torch.torch.Tensor)", "isinstance(k, ms.Tensor)"),
+        ("torch.randperm(k, dtype=torch.int32)", "ops.randperm(k, dtype=ms.int32)"),
+    ],
+)
+def test_what_packages_write(asked: str, expected: str) -> None:
+    port, findings = port_of(HEAD + f"def f(x: Tensor, a, k):\n    return {asked}\n")
+    assert f"return {expected}\n" in port
+    assert not findings
+
+
+def test_arguments_that_are_not_known_in_mint_stay_compositions() -> None:
+    port, findings = port_of(
+        HEAD + "def f(net, x: Tensor, a):\n"
+        "    return torch.optim.SGD(net.parameters(), lr=0.1), x.clamp(*a)\n",
+        target="mint",
+    )
+    assert "compat.SGD(net.parameters(), lr=0.1)" in port
+    assert "mint.optim" not in port
+    assert not findings

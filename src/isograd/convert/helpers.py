@@ -28,6 +28,11 @@ def reverse_repeat_tuple(values: Iterable[Any], count: int) -> tuple[Any, ...]:
     return tuple(value for value in reversed(tuple(values)) for _ in range(count))
 
 
+def never(*_: Any, **__: Any) -> bool:
+    """The answer to questions about torch's compilers and exporters."""
+    return False
+
+
 class Names:
     """What of a package of torch's is looked up by name: `getattr(nn, kind)`."""
 

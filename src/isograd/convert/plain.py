@@ -13,6 +13,9 @@ TYPES = {
     "torch.LongTensor": "ms.Tensor",
     "torch.nn.Module": "nn.Cell",
     "torch.nn.Parameter": "ms.Parameter",
+    "torch.SymInt": "int",
+    "torch.SymFloat": "float",
+    "torch.SymBool": "bool",
 }
 #: Classes of tensors with a dtype of their own, as values that may be called.
 TYPED_TENSORS = {
@@ -51,7 +54,9 @@ HELPERS = {
     "torch.nn.modules.utils._ntuple": "composites.ntuple",
 }
 #: `f(condition, message)` that is an assertion.
-ASSERTIONS = frozenset(("torch._assert", "torch._check", "torch._check_value"))
+ASSERTIONS = frozenset(
+    ("torch._assert", "torch._assert_async", "torch._check", "torch._check_value")
+)
 #: Members of MindSpore's cells that are as torch's modules have them.
 OF_CELLS = frozenset(
     """apply register_forward_hook register_forward_pre_hook register_buffer training
@@ -88,6 +93,8 @@ ANSWERS = {
     "torch.is_autocast_enabled": "False",
     "torch._C._get_tracing_state": "None",
 }
+#: The same questions as functions that are passed around.
+NEVER = "composites.never"
 #: Calls that return their argument, by its position, where a network is not compiled.
 THROUGH = {
     "torch.jit.script": 0,

@@ -47,8 +47,8 @@ PACKAGES = {
 _NOT_SHARED = frozenset("out generator size_average reduce inplace".split()) | {"self"}
 #: Arguments without a meaning in MindSpore, which places, lays out and fuses by itself.
 WITHOUT_MEANING = frozenset(
-    "device layout pin_memory memory_format non_blocking foreach fused capturable differentiable "
-    "_stacklevel stacklevel".split()
+    "device device_type layout pin_memory memory_format non_blocking foreach fused capturable "
+    "differentiable _stacklevel stacklevel".split()
 )
 #: numpy's names, which torch takes for its own, and the names of overloads that say less.
 SYNONYMS = {

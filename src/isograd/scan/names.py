@@ -63,6 +63,8 @@ class TorchNames:
             return name
         if name in self.spelled:
             return self.spelled[name]
+        if name.startswith("torch.torch."):
+            return self.canonical(name[len("torch.") :])
         head, _, last = name.rpartition(".")
         if head in self.spelled and last:
             return f"{self.spelled[head]}.{last}"

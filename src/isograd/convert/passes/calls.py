@@ -191,7 +191,7 @@ def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
             call = Call((), {"dtype": call.positional[0], **call.keywords}, receiver)
     result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
     if isinstance(result, NotRewritten):
-        if use.is_sure:
+        if use.is_sure and not _as_function(node, receiver, entry, file):
             file.finding(node.func, "not-converted", result.reason, entry.advice, api=use.api)
         return True
     code = result.code
@@ -206,6 +206,33 @@ def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
     if entry.applicability is Applicability.LOOK and entry.difference:
         file.finding(node.func, "look", entry.difference, level=Level.LOOK, api=use.api)
     return True
+
+
+def _as_function(node: ast.Call, receiver: str, entry: Entry, file: FileEdit) -> bool:
+    """Write `x.clamp(*limits)` as a function that takes torch's arguments, if there is one.
+
+    In torch's order, and by torch's names, they need not be known.
+    """
+    is_open = any(isinstance(part, ast.Starred) for part in node.args)
+    if not is_open and all(keyword.arg is not None for keyword in node.keywords):
+        return False
+    value = entry.value or _twins_value(entry, file)
+    if not value or (node.keywords and not value.startswith("composites.")):
+        return False
+    given = [receiver, *(file.source(part) for part in (*node.args, *node.keywords))]
+    layout.write_call(file, node, f"{file.spelled(value)}({', '.join(given)})")
+    file.converted += 1
+    return True
+
+
+def _twins_value(entry: Entry, file: FileEdit) -> str:
+    """What stands for the function of a method's name that takes the method's arguments."""
+    twin = file.entry(f"torch.{entry.api.rpartition('.')[2]}")
+    if twin is None or twin.applicability is Applicability.HAND:
+        return ""
+    ours = [p.name for p in parameters_of(entry.signature or "()") if p.name != "self"]
+    theirs = [p.name for p in parameters_of(twin.signature or "()")][1:]
+    return twin.value if ours and ours == theirs[: len(ours)] else ""
 
 
 def _unsure(node: ast.Call, use: Use, code: str, file: FileEdit) -> None:

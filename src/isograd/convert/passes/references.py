@@ -39,7 +39,7 @@ class References:
         file.uses += 1
         use = Use(api, node)
         entry = file.entry(api)
-        code = _meant(node, api, entry, file)
+        code = _answer(api, file) or _meant(node, api, entry, file)
         if code and _is_generic(parent, node, file):
             assert isinstance(parent, ast.Subscript)
             file.forget(parent)
@@ -72,7 +72,7 @@ def _write_looked_up(node: ast.Call, api: str, file: FileEdit) -> bool:
     entry = file.entry(api)
     grand = file.tree.parents.get(node)
     is_called = isinstance(grand, ast.Call) and grand.func is node
-    code = "" if entry is None else file.value(entry)
+    code = _answer(api, file) or ("" if entry is None else file.value(entry))
     if api in plain.TYPES or (code and not is_called) or (entry is not None and entry.value):
         layout.write(file, node, file.spelled(plain.TYPES[api]) if api in plain.TYPES else code)
         file.converted += 1
@@ -140,6 +140,11 @@ def _stored(node: ast.Name | ast.Attribute, api: str, file: FileEdit) -> bool:
     if isinstance(node, ast.Attribute):
         missing(node, Use(api, node), file, f"{api} is set, and MindSpore has no such setting")
     return True
+
+
+def _answer(api: str, file: FileEdit) -> str:
+    """A function that stands for a question about torch's compilers; empty for anything else."""
+    return file.name(plain.NEVER) if plain.ANSWERS.get(api) == "False" else ""
 
 
 def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:

@@ -94,9 +94,9 @@ int, long, short = _cast(ms.int32), _cast(ms.int64), _cast(ms.int16)
 bool, char = _cast(ms.bool_), _cast(ms.int8)
 
 
-def to(input: Any, *args: Any, dtype: Any = None) -> Any:
+def to(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`Tensor.to`: only a dtype, or another tensor's, changes anything."""
-    for value in (*args, dtype):
+    for value in (*args, *kwargs.values()):
         if isinstance(value, ms.Tensor):
             return input.astype(value.dtype)
         if isinstance(value, type(ms.float32)) or value in (ms.float32, ms.int64, ms.bool_):

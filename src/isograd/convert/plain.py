@@ -52,6 +52,10 @@ HELPERS = {
     "torch.nn.modules.utils._triple": "composites.triple",
     "torch.nn.modules.utils._quadruple": "composites.quadruple",
     "torch.nn.modules.utils._ntuple": "composites.ntuple",
+    **{
+        f"torch.utils._pytree.{name}": f"composites.{name}"
+        for name in "tree_flatten tree_unflatten tree_leaves tree_map tree_map_only".split()
+    },
 }
 #: `f(condition, message)` that is an assertion.
 ASSERTIONS = frozenset(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
-from tests.convert.support import port_of
+from tests.convert.support import converted, port_of
 
 from isograd.convert import Level
 
@@ -235,6 +236,29 @@ def test_libraries_that_need_torch_are_told_at_their_import() -> None:
     (finding,) = findings
     assert (finding.code, finding.line, finding.api) == ("third-party", 2, "timm.layers.DropPath")
     assert 'DropPath = compat.unconverted("timm.layers.DropPath")' in port
+
+
+@pytest.mark.parametrize(
+    ("library", "needs_torch"),
+    [
+        ("einx", True),
+        ("rotary_embedding_torch", True),
+        ("vector_quantize_pytorch", True),
+        ("torchtyping", True),
+        ("pytorch3d", True),
+        ("numpy", False),
+        ("scipy.special", False),
+    ],
+)
+def test_libraries_that_need_torch_are_told(library: str, needs_torch: bool) -> None:
+    _, findings = port_of(f"import torch\nimport {library}\n\nx = torch.ones(3)\n")
+    assert [finding.api for finding in findings] == [library] * needs_torch
+
+
+def test_a_module_of_the_project_is_no_library(tmp_path: Path) -> None:
+    files = {"net.py": "import torch_utils\n\nx = torch_utils.one()\n"}
+    files["torch_utils.py"] = "import torch\n\ndef one():\n    return torch.ones(1)\n"
+    assert not converted(tmp_path, files)[1].findings
 
 
 def test_names_that_the_file_uses_otherwise_are_not_taken() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -22,8 +23,14 @@ THIRD_PARTY = frozenset(
     thop ptflops torch_xla torch_tensorrt torchao triton ignite catalyst fastai open_clip clip
     sentence_transformers torchvision torchaudio lpips pytorch_msssim pytorch_metric_learning
     torchdata torcheval monai albumentations.pytorch safetensors.torch
-    ray.train.torch tensorboardX.torch effdet torchseg vit_pytorch""".split()
+    ray.train.torch tensorboardX.torch effdet vit_pytorch x_transformers einx local_attention
+    hyper_connections entmax e3nn escnn dgl spconv MinkowskiEngine kaolin nvdiffrast tinycudann
+    mamba_ssm causal_conv1d selective_scan_cuda ultralytics compressai loralib neuralop allennlp
+    speechbrain espnet espnet2 antialiased_cnns ranger_adabelief adabelief_pytorch lion_pytorch
+    schedulefree geffnet pytorchcv nflows normflows ncps higher cvxpylayers theseus""".split()
 )
+#: Other libraries that say in their names what they need: rotary_embedding_torch, torchtyping.
+_SAYS_TORCH = re.compile(r"(py)?torch\w+|\w*_(py)?torch(_\w*)?")
 
 
 @dataclass
@@ -50,7 +57,7 @@ def is_torch(name: str) -> bool:
 def is_third_party(name: str) -> bool:
     """Whether a dotted name belongs to a library that needs torch."""
     root = name.partition(".")[0]
-    if root in THIRD_PARTY:
+    if root in THIRD_PARTY or _SAYS_TORCH.fullmatch(root):
         return True
     parts = name.split(".")
     return any(".".join(parts[: i + 1]) in THIRD_PARTY for i in range(1, len(parts)))

@@ -231,6 +231,16 @@ def test_an_import_that_code_can_do_without_fails_as_it_would_without_torch() ->
     assert not findings
 
 
+def test_what_is_set_in_torch_is_told_and_parses() -> None:
+    port, findings = port_of(
+        "import torch\n\ndef f():\n    torch.utils.data._utils.worker._worker_info = None\n"
+        "    torch.nn.functional.relu = abs\n    return torch.ones(1)\n"
+    )
+    assert [finding.line for finding in findings] == [4, 5]
+    assert 'compat.unconverted("torch.nn.functional").relu = abs' in port
+    assert "ops.ones(1)" in port, "the rest of the file is converted"
+
+
 def test_libraries_that_need_torch_are_told_at_their_import() -> None:
     port, findings = port_of("import torch\nfrom timm.layers import DropPath\n\nd = DropPath\n")
     (finding,) = findings

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable
 from itertools import repeat
-from typing import Any
+from typing import Any, Union, get_args, get_origin
 
 
 def ntuple(count: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
@@ -26,6 +27,30 @@ quadruple = ntuple(4, "quadruple")
 def reverse_repeat_tuple(values: Iterable[Any], count: int) -> tuple[Any, ...]:
     """Each value so many times, the last first."""
     return tuple(value for value in reversed(tuple(values)) for _ in range(count))
+
+
+def is_of_type(value: Any, kind: Any) -> bool:
+    """`torch.jit.isinstance`: also of `list[int]`, `dict[str, Tensor]`, `Optional[…]`, `int | str`.
+
+    The elements of a container are looked at, one after the other; an empty one fits.
+    """
+    if isinstance(kind, tuple):
+        return any(is_of_type(value, part) for part in kind)
+    container, parts = get_origin(kind), get_args(kind)
+    if container is None:
+        return value is None if kind is None else isinstance(value, kind)
+    if container in (Union, types.UnionType):
+        return any(is_of_type(value, part) for part in parts)
+    if not isinstance(value, container):
+        return False
+    if issubclass(container, dict):
+        return all(
+            is_of_type(key, parts[0]) and is_of_type(held, parts[1]) for key, held in value.items()
+        )
+    if issubclass(container, tuple) and parts[-1:] != (...,):
+        fits = len(value) == len(parts)
+        return fits and all(map(is_of_type, value, parts))
+    return all(is_of_type(part, parts[0]) for part in value)
 
 
 def never(*_: Any, **__: Any) -> bool:

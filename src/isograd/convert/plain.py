@@ -39,6 +39,7 @@ ANNOTATIONS = {
 }
 #: Private helpers of torch's that much code uses, as names of the generated module.
 HELPERS = {
+    "torch.jit.isinstance": "composites.is_of_type",
     "torch.nn._single": "composites.single",
     "torch.nn._pair": "composites.pair",
     "torch.nn._triple": "composites.triple",

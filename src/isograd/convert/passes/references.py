@@ -138,7 +138,16 @@ def _is_generic(parent: ast.AST | None, node: ast.expr, file: FileEdit) -> bool:
 def _stored(node: ast.Name | ast.Attribute, api: str, file: FileEdit) -> bool:
     """A name that an import bound is bound again: the new value is what counts."""
     if isinstance(node, ast.Attribute):
-        missing(node, Use(api, node), file, f"{api} is set, and MindSpore has no such setting")
+        file.finding(
+            node,
+            "not-converted",
+            f"{api} is set, and MindSpore has no such setting",
+            "Leave the statement out if nothing of the port reads it.",
+            api=api,
+        )
+        # A call is no target: what is set is an attribute of it.
+        file.forget(node.value)
+        file.replace(node.value, file.unconverted(api.rpartition(".")[0], node))
     return True
 
 

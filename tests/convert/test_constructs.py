@@ -231,6 +231,16 @@ def test_an_import_that_code_can_do_without_fails_as_it_would_without_torch() ->
     assert not findings
 
 
+def test_a_part_of_a_parameters_data_is_written_to_the_parameter() -> None:
+    port, findings = port_of(
+        HEAD + "def f(net: nn.Module):\n    for name, bias in net.named_parameters():\n"
+        "        bias.data[2:4].fill_(1.0)\n        bias.data[:1] = 3\n"
+    )
+    assert "bias[2:4] = ops.full_like(ops.stop_gradient(bias)[2:4], 1.0)" in port
+    assert "bias[:1] = 3" in port
+    assert not findings
+
+
 def test_what_is_set_in_torch_is_told_and_parses() -> None:
     port, findings = port_of(
         "import torch\n\ndef f():\n    torch.utils.data._utils.worker._worker_info = None\n"
@@ -263,6 +273,25 @@ def test_libraries_that_need_torch_are_told_at_their_import() -> None:
 def test_libraries_that_need_torch_are_told(library: str, needs_torch: bool) -> None:
     _, findings = port_of(f"import torch\nimport {library}\n\nx = torch.ones(3)\n")
     assert [finding.api for finding in findings] == [library] * needs_torch
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('nn = importlib.import_module("torch.nn")', {"imported-by-name": Level.FINISH}),
+        ('torch = __import__("torch")', {"imported-by-name": Level.FINISH}),
+        ('x, _ = optional_import("einops", name="rearrange")', {"imported-by-name": Level.FINISH}),
+        ('timm = import_module(name="timm.models")', {"imported-by-name": Level.FINISH}),
+        ('has = importlib.util.find_spec("torch") is not None', {"look": Level.LOOK}),
+        ('np = importlib.import_module("numpy")', {}),
+        ('print("torch")', {}),
+        ('say("import", "torch")', {}),
+    ],
+)
+def test_an_import_by_a_text_is_told(line: str, told: dict[str, Level]) -> None:
+    port, findings = port_of(f"import importlib\n\n{line}\n")
+    assert {finding.code: finding.level for finding in findings} == told
+    assert line in port
 
 
 def test_a_module_of_the_project_is_no_library(tmp_path: Path) -> None:

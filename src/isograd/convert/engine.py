@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from isograd.convert.located import Facts
 from isograd.convert.model import FileConversion, Finding
 from isograd.convert.names import Index, star_names
 from isograd.convert.passes import Pass, passes_by_kind
+from isograd.convert.passes.imports_by_name import imports_torch_by_name
 from isograd.convert.spelling import Spelling, bound_packages
 from isograd.convert.text import Text, narrow
 from isograd.convert.tree import Tree, read_tree
@@ -44,6 +46,10 @@ class Port:
     composites: frozenset[str] = frozenset()
 
 
+#: A file without these imports nothing by a text.
+_IMPORTS = re.compile(r"import_|_import\b|find_spec")
+
+
 class Engine:
     """Converts the files of a project one after the other."""
 
@@ -59,7 +65,13 @@ class Engine:
         tree = read_tree(source.tree, self._kinds)
         imported = self._index.read(tree.nodes, place.package, place.module)
         star_names(tree, imported, self._index.names)
-        if not (imported.torch or imported.third or imported.stars or _may_use(tree, facts)):
+        if not (
+            imported.torch
+            or imported.third
+            or imported.stars
+            or _may_use(tree, facts)
+            or (_IMPORTS.search(source.text) and imports_torch_by_name(tree))
+        ):
             return Port(source.text)
         dropped = {*imported.torch, *(name for _, _, name, _ in imported.third)}
         spelling = Spelling(

@@ -29,6 +29,7 @@ from typing import Protocol
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.decorators import Decorators
+from isograd.convert.passes.imports_by_name import ImportsByName
 from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, Stores
 from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.layers_in_place import InPlaceLayers
@@ -72,6 +73,7 @@ PASSES: tuple[Pass, ...] = (
     Subscripts(),
     BitwiseOperators(),
     Constants(),
+    ImportsByName(),
 )
 
 

@@ -188,6 +188,12 @@ def _write_element(
         file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)
         layout.write(file, node, code)
         return
+    if _is_data_of_tensor(target.value, file):
+        # What is written to the data of a tensor is written to the tensor.
+        assert isinstance(target.value, ast.Attribute)
+        owner = _owner_of_data(target.value, file)
+        layout.write_statement(file, node, f"{owner}[{file.source(target.slice)}] = {code}")
+        return
     function = function_of(node, file)
     root = origin_of_write(target, file.named)[0]
     is_told = _tell_lost(target, node, file)
@@ -199,6 +205,15 @@ def _write_element(
         _tell_if_lost(root.id, node, file)
         place = f"{place}[...]"
     layout.write_statement(file, node, f"{place} = {code}")
+
+
+def _is_data_of_tensor(node: ast.expr, file: FileEdit) -> bool:
+    """Whether an expression is `x.data` of what is known to be a tensor."""
+    if not isinstance(node, ast.Attribute) or node.attr != "data":
+        return False
+    use = file.use(node)
+    is_named = isinstance(node.value, (ast.Name, ast.Attribute))
+    return is_named and use is not None and use.is_sure
 
 
 def _tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
@@ -499,12 +514,11 @@ class Stores:
 def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
     view = target.value
     if isinstance(view, ast.Attribute) and view.attr == "data":
-        use = file.use(view)
-        is_tensor = use is not None and use.is_sure
-        if is_tensor and isinstance(view.value, (ast.Name, ast.Attribute)):
+        if _is_data_of_tensor(view, file):
             file.replace(view, _owner_of_data(view, file))
             return
-        if not is_tensor:  # of a batch or another object
+        use = file.use(view)
+        if use is None or not use.is_sure:  # of a batch or another object
             return
     if not _tell_lost(view, node, file) and isinstance(view, ast.Name):
         function = function_of(node, file)

@@ -1,0 +1,66 @@
+"""`importlib.import_module("torch.nn")`: imports whose module is a text."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.model import Level
+from isograd.convert.names import is_third_party, is_torch
+from isograd.convert.tree import Tree
+
+_ADVICE = "Import what the port needs by an import statement, which is converted."
+
+
+class ImportsByName:
+    """A text that names torch, or a library that needs it, where something is imported."""
+
+    kinds = (ast.Constant,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Tell it; which names are taken from the module is not known."""
+        assert isinstance(node, ast.Constant)
+        name = node.value
+        if not isinstance(name, str) or name.partition(".")[0] in file.own_roots:
+            return False
+        function = _importing(node, file.tree) if _needs_torch(name) else ""
+        if not function:
+            return False
+        if function == "find_spec":
+            message = f"whether {name} is there is asked; of a port the answer is no"
+            file.finding(node, "look", message, level=Level.LOOK, api=name)
+        else:
+            file.uses += 1
+            file.finding(node, "imported-by-name", f"{name} is imported here", _ADVICE, api=name)
+        return True
+
+
+def imports_torch_by_name(tree: Tree) -> bool:
+    """Whether a file imports torch, or what needs it, by a text."""
+    return any(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and _needs_torch(node.value)
+        and _importing(node, tree) != ""
+        for node in tree.nodes
+    )
+
+
+def _needs_torch(name: str) -> bool:
+    return name.replace(".", "_").isidentifier() and (is_torch(name) or is_third_party(name))
+
+
+def _importing(node: ast.Constant, tree: Tree) -> str:
+    """The function that imports the module of this name: its first argument; empty if none does."""
+    parent = tree.parents.get(node)
+    if isinstance(parent, ast.keyword) and parent.arg in ("name", "module"):
+        call = tree.parents.get(parent)
+        is_first = isinstance(call, ast.Call) and not call.args
+    else:
+        call = parent
+        is_first = isinstance(call, ast.Call) and call.args[:1] == [node]
+    if not isinstance(call, ast.Call) or not is_first:
+        return ""
+    function = call.func
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    return name if "import" in name or name == "find_spec" else ""

@@ -2,9 +2,13 @@
 
 python benchmarks/convert/run.py --only resnet --seeds 1 --way source
 
+python benchmarks/convert/run.py --not-yet --seeds 3         # what no earlier run has measured
+python benchmarks/convert/run.py --summary
+
 The builders, their inputs and what was made smaller stand in builders.toml.  Packages, ports and
 finished builders are kept in ~/.cache/isograd-benchmarks/convert; with --resume a builder whose
-files have not changed is not run again.
+files have not changed is not run again.  Every finished builder is a line of measured.jsonl, which
+is committed: all of them take hours, and one session may go on where another has stopped.
 """
 
 import argparse
@@ -21,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE), str(HERE.parent / "verify")]
 
 import corpora  # noqa: E402
+import measured  # noqa: E402
 import measuring  # noqa: E402
 import tables  # noqa: E402
 
@@ -82,6 +87,9 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3, help="seeds 0 to SEEDS-1 (default 3)")
     parser.add_argument("--jobs", type=int, default=1, help="builders at the same time (default 1)")
     parser.add_argument("--resume", action="store_true", help="go on where the last run stopped")
+    parser.add_argument("--log", type=Path, default=measured.LOG, metavar="FILE.jsonl")
+    parser.add_argument("--not-yet", action="store_true", help="leave out what the log holds")
+    parser.add_argument("--summary", action="store_true", help="print the log's table alone")
     parser.add_argument("--speed", metavar="FOLDER", type=Path, help="measure speed on this tree")
     parser.add_argument("--no-verify", action="store_true", help="convert and compare texts only")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="keep everything here")
@@ -235,16 +243,22 @@ def run_all(
     for subject in subjects:
         subject.write_source()
     rows = {}
+    log = measured.load(arguments.log) if arguments.not_yet else {}
+    machine = tables.machine()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         waiting = {}
         for subject in subjects:
             for way in ways:
+                known_row = log.get((subject.corpus, subject.builder, way))
+                if known_row is not None and known_row.seeds >= arguments.seeds:
+                    continue
                 job = (from_source, converted) if way == "source" else (from_graph,)
                 future = pool.submit(job[0], subject, arguments, known, *job[1:])
                 waiting[future] = (subject.name, way)
         try:
             for future in as_completed(waiting):
                 row = rows[waiting[future]] = future.result()
+                measured.append(arguments.log, row, machine)
                 mark = "right" if row.right else "WRONG"
                 said = row.problem or (row.left[0] if row.left else "")
                 print(
@@ -264,6 +278,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run the benchmark; 0 if everything was right, 1 if not."""
     arguments = parse_arguments(argv)
     known = corpora.load()
+    if arguments.summary:
+        chosen = [known[name] for name in arguments.corpora]
+        print(measured.table(arguments.log, chosen, WAYS, arguments.seeds))
+        return 0
     wanted = {*arguments.corpora, *(b for n in arguments.corpora for b in known[n].beside)}
     if not arguments.resume:
         shutil.rmtree(JOURNAL, ignore_errors=True)

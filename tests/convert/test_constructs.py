@@ -329,6 +329,7 @@ def test_mint_is_written_where_there_is_one() -> None:
         ("x.to(*a, **k)", "compat.to(x, *a, **k)"),
         ("x.clamp(*a)", "ops.clamp(x, *a)"),
         ("x.sum(**k)", "compat.total(x, **k)"),
+        ("x.squeeze(*a)", "compat.squeeze(x, *a)"),
         ("torch.is_autocast_enabled(k)", "False"),
         ("torch.jit.is_scripting or k", "compat.never or k"),
         ("getattr(torch.compiler, 'is_compiling', None)", "compat.never"),

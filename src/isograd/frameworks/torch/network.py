@@ -304,6 +304,8 @@ def restoring_state(restored: nn.Module) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed, which formats a stack trace for CUDA at every call.
         torch.default_generator.manual_seed(0)
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch's own
+            torch.cuda.manual_seed_all(0)
         try:
             yield
         finally:

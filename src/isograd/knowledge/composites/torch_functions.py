@@ -96,9 +96,14 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     return ops.chunk(input, chunks, dim)
 
 
-def squeeze(input: Any, dim: Any = None) -> Any:
-    """Without axes of length 1."""
-    return ops.squeeze(input, dim)
+def squeeze(input: Any, *dims: Any, dim: Any = None) -> Any:
+    """Without axes of length 1: all, or these, one by one or as a tuple; others stay."""
+    if not dims and dim is None:
+        return ops.squeeze(input)
+    given = dims or (dim,)
+    given = tuple(given[0]) if isinstance(given[0], (tuple, list)) else given
+    single = tuple(axis for axis in given if input.shape[axis] == 1)
+    return ops.squeeze(input, single) if single else input
 
 
 def unsqueeze(input: Any, dim: int) -> Any:

@@ -155,3 +155,23 @@ def test_negative_elements_have_a_floor_of_their_own(is_in_place: bool) -> None:
     units = ((found.double() - exact) / exact).abs() / 2.0**-24
     assert float(units[values < 0].median()) > 300
     assert float(units[values > 0].median()) < 4
+
+
+@pytest.mark.parametrize("masked", [-100.0, -1e9, float("-inf")])
+@pytest.mark.parametrize("shift", [0.0, 64.0])
+def test_what_a_softmax_makes_nothing_of_does_not_lower_its_floor(
+    masked: float, shift: float
+) -> None:
+    """MindSpore's softmax is coarse of small inputs: a mask of -100 beside them changes nothing."""
+    torch = pytest.importorskip("torch")
+    from isograd.frameworks.torch.arithmetic import computing
+
+    inputs = torch.randn(32, 16, generator=torch.Generator().manual_seed(0)).double()
+    inputs[:, 8:] = -1e30
+    beside = torch.where(inputs > -1e29, inputs + shift, masked).float()
+    exact = torch.softmax(beside.double(), -1)
+    floors = {"_softmax": [[1.0, 50.0], [4.0, 1.0]]}
+    with computing(Arithmetic(operator_noise=True, seed=1), floors):
+        found = torch.softmax(beside, -1)
+    error = float((found.double() - exact).norm() / exact.norm())
+    assert 10 * 2.0**-24 < error < 100 * 2.0**-24

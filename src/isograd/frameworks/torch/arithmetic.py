@@ -43,6 +43,9 @@ EXACT = frozenset(
     native_dropout rand randn randint""".split()
 )
 
+#: exp(-16) is a unit in the last place of 1.
+_NEGLIGIBLE = 16.0
+
 #: Results of `convolution_backward` after the first: sums over batch and places.
 _WEIGHT_GRADIENT = "convolution_backward.weight"
 
@@ -139,7 +142,7 @@ def _floor(table: list[list[float]] | None, name: str, args: tuple[Any, ...]) ->
         return 1.0
     if len(table) == 1 or not args or not isinstance(args[0], torch.Tensor):
         return max(floor for _, floor in table)
-    place = _terms(name, args) or float(args[0].float().square().mean().sqrt())
+    place = _terms(name, args) or _magnitude(name, args)
     if not place > table[0][0]:
         return table[0][1]
     for (low, first), (high, second) in itertools.pairwise(table):
@@ -147,6 +150,23 @@ def _floor(table: list[list[float]] | None, name: str, args: tuple[Any, ...]) ->
             share = math.log(place / low) / math.log(high / low)
             return float(first ** (1 - share) * second**share)
     return table[-1][1]
+
+
+def _magnitude(name: str, args: tuple[Any, ...]) -> float:
+    """The typical size of an operator's inputs; of a softmax's how far they are spread.
+
+    A softmax is the same wherever its inputs lie, and what is masked (by -100, by -inf) makes
+    nothing of its result.
+    """
+    with torch.no_grad():
+        values = args[0].detach().float()
+        if name not in ("_softmax", "softmax") or not values.dim():
+            return float(values.square().mean().sqrt())
+        dim = args[1] if len(args) > 1 and isinstance(args[1], int) else -1
+        kept = values > values.amax(dim, keepdim=True) - _NEGLIGIBLE
+        count = kept.sum(dim, keepdim=True)
+        mean = torch.where(kept, values, 0.0).sum(dim, keepdim=True) / count
+        return float(torch.where(kept, values - mean, 0.0).square().sum().div(kept.sum()).sqrt())
 
 
 def _raised_for_negatives(

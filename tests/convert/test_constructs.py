@@ -336,6 +336,7 @@ def test_mint_is_written_where_there_is_one() -> None:
         ("isinstance(k, (str, torch.SymInt))", "isinstance(k, (str, int))"),
         ("isinstance(k, torch.torch.Tensor)", "isinstance(k, ms.Tensor)"),
         ("torch.randperm(k, dtype=torch.int32)", "ops.randperm(k, dtype=ms.int32)"),
+        ("[torch.randperm][0](k)", "[ops.randperm][0](k)"),
     ],
 )
 def test_what_packages_write(asked: str, expected: str) -> None:

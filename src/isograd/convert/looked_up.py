@@ -30,14 +30,18 @@ _CASES = frozenset(("lower", "upper", "capitalize", "title", "casefold", "swapca
 
 def texts_of(raw: bytes) -> set[str]:
     """The texts of a Python file that may be names."""
-    return {found.decode("ascii") for found in set(_TEXTS.findall(raw)) if found.isascii()}
+    return _decoded(_TEXTS.findall(raw))
 
 
 def words_of(raw: bytes) -> set[str]:
     """The words of a file with settings; of a large one, which holds data, none."""
     if len(raw) > _LARGEST_SETTINGS_BYTES:
         return set()
-    return {found.decode("ascii") for found in set(_WORDS.findall(raw)) if found.isascii()}
+    return _decoded(_WORDS.findall(raw))
+
+
+def _decoded(found: Iterable[bytes]) -> set[str]:
+    return {word.decode("ascii") for word in set(found)}
 
 
 @dataclass(frozen=True)

@@ -109,3 +109,4 @@ def test_what_nothing_names_is_told(tmp_path: Path) -> None:
         {"net.py": "from torch import nn\n\n\ndef f(kind):\n    return getattr(nn, kind)\n"},
     )
     assert [finding.line for finding in report.findings if finding.level is Level.FINISH] == [5]
+    assert report.findings[0].message.endswith("and no text of the project says for which")

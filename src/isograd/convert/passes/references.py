@@ -49,9 +49,7 @@ class References:
             layout.write(file, node, code)
             file.converted += 1
         else:
-            reason = entry.difference if entry is not None and entry.difference else ""
-            reason = reason or f"{api} has no counterpart that could stand for it"
-            missing(node, use, file, reason, entry)
+            missing(node, use, file, _why_missing(parent, node, api, entry), entry)
         return True
 
 
@@ -80,6 +78,14 @@ def _write_looked_up(node: ast.Call, api: str, file: FileEdit) -> bool:
         reason = f"{api} has no counterpart that could stand for it"
         missing(node, Use(api, node), file, reason, entry)
     return True
+
+
+def _why_missing(parent: ast.AST | None, node: ast.expr, api: str, entry: Entry | None) -> str:
+    if entry is not None and entry.difference:
+        return entry.difference
+    if _asked_by_name(parent, node):
+        return f"{api} is asked for a name, and no text of the project says for which"
+    return f"{api} has no counterpart that could stand for it"
 
 
 def _asked_by_name(parent: ast.AST | None, node: ast.expr) -> bool:

@@ -82,6 +82,17 @@ class Net(nn.Module):
         w = F.leaky_relu(z - 2, 0.1, inplace=True)
         return x + y + z + w
 """,
+    "cross entropies of several sizes, of targets made of the input": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.criterion = nn.BCEWithLogitsLoss()
+
+    def forward(self, x):
+        first = F.binary_cross_entropy_with_logits(x[:1], torch.ones_like(x[:1]))
+        second = F.binary_cross_entropy_with_logits(x, torch.zeros_like(x))
+        return torch.stack([first, second, self.criterion(x[:, :2], (x[:, :2] > 0).float())])
+""",
     "a bias that is partly zeroed": """
 class Net(nn.Module):
     def __init__(self):

@@ -22,15 +22,21 @@ else:
     import tomli as tomllib
 
 
-#: How far negative inputs lie from the number that they are near to, in shares of it.
+#: How far inputs lie from the number that they are near to, in shares of it.
 _NEARNESS = 0.1
+#: What is measured on inputs near a number, by its sign, has floors of these names.
+SIGNS = {-1: "negative", 1: "positive"}
 #: The results of a convolution, in the order of `terms`.
 _RESULTS = ("output", "gradient.x", "gradient.w")
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One micro-benchmark; its fields stand in kernels.toml."""
+    """One micro-benchmark; its fields stand in kernels.toml.
+
+    sign: -1 or 1 where the inputs lie near each scale, on that side of zero; 0 where they are
+    normal.
+    """
 
     torch: str
     mindspore: tuple[str, ...]
@@ -40,7 +46,7 @@ class Kernel:
     backward: tuple[str, ...]
     labels: int
     terms: tuple[int, ...] = ()
-    is_negative: bool = False
+    sign: int = 0
 
     def place(self, key: str, scale: float) -> float:
         """What the floor of a result is measured at: the number of terms, or the magnitude."""
@@ -52,8 +58,8 @@ class Kernel:
         """Floating inputs by name, and the integer labels if there are any."""
         generator = np.random.default_rng(20261121)
         drawn = {name: generator.standard_normal(shape) for name, shape in self.inputs.items()}
-        if self.is_negative:
-            drawn = {name: -1.0 + _NEARNESS * values for name, values in drawn.items()}
+        if self.sign:
+            drawn = {n: self.sign * (1.0 + _NEARNESS * values) for n, values in drawn.items()}
         found = {
             name: tensor_value((values * scale).astype(np.float32))
             for name, values in drawn.items()
@@ -66,21 +72,27 @@ class Kernel:
 
 
 def load_kernels() -> tuple[Kernel, ...]:
-    """The table of micro-benchmarks."""
+    """The table of micro-benchmarks; what is measured near numbers is there for both signs."""
     text = (Path(__file__).parent / "kernels.toml").read_text(encoding="utf-8")
     return tuple(
-        Kernel(
-            entry["torch"],
-            tuple(entry["mindspore"]),
-            {name: tuple(shape) for name, shape in entry["inputs"].items()},
-            tuple(entry.get("scales", (1.0,))),
-            tuple(entry.get("forward", ())),
-            tuple(entry.get("backward", ())),
-            int(entry.get("labels", 0)),
-            tuple(entry.get("terms", ())),
-            bool(entry.get("is_negative", False)),
-        )
+        _kernel(entry, sign)
         for entry in tomllib.loads(text)["kernel"]
+        for sign in (SIGNS if entry.get("near", False) else (0,))
+    )
+
+
+def _kernel(entry: dict[str, Any], sign: int) -> Kernel:
+    suffix = f".{SIGNS[sign]}" if sign else ""
+    return Kernel(
+        entry["torch"],
+        tuple(entry["mindspore"]),
+        {name: tuple(shape) for name, shape in entry["inputs"].items()},
+        tuple(entry.get("scales", (1.0,))),
+        tuple(f"{name}{suffix}" for name in entry.get("forward", ())),
+        tuple(entry.get("backward", ())),
+        int(entry.get("labels", 0)),
+        tuple(entry.get("terms", ())),
+        sign,
     )
 
 
@@ -131,8 +143,9 @@ def run_mindspore(expression: str, inputs: Tensors, labels: Tensors) -> Tensors:
         return kernel(x, weight, bias)[0]
 
     def conv_transpose(x: Any, weight: Any) -> Any:
-        kernel = ops.operations.Conv2DTranspose(16, 4, pad_mode="pad", pad=1, stride=2)
-        return kernel(x, weight, (x.shape[0], 16, 2 * x.shape[2], 2 * x.shape[3]))
+        # out_channel is that of the convolution whose gradient it is: the input's.
+        kernel = ops.operations.Conv2DTranspose(x.shape[1], 4, pad_mode="pad", pad=1, stride=2)
+        return kernel(x, weight, (x.shape[0], weight.shape[1], 2 * x.shape[2], 2 * x.shape[3]))
 
     def instance_norm(x: Any, weight: Any, bias: Any) -> Any:
         mean = x.mean((2, 3), keep_dims=True)

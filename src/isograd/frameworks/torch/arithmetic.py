@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from isograd.frameworks.base import Arithmetic, Floors
+from isograd.frameworks.kernels import SIGNS
 from isograd.tensors import UNIT_ROUNDOFF
 
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
@@ -42,6 +43,14 @@ EXACT = frozenset(
     pixel_shuffle pixel_unshuffle _unsafe_index normal_ uniform_ bernoulli_ random_
     native_dropout rand randn randint""".split()
 )
+
+#: With fewer elements than this, all draws may be small by chance, and the noise with them: none
+#: is below a half then (of one element, four draws are below a third in 1 % of cases).
+_FEW = 16
+#: Operators whose rounding hangs on how far their inputs lie from one another.
+_OF_SPREAD = frozenset(("_softmax", "softmax", "_log_softmax", "log_softmax", "logsumexp"))
+#: Gradients that are differences of what they were given: their rounding is relative to that.
+_CANCELLING = frozenset(("gelu_backward", "silu_backward", "mish_backward"))
 
 #: exp(-16) is a unit in the last place of 1.
 _NEGLIGIBLE = 16.0
@@ -105,9 +114,12 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
     ) -> float | torch.Tensor:
         # One ATen operator, two formulas: GELU by erf, and by tanh.
         kind = f"{base}.tanh" if kwargs.get("approximate") == "tanh" else base
-        floor = _floor(self._floors.get(kind), base, args)
-        negatives = self._floors.get(f"{kind}.negative")
-        return _raised_for_negatives(negatives, args[0], floor) if negatives else floor
+        floor: float | torch.Tensor = _floor(self._floors.get(kind), base, args)
+        for sign, name in SIGNS.items():
+            table = self._floors.get(f"{kind}.{name}")
+            if table:
+                floor = _raised_near(table, sign * args[0], floor)
+        return floor
 
     def _move(
         self,
@@ -125,6 +137,8 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             draw = torch.empty(tensor.shape).uniform_(
                 0.0 if self._biased else -1.0, 1.0, generator=self._generator
             )
+            if tensor.numel() < _FEW:
+                draw = torch.copysign(0.5 + 0.5 * draw.abs(), draw)
             scale, share = _scale(work, name, position, args), 2.0 * unit * self._amplitude
             if isinstance(floor, torch.Tensor):
                 scale = scale * floor
@@ -153,14 +167,14 @@ def _floor(table: list[list[float]] | None, name: str, args: tuple[Any, ...]) ->
 
 
 def _magnitude(name: str, args: tuple[Any, ...]) -> float:
-    """The typical size of an operator's inputs; of a softmax's how far they are spread.
+    """The typical size of an operator's inputs; of a softmax and its kin how far they are spread.
 
     A softmax is the same wherever its inputs lie, and what is masked (by -100, by -inf) makes
     nothing of its result.
     """
     with torch.no_grad():
         values = args[0].detach().float()
-        if name not in ("_softmax", "softmax") or not values.dim():
+        if name not in _OF_SPREAD or not values.dim():
             return float(values.square().mean().sqrt())
         dim = args[1] if len(args) > 1 and isinstance(args[1], int) else -1
         kept = values > values.amax(dim, keepdim=True) - _NEGLIGIBLE
@@ -169,18 +183,18 @@ def _magnitude(name: str, args: tuple[Any, ...]) -> float:
         return float(torch.where(kept, values - mean, 0.0).square().sum().div(kept.sum()).sqrt())
 
 
-def _raised_for_negatives(
-    table: list[list[float]], values: torch.Tensor, floor: float
+def _raised_near(
+    table: list[list[float]], values: torch.Tensor, floor: float | torch.Tensor
 ) -> torch.Tensor:
-    """The floor of each element: what was measured at it where it is negative."""
+    """The floor of each element: what was measured near it where it is positive."""
     with torch.no_grad():
         places, floors = torch.tensor(table, dtype=torch.float32).log().T.contiguous()
-        sizes = values.detach().float().neg().clamp_min(table[0][0]).log()
+        sizes = values.detach().float().clamp_min(table[0][0]).log()
         after = torch.bucketize(sizes, places).clamp(1, len(table) - 1)
         low, high = places[after - 1], places[after]
         share = ((sizes - low) / (high - low)).clamp(0.0, 1.0)
         found = torch.lerp(floors[after - 1], floors[after], share).exp()
-        return torch.where(values < 0, found, 1.0).clamp_min(floor)
+        return torch.where(values > 0, found, 1.0).clamp_min(floor)
 
 
 def _terms(name: str, args: tuple[Any, ...]) -> int:
@@ -225,6 +239,10 @@ def _scale(result: torch.Tensor, name: str, position: int, args: tuple[Any, ...]
         terms = _sequential_sum(source, _reduced(source, args), result)
         if terms is not None and name == "mean":
             terms = terms / max(1.0, source.numel() / result.numel())
+    elif name in _CANCELLING:
+        terms = source.abs()
+    elif name == "logsumexp":
+        terms = torch.where(torch.isfinite(source), source.abs(), 0.0).max()
     elif name == "convolution_backward" and position == 2:
         terms = _sequential_sum(source, _all_but(source, 1), result)
     elif name.endswith("norm_backward"):

@@ -7,13 +7,14 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from isograd.convert.file import Entries, FileEdit, Settings
 from isograd.convert.imports import write_imports
 from isograd.convert.located import Facts
 from isograd.convert.model import FileConversion, Finding
 from isograd.convert.names import Index, star_names
-from isograd.convert.passes import Pass, passes_by_kind
+from isograd.convert.passes import passes_by_kind
 from isograd.convert.passes.imports_by_name import imports_torch_by_name
 from isograd.convert.spelling import Spelling, bound_packages
 from isograd.convert.text import Text, narrow
@@ -57,8 +58,8 @@ class Engine:
         self._entries = entries
         self._index = index
         self._settings = settings
-        self._passes = passes_by_kind()
-        self._kinds = {*self._passes, ast.Name, ast.Import, ast.ImportFrom}
+        self._rounds = [passes_by_kind(is_early=True), passes_by_kind(is_early=False)]
+        self._kinds = {*chain(*self._rounds), ast.Name, ast.Import, ast.ImportFrom}
 
     def convert(self, source: Source, facts: Facts, place: Place) -> Port:
         """The port of a file; the same text where it does not use torch."""
@@ -98,15 +99,16 @@ class Engine:
         return self._checked(file, source)
 
     def _run(self, file: FileEdit) -> None:
-        for early in (True, False):
+        done, formatted = file.done, file.tree.formatted
+        for passes in self._rounds:
             for node in file.tree.nodes:
-                if node in file.done:
+                if node.__class__ not in passes or node in done:
                     continue
-                if not file.is_in_place(node):
+                if node in formatted and not file.is_in_place(node):
                     _told(node, file)
                     continue
-                for item in self._passes.get(node.__class__, ()):
-                    if _is_early(item) is early and item.convert(node, file):
+                for item in passes[node.__class__]:
+                    if item.convert(node, file):
                         break
 
     def _checked(self, file: FileEdit, source: Source) -> Port:
@@ -132,10 +134,6 @@ def _told(node: ast.AST, file: FileEdit) -> None:
         message = f"{use.api} inside an f-string was not converted"
         advice = "Give it a name on a line before."
         file.finding(file.tree.statement(node), "f-string", message, advice, api=use.api)
-
-
-def _is_early(item: Pass) -> bool:
-    return bool(getattr(item, "is_early", False))
 
 
 def _may_use(tree: Tree, facts: Facts) -> bool:

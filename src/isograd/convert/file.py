@@ -100,7 +100,8 @@ class FileEdit:
     #: What stays unconverted in statements that run when the file is imported.
     left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
     functions: dict[ast.AST, Function] = field(default_factory=dict)
-    layers_in_place: dict[ast.ClassDef, LayersInPlace] = field(default_factory=dict)
+    #: By their classes; None before anything asks.
+    layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.
     own_roots: frozenset[str] = frozenset()
     uses: int = 0

@@ -11,6 +11,10 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _NAMED = frozenset(
     (ast.Name, ast.arg, ast.FormattedValue, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 )
+#: Nodes without others in them.
+_LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
+#: Nodes that every tree of a process shares, which stand nowhere.
+_WORDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -79,6 +83,13 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
     stack: list[ast.AST] = [module]
     while stack:
         node = stack.pop()
+        kind = node.__class__
+        if kind in kinds:
+            nodes.append(node)
+        if kind in _NAMED:
+            _note(tree, node)
+        if kind in _LEAVES:
+            continue
         for name in node._fields:
             value = getattr(node, name, None)
             if value.__class__ is list:
@@ -86,13 +97,9 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
                     if isinstance(child, ast.AST):
                         parents[child] = node
                         stack.append(child)
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+            elif isinstance(value, ast.AST) and not isinstance(value, _WORDS):
                 parents[value] = node
                 stack.append(value)
-        if node.__class__ in kinds:
-            nodes.append(node)
-        if node.__class__ in _NAMED:
-            _note(tree, node)
     nodes.sort(key=_inner_first)
     return tree
 

@@ -77,10 +77,11 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def passes_by_kind() -> dict[type, list[Pass]]:
-    """The passes for each kind of node, in their order."""
+def passes_by_kind(*, is_early: bool) -> dict[type, list[Pass]]:
+    """The passes for each kind of node, in their order; the early ones see a file before others."""
     found: dict[type, list[Pass]] = {}
     for item in PASSES:
-        for kind in item.kinds:
-            found.setdefault(kind, []).append(item)
+        if getattr(item, "is_early", False) is is_early:
+            for kind in item.kinds:
+                found.setdefault(kind, []).append(item)
     return found

@@ -147,27 +147,37 @@ def _tell_first_in_place(node: ast.Call, file: FileEdit) -> None:
 def _layers_in_place(node: ast.Call, file: FileEdit) -> LayersInPlace:
     """Those of the class around a node."""
     owner = next((part for part in file.tree.above(node) if isinstance(part, ast.ClassDef)), None)
-    if owner is None:
-        return LayersInPlace()
-    if owner not in file.layers_in_place:
-        file.layers_in_place[owner] = _layers_of(owner, file)
-    return file.layers_in_place[owner]
+    if file.layers_in_place is None:
+        file.layers_in_place = _layers_by_class(file)
+    return file.layers_in_place.get(owner, LayersInPlace())
 
 
-def _layers_of(owner: ast.ClassDef, file: FileEdit) -> LayersInPlace:
-    whole: set[str] = set()
-    first: dict[str, str] = {}
-    for part in ast.walk(owner):
-        if not (isinstance(part, ast.Assign) and isinstance(part.value, ast.Call)):
+def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
+    """Those of all classes; a class has its inner classes' as well."""
+    found: dict[ast.AST | None, LayersInPlace] = {}
+    for node in file.tree.nodes:
+        statement = file.tree.parents.get(node)
+        if not (isinstance(node, ast.Call) and isinstance(statement, ast.Assign)):
             continue
-        names = [target.attr for target in part.targets if isinstance(target, ast.Attribute)]
-        if changes_its_input(part.value, file):
-            whole.update(names)
-        elif file.api_of_call(part.value) == _SEQUENTIAL:
-            layer = _first_layer(part.value)
-            if isinstance(layer, ast.Call) and changes_its_input(layer, file):
-                first |= dict.fromkeys(names, file.api_of_call(layer))
-    return LayersInPlace(frozenset(whole), first)
+        names = [target.attr for target in statement.targets if isinstance(target, ast.Attribute)]
+        made = _made_in_place(node, names, file) if names else LayersInPlace()
+        if made == LayersInPlace():
+            continue
+        for owner in file.tree.above(statement):
+            if isinstance(owner, ast.ClassDef):
+                known = found.get(owner, LayersInPlace())
+                found[owner] = LayersInPlace(known.whole | made.whole, known.first | made.first)
+    return found
+
+
+def _made_in_place(node: ast.Call, names: list[str], file: FileEdit) -> LayersInPlace:
+    """What a call that is bound to these attributes makes them."""
+    if changes_its_input(node, file):
+        return LayersInPlace(whole=frozenset(names))
+    layer = _first_layer(node) if file.api_of_call(node) == _SEQUENTIAL else None
+    if isinstance(layer, ast.Call) and changes_its_input(layer, file):
+        return LayersInPlace(first=dict.fromkeys(names, file.api_of_call(layer)))
+    return LayersInPlace()
 
 
 def changes_its_input(node: ast.Call, file: FileEdit) -> bool:

@@ -100,6 +100,8 @@ class FileEdit:
     #: What stays unconverted in statements that run when the file is imported.
     left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
     functions: dict[ast.AST, Function] = field(default_factory=dict)
+    #: The names of which each function asks a tensor's methods, where something asked for them.
+    tensors: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.

@@ -33,6 +33,9 @@ from isograd.scan.values import ClassInfo
 
 GENERATED = "_torch_compat"
 _EVERY = 20
+#: Of files with so much text together the trees are kept from the first reading for the second;
+#: a tree takes 33 times its text (measured on timm).
+_KEPT_BYTES = 4 << 20
 _ADVICE = "Please report it with the file; convert it by hand."
 #: Attributes that only torch's layers have, and functions that replace them; whoever uses them
 #: needs torch-shaped layers.
@@ -90,6 +93,9 @@ class _Run:
     all_shaped: bool = False
     uses_modes: bool = False
     looks_up: bool = False
+    #: Files whose trees are kept for the second reading, and how much text that is.
+    kept: dict[Path, ReadFile] = field(default_factory=dict)
+    kept_bytes: int = 0
     #: The compositions that each generated module holds, by its folder below the root.
     composites: dict[Path, set[str]] = field(default_factory=dict)
     #: The texts that may name what the project looks up in torch.
@@ -188,6 +194,9 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
         return
     run.index.keep(summary)
     run.facts[path] = facts
+    if run.kept_bytes + len(read.raw) <= _KEPT_BYTES:
+        run.kept[path] = read
+        run.kept_bytes += len(read.raw)
     run.shaped |= facts.shaped
     if b"torch" in read.raw:
         run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
@@ -263,7 +272,7 @@ def _convert_one(run: _Run, engine: Engine, file: Path, folder: Path | None) -> 
     path, name = run.base / file, file.as_posix()
     failed = run.failed.get(path)
     try:
-        read = read_file(path, name)
+        read = run.kept.pop(path, None) or read_file(path, name)
     except OSError as error:
         reason = error.strerror or str(error)
         said = Finding(name, 0, 0, "unreadable", f"it cannot be read: {reason}", "Copy it by hand.")

@@ -472,12 +472,20 @@ def _is_used_as_tensor(name: str, node: ast.AST, file: FileEdit) -> bool:
     function = file.tree.function(node)
     if function is None:
         return False
+    if function not in file.tensors:
+        file.tensors[function] = _used_as_tensors(function, file)
+    return name in file.tensors[function]
+
+
+def _used_as_tensors(function: ast.AST, file: FileEdit) -> frozenset[str]:
+    """The names of which a function asks a tensor's methods."""
+    found = set()
     for part in ast.walk(function):
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
-            use = file.use(part) if part.value.id == name else None
+            use = file.use(part)
             if use is not None and use.api.startswith("torch.Tensor."):
-                return True
-    return False
+                found.add(part.value.id)
+    return frozenset(found)
 
 
 def _has_plain_default(

@@ -44,6 +44,9 @@ x.data.copy_(x[0] * 1)
 x[0].mul_(2).add_(1)
 h = Holder(x); h.mean.mul_(2).add_(5, alpha=3)
 h = Holder(x); h.mean.data.mul_(2).sub_(1)
+d = vars(Holder(x)); k = next(iter(d)); d[k].copy_(x * 2)
+parts = list(x for _ in range(1)); i = len(parts) - 1; parts[i].add_(1)
+i = int(x.shape[0]) - 1; y = [x][0]; y[i].add_(1)
 v = x; v += 1
 v = x; v.add_(1)
 a = b = x; a += 1

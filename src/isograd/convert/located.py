@@ -39,6 +39,7 @@ class Facts:
 
     values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
     unknown: attributes of values of which nothing is known.  selected: `x[mask].sum()`.
+    indexed: `x[i]` where x is a tensor.
     shaped: classes of torch that are passed around, derived from or asked for.
     """
 
@@ -49,6 +50,7 @@ class Facts:
     owners: dict[Place, Value] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
     selected: set[Place] = field(default_factory=set)
+    indexed: set[Place] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
@@ -67,7 +69,11 @@ class _Silent:
     def nothing(self, *_: object) -> None:
         """Nothing."""
 
-    condition = subscript = attribute_set = nothing
+    condition = attribute_set = nothing
+
+    def subscript(self, node: ast.Subscript, owner: Value, bounds: list[Value]) -> None:
+        """Keep which elements are a tensor's."""
+        self._facts.indexed.add(place(node))
 
     def call(
         self,

@@ -37,14 +37,15 @@ _EVERY = 20
 #: a tree takes 33 times its text (measured on timm).
 _KEPT_BYTES = 4 << 20
 _ADVICE = "Please report it with the file; convert it by hand."
-#: Attributes that only torch's layers have, and functions that replace them; whoever uses them
-#: needs torch-shaped layers.
+#: Attributes that only torch's layers have, functions that replace them, and packed lines, which
+#: only recurrent layers of torch's shape take; whoever uses them needs torch-shaped layers.
 _TORCH_ATTRIBUTES = re.compile(
     rb"(?<!\bself)\.(in_features|out_features|in_channels|out_channels|num_features|kernel_size|"
     rb"normalized_shape|running_mean|running_var|num_embeddings|embedding_dim|hidden_size|"
     rb"weight|bias|stride|padding|dilation|groups|eps|momentum|inplace|"
     rb"in_proj_weight|num_heads|embed_dim|track_running_stats|affine|elementwise_affine)\b|"
-    rb"\b(weight_norm|spectral_norm|register_parametrization)\b"
+    rb"\b(weight_norm|spectral_norm|register_parametrization|"
+    rb"pack_padded_sequence|pack_sequence|PackedSequence|swa_utils)\b"
 )
 #: What behaves otherwise in training: a network with these starts in training, as torch's do.
 #: Training takes torch's methods of networks, their first values and their statistics; an

@@ -31,6 +31,8 @@ class Spelling:
     level: int = 0
     statements: dict[str, str] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    #: Compositions that work by being there, which no text names.
+    present: set[str] = field(default_factory=set)
     _names: dict[str, str] = field(default_factory=dict)
 
     def spelled(self, code: str) -> str:
@@ -46,6 +48,11 @@ class Spelling:
     def name(self, dotted: str) -> str:
         """A name such as `nn.Cell` as this file writes it."""
         return self.spelled(mark(dotted))
+
+    def need(self, composition: str) -> None:
+        """Have the generated module imported with a composition that works by being there."""
+        self.name(f"{COMPOSITES}.{composition}")
+        self.present.add(composition)
 
     def package(self, short: str) -> str:
         """The package that templates write as `short`."""
@@ -90,11 +97,12 @@ class Spelling:
     def settle(self, text: str) -> None:
         """Keep the imports and compositions that the text does use."""
         for short in list(self.statements):
-            if re.search(rf"\b{self._names[short]}\.", text) is None:
+            stays = short == COMPOSITES and self.present
+            if not stays and re.search(rf"\b{self._names[short]}\.", text) is None:
                 del self.statements[short], self._names[short]
         alias = self._names.get(COMPOSITES)
         if alias is not None:
-            self.used &= set(re.findall(rf"\b{alias}\.(\w+)", text))
+            self.used &= {*re.findall(rf"\b{alias}\.(\w+)", text), *self.present}
 
     def imports(self) -> list[str]:
         """The import statements to add: MindSpore's first, the generated module last."""

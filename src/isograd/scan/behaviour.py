@@ -67,11 +67,13 @@ UNKNOWN_RESULTS = frozenset(
     """torch.load torch.compile torch.vmap torch.utils.checkpoint.checkpoint torch.ops
     torch.einsum_path torch.jit.script torch.jit.trace torch.cond torch.while_loop
     torch.hub.load torch.nn.parallel torch.hub.load_state_dict_from_url torch.utils._pytree
-    torch.func.vmap torch.func.functional_call""".split()
+    torch.func.vmap torch.func.functional_call torch.nn.utils.rnn.PackedSequence
+    torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pack_sequence
+    torch.nn.utils.rnn.unpack_sequence""".split()
 )
 TENSOR_FUNCTIONS = frozenset(
     """torch.nn.utils.clip_grad_norm_ torch.nn.utils.rnn.pad_sequence torch.autograd.Variable
-    torch.nn.utils.parameters_to_vector torch.nn.utils.rnn.pack_padded_sequence
+    torch.nn.utils.parameters_to_vector
     torch.cuda.FloatTensor torch.cuda.LongTensor torch.utils.dlpack.from_dlpack
     torch.distributions.kl_divergence""".split()
 )

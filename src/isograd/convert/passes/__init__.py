@@ -29,6 +29,7 @@ from typing import Protocol
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.decorators import Decorators
+from isograd.convert.passes.formats import Formats
 from isograd.convert.passes.imports_by_name import ImportsByName
 from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, Stores
 from isograd.convert.passes.language import Constants, Questions, Settings
@@ -74,6 +75,7 @@ PASSES: tuple[Pass, ...] = (
     BitwiseOperators(),
     Constants(),
     ImportsByName(),
+    Formats(),
 )
 
 

@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.aliases import Function, Reach, Sight, is_taken_by_copy, origin_of_write
 from isograd.convert.file import FileEdit, Use
+from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
 from isograd.knowledge.entry import Applicability, Entry
@@ -114,6 +115,9 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
         _tell_lost(receiver, node, file)
     file.uses += 1
     file.converted += 1
+    if isinstance(receiver, ast.Subscript) and _may_hold_tensors(receiver, file):
+        _put(receiver, node, code, file)
+        return True
     is_plain = not isinstance(receiver, ast.Name) or not _may_be_parameter(receiver.id, node, file)
     if file.tree.is_statement(node) and is_plain:
         layout.write_statement(file, node, f"{place} = {code}")
@@ -204,7 +208,27 @@ def _write_element(
     if function is not None and isinstance(root, ast.Name) and function.is_container(root.id):
         _tell_if_lost(root.id, node, file)
         place = f"{place}[...]"
+    elif _may_hold_tensors(target, file) and not isinstance(target.slice, ast.Constant):
+        _put(target, node, code, file)
+        return
     layout.write_statement(file, node, f"{place} = {code}")
+
+
+def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
+    """Whether `held[key]` may be a tensor of its own that a dictionary or a list holds.
+
+    Others may hold it as well, as a network does what its `state_dict()` gives.
+    """
+    key = target.slice
+    if place_of(target) in file.facts.indexed or isinstance(key, (ast.Slice, ast.Tuple)):
+        return False
+    return not (isinstance(key, ast.Constant) and not isinstance(key.value, (str, int)))
+
+
+def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
+    """Write into an element of a tensor, or into the tensor that something holds."""
+    held, key = file.source(target.value), file.source(target.slice)
+    file.replace(node, f"{file.name('composites.put')}({held}, {key}, {code})")
 
 
 def _is_data_of_tensor(node: ast.expr, file: FileEdit) -> bool:

@@ -24,7 +24,9 @@ class Settings:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Leave the statement out, or `pass` where a block would be empty."""
         if isinstance(node, ast.Assign):
-            target = node.targets[0]
+            target: ast.expr = node.targets[0]
+            while isinstance(target, ast.Attribute) and target not in file.named:
+                target = target.value  # a part of a setting that scan does not know
             api = file.named.get(target, "") if len(node.targets) == 1 else ""
             if not api.startswith(plain.SETTINGS):
                 return False

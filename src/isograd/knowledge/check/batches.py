@@ -83,7 +83,7 @@ def jobs_of(entry: Entry, knowledge: Knowledge) -> Iterator[dict[str, Any] | Out
 
 
 def _kind(entry: Entry, example: Example) -> str:
-    if entry.api.startswith("torch.optim.lr_scheduler."):
+    if entry.api.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR")):
         return "scheduler"
     if entry.api.startswith("torch.optim."):
         return "optimizer"

@@ -242,6 +242,7 @@ from isograd.knowledge.composites.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from isograd.knowledge.composites.printing import tensor_formats
 from isograd.knowledge.composites.reductions import (
     amax,
     amin,
@@ -524,7 +525,12 @@ from isograd.knowledge.composites.torch_recurrent import (
     RNN,
     GRUCell,
     LSTMCell,
+    PackedSequence,
     RNNCell,
+    pack_padded_sequence,
+    pack_sequence,
+    pad_packed_sequence,
+    unpack_sequence,
 )
 from isograd.knowledge.composites.torch_transformer import (
     Transformer,
@@ -532,6 +538,15 @@ from isograd.knowledge.composites.torch_transformer import (
     TransformerDecoderLayer,
     TransformerEncoder,
     TransformerEncoderLayer,
+)
+from isograd.knowledge.composites.training_averaging import (
+    SWALR,
+    AveragedModel,
+    get_ema_avg_fn,
+    get_ema_multi_avg_fn,
+    get_swa_avg_fn,
+    get_swa_multi_avg_fn,
+    update_bn,
 )
 from isograd.knowledge.composites.training_checkpoints import (
     load,
@@ -647,12 +662,26 @@ from isograd.knowledge.composites.training_transforms import (
 from isograd.knowledge.composites.writing import (
     augmented,
     overwrite,
+    put,
     set_data,
     updated,
     write,
 )
 
 __all__ = [  # noqa: RUF022  # in the order of templates
+    "PackedSequence",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "unpack_sequence",
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+    "tensor_formats",
     "ASGD",
     "Adadelta",
     "Adagrad",
@@ -1107,6 +1136,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "ones",
     "ones_like",
     "overwrite",
+    "put",
     "pack",
     "pad",
     "pad_sequence",

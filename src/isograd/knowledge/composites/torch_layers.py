@@ -13,6 +13,7 @@ from isograd.knowledge.composites.starting import init_normal, init_uniform
 from isograd.knowledge.composites.torch_convolutions import parameter
 from isograd.knowledge.composites.torch_module import Module
 from isograd.knowledge.composites.torch_settings import NEEDED, WithSettings
+from isograd.knowledge.composites.writing import write
 
 
 class Identity(Module, nn.Identity):  # type: ignore[misc]
@@ -128,7 +129,7 @@ class Embedding(Module, nn.Embedding):  # type: ignore[misc]
         init_normal(self.weight)
         if self.padding_idx is not None:
             rows = ops.arange(self.num_embeddings).expand_dims(1) != self.padding_idx
-            self.weight.copy_(self.weight * rows.astype(self.weight.dtype))
+            write(self.weight, self.weight * rows.astype(self.weight.dtype))
 
     def construct(self, input: Any) -> Any:
         """Rows of the table."""

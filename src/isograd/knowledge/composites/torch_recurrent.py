@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import mindspore as ms  # noqa: TID253
+import numpy as np
 from mindspore import nn, ops  # noqa: TID253
 
 from isograd.knowledge.composites import layers
-from isograd.knowledge.composites.starting import init_uniform
+from isograd.knowledge.composites.starting import init_uniform, pad_sequence
 from isograd.knowledge.composites.torch_convolutions import parameter
 from isograd.knowledge.composites.torch_module import Module
 
@@ -110,6 +112,104 @@ class RNNCell(RecurrentCell, nn.RNNCell):  # type: ignore[misc]
         self.nonlinearity = nonlinearity
 
 
+class PackedSequence(NamedTuple):
+    """torch.nn.utils.rnn.PackedSequence: lines of several lengths, the longest first, by steps.
+
+    data: the first elements of all lines, then the second ones of those that have one, …;
+    batch_sizes: how many lines each step has.
+    """
+
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any = None
+    unsorted_indices: Any = None
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the elements lie on another device, which a port does not ask."""
+        return False
+
+    def to(self, *_: Any, **__: Any) -> PackedSequence:
+        """Itself: a port has one device."""
+        return self
+
+    def cuda(self, *_: Any, **__: Any) -> PackedSequence:
+        """Itself: a port has one device."""
+        return self
+
+    def cpu(self) -> PackedSequence:
+        """Itself: a port has one device."""
+        return self
+
+
+def _numbers(values: Any) -> Any:
+    return np.asarray(values.asnumpy() if isinstance(values, ms.Tensor) else values)
+
+
+def _places(sizes: Any) -> tuple[Any, Any]:
+    """The step and the line of each packed element."""
+    steps = np.repeat(np.arange(len(sizes)), sizes)
+    lines = np.concatenate([np.arange(size) for size in sizes])
+    return ms.Tensor(steps, ms.int64), ms.Tensor(lines, ms.int64)
+
+
+def pack_padded_sequence(
+    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Lines without what fills them up; raises RuntimeError where they should be sorted."""
+    counts = _numbers([int(length) for length in lengths])
+    steps = ops.swapaxes(input, 0, 1) if batch_first else input
+    order = None
+    if not enforce_sorted:
+        places = np.argsort(-counts, kind="stable")
+        counts, order = counts[places], ms.Tensor(places, ms.int64)
+        steps = ops.gather(steps, order, 1)
+        back = ms.Tensor(np.argsort(places, kind="stable"), ms.int64)
+    elif np.any(np.diff(counts) > 0):
+        raise RuntimeError("`lengths` array must be sorted in decreasing order")
+    if counts.min() <= 0:
+        raise RuntimeError("Length of all samples has to be greater than 0")
+    sizes = np.array([int((counts > step).sum()) for step in range(int(counts[0]))])
+    packed, batch_sizes = steps[_places(sizes)], ms.Tensor(sizes, ms.int64)
+    return PackedSequence(packed, batch_sizes, order, None if order is None else back)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Any, Any]:
+    """Lines that are filled up behind, in the order before packing, and their lengths."""
+    sizes = _numbers(sequence.batch_sizes)
+    counts = np.array([int((sizes > line).sum()) for line in range(int(sizes[0]))])
+    total = len(sizes) if total_length is None else total_length
+    if total < len(sizes):
+        raise ValueError(f"total_length is {total}, and the longest line has {len(sizes)} steps")
+    # Each packed element has its place; what is filled up takes one behind them all.
+    places = np.full((total, len(counts)), len(sequence.data))
+    steps, lines = (_numbers(part) for part in _places(sizes))
+    places[steps, lines] = np.arange(len(steps))
+    if sequence.unsorted_indices is not None:
+        back = _numbers(sequence.unsorted_indices)
+        places, counts = places[:, back], counts[back]
+    filling = ops.full((1, *sequence.data.shape[1:]), padding_value, dtype=sequence.data.dtype)
+    padded = ops.cat((sequence.data, filling))[ms.Tensor(places, ms.int64)]
+    return ops.swapaxes(padded, 0, 1) if batch_first else padded, ms.Tensor(counts, ms.int64)
+
+
+def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences of several lengths, packed."""
+    lengths = [len(sequence) for sequence in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """The sequences of which something was packed."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return [line[:count] for line, count in zip(padded, _numbers(lengths).tolist(), strict=True)]
+
+
 class AnyRNN(Module):
     """What the networks share: layers and directions, one step after the other."""
 
@@ -159,8 +259,13 @@ class AnyRNN(Module):
     def flatten_parameters(self) -> None:
         """Nothing: the layout of the memory is MindSpore's."""
 
-    def _one_way(self, x: Any, end: str, state: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-        """A layer in one direction: all hidden states, and the last state."""
+    def _one_way(
+        self, x: Any, end: str, state: Sequence[Any], goes_on: Sequence[Any]
+    ) -> tuple[Any, Sequence[Any]]:
+        """A layer in one direction: all hidden states, and the last state.
+
+        goes_on: for each step which lines have it, where some have not.
+        """
         bias_ih, bias_hh = (
             getattr(self, f"bias_ih{end}", None),
             getattr(self, f"bias_hh{end}", None),
@@ -168,28 +273,54 @@ class AnyRNN(Module):
         parts = ops.unstack(layers.linear(x, getattr(self, f"weight_ih{end}"), bias_ih), 0)
         backwards, found = end.endswith("reverse"), []
         weight = getattr(self, f"weight_hh{end}")
-        for into in parts[::-1] if backwards else parts:
-            within = layers.linear(state[0], weight, bias_hh)
-            state = type(self).step(into, within, state, self.nonlinearity)
+        order = range(len(parts))
+        for number in reversed(order) if backwards else order:
+            within, before = layers.linear(state[0], weight, bias_hh), state
+            state = type(self).step(parts[number], within, state, self.nonlinearity)
             if self.proj_size:
                 state = (layers.linear(state[0], getattr(self, f"weight_hr{end}")), *state[1:])
             found.append(state[0])
+            if goes_on:
+                pairs = zip(state, before, strict=True)
+                state = tuple(ops.where(goes_on[number], new, old) for new, old in pairs)
         return ops.stack(found[::-1] if backwards else found, 0), state
 
     def construct(self, input: Any, hx: Any = None) -> Any:
-        """The hidden states of the last layer, and the last states of all layers."""
+        """The hidden states of the last layer, and the last states of all layers.
+
+        Of packed lines the hidden states are packed as well.
+        """
+        if isinstance(input, PackedSequence):
+            padded, lengths = pad_packed_sequence(input)
+            counts = _numbers(lengths)
+            goes_on = [ms.Tensor((counts > step).reshape(-1, 1)) for step in range(padded.shape[0])]
+            found, ends = self._all_layers(padded, hx, goes_on)
+            if input.sorted_indices is not None:
+                found = ops.gather(found, input.sorted_indices, 1)
+            return input._replace(data=found[_places(_numbers(input.batch_sizes))]), ends
         batched = input.ndim == 3
-        axis = 0 if batched and self.batch_first else 1
+        is_turned = batched and self.batch_first
         x = input if batched else input.expand_dims(1)
-        x = ops.swapaxes(x, 0, 1) if axis == 0 else x
-        given = hx if isinstance(hx, (tuple, list)) else (hx,)
+        x = ops.swapaxes(x, 0, 1) if is_turned else x
+        if hx is not None and not batched:
+            several = isinstance(hx, (tuple, list))
+            hx = tuple(part.expand_dims(1) for part in hx) if several else hx.expand_dims(1)
+        x, ends = self._all_layers(x, hx, ())
+        x = ops.swapaxes(x, 0, 1) if is_turned else x
+        if batched:
+            return x, ends
+        several = isinstance(ends, tuple)
+        return x.squeeze(1), tuple(e.squeeze(1) for e in ends) if several else ends.squeeze(1)
+
+    def _all_layers(self, x: Any, hx: Any, goes_on: Sequence[Any]) -> tuple[Any, Any]:
+        """All layers over steps of lines: the last one's hidden states, and all last states."""
         count = self.num_layers * (1 + self.bidirectional)
         if hx is None:
             widths = (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
             zeros = [ops.zeros((x.shape[1], width), dtype=x.dtype) for width in widths]
             starts = [tuple(zeros)] * count
         else:
-            given = [part if batched else part.expand_dims(1) for part in given]
+            given = hx if isinstance(hx, (tuple, list)) else (hx,)
             starts = list(zip(*[ops.unstack(part, 0) for part in given], strict=True))
         lasts: list[Sequence[Any]] = []
         for layer in range(self.num_layers):
@@ -197,14 +328,11 @@ class AnyRNN(Module):
                 x = layers.dropout(x, self.dropout, self.training)
             ways = []
             for end in self._ends(layer):
-                way, last = self._one_way(x, end, starts[len(lasts)])
+                way, last = self._one_way(x, end, starts[len(lasts)], goes_on)
                 ways.append(way)
                 lasts.append(last)
             x = ops.cat(ways, -1) if len(ways) > 1 else ways[0]
         ends = [ops.stack(part, 0) for part in zip(*lasts, strict=True)]
-        x = ops.swapaxes(x, 0, 1) if axis == 0 else x
-        if not batched:
-            x, ends = x.squeeze(1), [part.squeeze(1) for part in ends]
         return x, tuple(ends) if self.states > 1 else ends[0]
 
 

@@ -45,6 +45,14 @@ def overwrite(held: Any, values: Any) -> Any:
     return held
 
 
+def put(held: Any, key: Any, values: Any) -> Any:
+    """Write values into `held[key]`, a part of a tensor or a tensor that is held; it."""
+    if not isinstance(held, ms.Tensor) and isinstance(held[key], ms.Tensor):
+        return overwrite(held[key], values)
+    held[key] = values
+    return held[key]
+
+
 def _tensor(values: Any) -> Any:
     return values if isinstance(values, ms.Tensor) else ms.Tensor(values)
 

@@ -43,6 +43,11 @@ END_TO_END_VARIANTS = (
     Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=5),
     Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=6),
 )
+#: Further runs of a whole pass, where something has left the envelope of those above.
+SECOND_LOOK_VARIANTS = tuple(
+    Arithmetic(input_noise=True, operator_noise=True, amplitude=amplitude, seed=seed)
+    for seed, amplitude in enumerate((1.0, 2.0, 4.0, 8.0) * 4, start=7)
+)
 
 
 @dataclass(frozen=True)

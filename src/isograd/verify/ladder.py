@@ -31,7 +31,7 @@ from isograd.model import (
 )
 from isograd.progress import Progress
 from isograd.verify.case import read_case
-from isograd.verify.end_to_end import PassResult, record_pass
+from isograd.verify.end_to_end import PassResult, look_again, record_pass
 from isograd.verify.findings import (
     dropout_findings,
     loss_findings,
@@ -228,7 +228,11 @@ class Ladder:
         """End to end: an own finding only where no module explains the difference."""
         if any(f.diverges for _, f in self._findings) and stage is not Stage.INFERENCE:
             return
-        for mode, whole in self._passes.items():
+        has_loss = self._session.case.reference.loss is not None
+        for mode, once in list(self._passes.items()):
+            backward = has_loss and mode == self._session.case.modes[0] and stage != Stage.INFERENCE
+            whole = look_again(self._session, mode, backward, once, prefixes)
+            self._passes[mode] = whole
             for finding in whole_findings(self._session, stage, mode, whole, prefixes):
                 self._add(finding, math.inf)
 

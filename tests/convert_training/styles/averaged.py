@@ -104,3 +104,17 @@ for net in (student, by_hand, averaged, moving):
     net.eval()
     with torch.inference_mode():
         print(f"{F.cross_entropy(net(images[12:]), data.tensors[1][12:]):.6f}")
+shadow, backup = {}, {}
+for name, param in student.named_parameters():
+    shadow[name] = 0.5 * param.data.clone()
+for name, param in student.named_parameters():
+    backup[name] = param.data
+    param.data = shadow[name]
+print(f"{sum(p.abs().sum() for p in student.parameters()):.6f}")
+for name, param in student.named_parameters():
+    param.data = backup[name]
+print(f"{sum(p.abs().sum() for p in student.parameters()):.6f}")
+vector = nn.utils.parameters_to_vector(student.parameters())
+nn.utils.vector_to_parameters(vector * 2, student.parameters())
+student.state_dict()["fc.bias"].add_(1)
+print(f"{sum(p.abs().sum() for p in student.parameters()):.6f}")

@@ -208,7 +208,9 @@ def _write_element(
     if function is not None and isinstance(root, ast.Name) and function.is_container(root.id):
         _tell_if_lost(root.id, node, file)
         place = f"{place}[...]"
-    elif _may_hold_tensors(target, file) and not isinstance(target.slice, ast.Constant):
+    elif _may_hold_tensors(target, file) and (
+        not isinstance(target.slice, ast.Constant) or _is_state_of_network(target.value, file)
+    ):
         _put(target, node, code, file)
         return
     layout.write_statement(file, node, f"{place} = {code}")
@@ -223,6 +225,19 @@ def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
     if place_of(target) in file.facts.indexed or isinstance(key, (ast.Slice, ast.Tuple)):
         return False
     return not (isinstance(key, ast.Constant) and not isinstance(key.value, (str, int)))
+
+
+def _is_state_of_network(node: ast.expr, file: FileEdit) -> bool:
+    """Whether an expression is a `state_dict()`, or a name that is bound to one in the file."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict"
+    return isinstance(node, ast.Name) and any(
+        isinstance(part, ast.Assign)
+        and isinstance(part.value, ast.Call)
+        and any(isinstance(target, ast.Name) and target.id == node.id for target in part.targets)
+        and _is_state_of_network(part.value, file)
+        for part in file.tree.nodes
+    )
 
 
 def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:

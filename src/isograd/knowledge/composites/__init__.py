@@ -320,6 +320,7 @@ from isograd.knowledge.composites.starting import (
     init_zeros,
     pad_sequence,
     parameters_to_vector,
+    vector_to_parameters,
 )
 from isograd.knowledge.composites.switches import (
     SDPBackend,
@@ -1140,6 +1141,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "pack",
     "pad",
     "pad_sequence",
+    "vector_to_parameters",
     "pairwise_distance",
     "parameters",
     "parameters_to_vector",

@@ -138,6 +138,15 @@ def parameters_to_vector(parameters: Any) -> Any:
     return ops.cat([parameter.reshape(-1) for parameter in parameters])
 
 
+def vector_to_parameters(vec: Any, parameters: Any) -> None:
+    """Each Parameter's elements from a vector, one after the other."""
+    start = 0
+    for parameter in parameters:
+        size = math.prod(parameter.shape)
+        write(parameter, vec[start : start + size].reshape(parameter.shape))
+        start += size
+
+
 def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0) -> Any:
     """Sequences of different length side by side, filled up behind."""
     longest = max(sequence.shape[0] for sequence in sequences)

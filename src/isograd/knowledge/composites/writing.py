@@ -25,11 +25,20 @@ def write(target: Any, values: Any) -> Any:
 
 
 def set_data(owner: Any, values: Any) -> None:
-    """`owner.data = values`, of a tensor or of anything else."""
-    if isinstance(owner, ms.Tensor):
-        write(owner, values)
-    else:
+    """`owner.data = values`, of a tensor or of anything else.
+
+    What was read of a Parameter before (`old = p.data`) keeps its values, as in torch.
+    """
+    if not isinstance(owner, ms.Tensor):
         owner.data = values
+        return
+    made = _tensor(values)
+    is_alike = made.dtype == owner.dtype and tuple(made.shape) == tuple(owner.shape)
+    if isinstance(owner, ms.Parameter) and is_alike:
+        with api._no_grad():
+            owner.set_data(made.copy())  # a Parameter of a view cannot be written to
+    else:
+        write(owner, made)
 
 
 def updated(held: Any, values: Any) -> Any:

@@ -326,6 +326,7 @@ from isograd.knowledge.composites.switches import (
     SDPBackend,
     sdpa_kernel,
     torch_version,
+    use_deterministic_algorithms,
 )
 from isograd.knowledge.composites.torch_activations import (
     CELU,
@@ -670,6 +671,7 @@ from isograd.knowledge.composites.writing import (
 )
 
 __all__ = [  # noqa: RUF022  # in the order of templates
+    "use_deterministic_algorithms",
     "PackedSequence",
     "pack_padded_sequence",
     "pack_sequence",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import warnings
 from typing import Any
+
+import mindspore as ms  # noqa: TID253
 
 
 class TorchVersion(str):
@@ -60,3 +63,11 @@ class SDPBackend(enum.IntEnum):
 def sdpa_kernel(*_: Any, **__: Any) -> contextlib.AbstractContextManager[None]:
     """No choice of attention's kernel: the values are the same."""
     return contextlib.nullcontext()
+
+
+def use_deterministic_algorithms(mode: bool) -> None:
+    """Kernels that give the same bits each time; MindSpore can be told once in a process."""
+    try:
+        ms.set_deterministic(bool(mode))
+    except RuntimeError as error:
+        warnings.warn(str(error), stacklevel=2)

@@ -43,6 +43,8 @@ END_TO_END_VARIANTS = (
     Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=5),
     Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=6),
 )
+#: Beyond this ratio a whole pass does not return into an envelope of more runs.
+MOST_TO_RETURN = 10.0 * END_TO_END_THRESHOLD
 #: Further runs of a whole pass, where something has left the envelope of those above.
 SECOND_LOOK_VARIANTS = tuple(
     Arithmetic(input_noise=True, operator_noise=True, amplitude=amplitude, seed=seed)

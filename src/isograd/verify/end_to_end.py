@@ -11,6 +11,7 @@ import numpy as np
 from isograd.compare.envelope import (
     END_TO_END_THRESHOLD,
     END_TO_END_VARIANTS,
+    MOST_TO_RETURN,
     SECOND_LOOK_VARIANTS,
     Comparison,
     Measured,
@@ -20,9 +21,6 @@ from isograd.compare.envelope import (
 from isograd.errors import IsogradError
 from isograd.frameworks.base import Tensors
 from isograd.verify.session import Session
-
-#: What is this many times further outside than the threshold does not return with more runs.
-_FAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def look_again(
     runs now and then.  For passes in which every module agrees alone.
     """
     worst = whole.worst(*prefixes)
-    if worst is None or not END_TO_END_THRESHOLD < worst[1].ratio < _FAR * END_TO_END_THRESHOLD:
+    if worst is None or not END_TO_END_THRESHOLD < worst[1].ratio < MOST_TO_RETURN:
         return whole
     variants = list(SECOND_LOOK_VARIANTS)
     arguments = (mode, session.inputs(), session.targets(), backward, variants)

@@ -17,6 +17,8 @@ import numpy as np
 from isograd.compare.envelope import (
     END_TO_END_THRESHOLD,
     ISOLATED_THRESHOLD,
+    MOST_TO_RETURN,
+    SECOND_LOOK_VARIANTS,
     Comparison,
     Measured,
     compare,
@@ -41,6 +43,10 @@ _TRAINING_TRACKS: dict[str, Arithmetic] = {
     "noise": Arithmetic(input_noise=True, operator_noise=True, seed=11),
     "biased": Arithmetic(operator_noise=True, biased=True, seed=13),
     "loud": Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=14),
+}
+#: Added where something leaves the envelope of those above, and may return.
+_SECOND_LOOK_TRACKS: dict[str, Arithmetic] = {
+    f"again {number}": arithmetic for number, arithmetic in enumerate(SECOND_LOOK_VARIANTS)
 }
 
 
@@ -164,22 +170,38 @@ def resynchronised_steps(
     """Train both sides, each step from the reference's state; the last state is returned.
 
     granted: rules by parameter that the reference follows as well, because stage update has
-    found and told that the port's optimizer does: what differs then is something else.
+    found and told that the port's optimizer does: what differs then is something else.  What
+    leaves the envelope by less than ten times is looked at again with more tracks: statistics of
+    a few values multiply the noise of one run in ten.
     """
+    session.reference.call("grant_rules", dict(granted or {}))
+    start: Tensors = session.reference.call("state")
+    result, state = _steps(session, start, _TRAINING_TRACKS)
+    outside = [result.worst[name][1].ratio for name in result.first]
+    if outside and max(outside) < MOST_TO_RETURN:
+        session.reference.call("load_state", start)
+        session.port.call("load_state", session.transfer(start))
+        result, state = _steps(session, start, _TRAINING_TRACKS | _SECOND_LOOK_TRACKS)
+    session.reference.call("grant_rules", {})
+    return result, state
+
+
+def _steps(
+    session: Session, state: Tensors, tracks: Mapping[str, Arithmetic]
+) -> tuple[StepsResult, Tensors]:
+    """The steps of a training from a state, within the envelope of these tracks."""
     steps = session.case.steps
     reference, port = session.reference, session.port
-    reference.call("grant_rules", dict(granted or {}))
     reference.call("start_training", "native", NATIVE)
-    for track, arithmetic in _TRAINING_TRACKS.items():
+    for track, arithmetic in tracks.items():
         reference.call("start_training", track, arithmetic)
     port.call("start_training", "port", NATIVE)
-    state: Tensors = reference.call("state")
     result = StepsResult()
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
         inputs, targets = session.inputs(step), session.targets(step)
         port.send("train_step", "port", session.transfer(state), inputs, targets, None)
-        raw = reference.call("measure_step", list(_TRAINING_TRACKS), state, inputs, targets, None)
+        raw = reference.call("measure_step", list(tracks), state, inputs, targets, None)
         expected = measured(raw)
         answer = port.receive()
         found = _state(session, answer)
@@ -192,7 +214,6 @@ def resynchronised_steps(
         state = {k[6:]: v for k, v in native.items() if k.startswith("state.")}
     reference.call("end_training")
     port.call("end_training")
-    reference.call("grant_rules", {})
     return result, state
 
 

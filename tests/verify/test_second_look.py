@@ -19,7 +19,7 @@ KEY = "gradient.parameter.weight"
 def judged(error: float, allowed: float) -> tuple[PassResult, Comparison]:
     found = tensor_value(VALUES + error / np.sqrt(VALUES.size))
     comparison = compare(KEY, Measured(VALUES, "float32", allowed), found)
-    return PassResult({KEY: comparison}, {}, {KEY: allowed}), comparison
+    return PassResult({KEY: comparison}, {}, {KEY: allowed}, backward=True), comparison
 
 
 def session(allowed: float, asked: list[Any]) -> Any:
@@ -35,22 +35,22 @@ def test_more_runs_widen_an_envelope_and_never_narrow_it(again: float, ratio: fl
     whole, before = judged(1e-3, 8e-5)
     assert before.ratio == pytest.approx(12.5, rel=1e-3)
     asked: list[Any] = []
-    found = look_again(session(again, asked), "train", True, whole, ("gradient",))
+    found = look_again(session(again, asked), "train", whole, ("gradient",))
     assert found.comparisons[KEY].ratio == pytest.approx(ratio, rel=1e-3)
     assert found.allowed[KEY] == max(again, 8e-5)
-    assert asked[0][-1] == list(SECOND_LOOK_VARIANTS)
+    assert asked[0][-2:] == (True, list(SECOND_LOOK_VARIANTS))
 
 
 @pytest.mark.parametrize("ratio", [9.0, 150.0], ids=["inside", "far outside"])
 def test_what_is_inside_or_far_outside_is_not_measured_again(ratio: float) -> None:
     whole, _ = judged(1e-3, 1e-3 / ratio)
     asked: list[Any] = []
-    assert look_again(session(1.0, asked), "train", True, whole, ("gradient",)) is whole
+    assert look_again(session(1.0, asked), "train", whole, ("gradient",)) is whole
     assert asked == []
 
 
 def test_only_the_results_of_the_stage_are_asked() -> None:
     whole, _ = judged(1e-3, 8e-5)
     asked: list[Any] = []
-    assert look_again(session(1.0, asked), "eval", False, whole, ("output",)) is whole
+    assert look_again(session(1.0, asked), "eval", whole, ("output",)) is whole
     assert asked == []

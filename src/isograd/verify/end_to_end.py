@@ -28,12 +28,13 @@ class PassResult:
     """One end-to-end pass, judged.
 
     comparisons: by tensor name; problems: tensors with wrong shapes or missing, in words.
-    allowed: the envelope of each tensor, for `severity`.
+    allowed: the envelope of each tensor, for `severity`.  backward: whether gradients were taken.
     """
 
     comparisons: dict[str, Comparison]
     problems: dict[str, str]
     allowed: dict[str, float]
+    backward: bool = False
 
     def worst(self, *prefixes: str) -> tuple[str, Comparison] | None:
         """The comparison with the greatest ratio among tensors with these prefixes."""
@@ -57,11 +58,11 @@ def record_pass(session: Session, mode: str, backward: bool) -> PassResult:
     )
     port = session.port.receive()
     reference = measured(session.reference.receive())
-    return judge(session, reference, port)
+    return dataclasses.replace(judge(session, reference, port), backward=backward)
 
 
 def look_again(
-    session: Session, mode: str, backward: bool, whole: PassResult, prefixes: tuple[str, ...]
+    session: Session, mode: str, whole: PassResult, prefixes: tuple[str, ...]
 ) -> PassResult:
     """Measure the envelope with more runs, where something leaves it and may return.
 
@@ -72,7 +73,7 @@ def look_again(
     if worst is None or not END_TO_END_THRESHOLD < worst[1].ratio < MOST_TO_RETURN:
         return whole
     variants = list(SECOND_LOOK_VARIANTS)
-    arguments = (mode, session.inputs(), session.targets(), backward, variants)
+    arguments = (mode, session.inputs(), session.targets(), whole.backward, variants)
     again = measured(session.reference.call("measure_forward", *arguments))
     allowed = {k: max(v, again[k].allowed if k in again else 0.0) for k, v in whole.allowed.items()}
     comparisons = {

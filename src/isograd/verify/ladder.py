@@ -228,11 +228,8 @@ class Ladder:
         """End to end: an own finding only where no module explains the difference."""
         if any(f.diverges for _, f in self._findings) and stage is not Stage.INFERENCE:
             return
-        has_loss = self._session.case.reference.loss is not None
         for mode, once in list(self._passes.items()):
-            backward = has_loss and mode == self._session.case.modes[0] and stage != Stage.INFERENCE
-            whole = look_again(self._session, mode, backward, once, prefixes)
-            self._passes[mode] = whole
+            whole = self._passes[mode] = look_again(self._session, mode, once, prefixes)
             for finding in whole_findings(self._session, stage, mode, whole, prefixes):
                 self._add(finding, math.inf)
 
@@ -309,8 +306,10 @@ class Ladder:
         differs = any(f.diverges for _, f in self._findings)
         granted = self._grant()
         explained = differs and not granted
-        result, state = resynchronised_steps(self._session, self._granted_rules)
         own = any(f.stage is Stage.TRAINING for _, f in self._findings) and not granted
+        result, state = resynchronised_steps(
+            self._session, self._granted_rules, looks_again=not explained and not own
+        )
         steps = self._session.case.steps
         detail = f"{steps} steps, each from the reference's state, with running statistics"
         if granted and differs:

@@ -165,20 +165,24 @@ def _left_out(session: Session, ours: set[str], theirs: set[str]) -> Iterator[Fi
 
 
 def resynchronised_steps(
-    session: Session, granted: Mapping[str, dict[str, Any]] | None = None
+    session: Session,
+    granted: Mapping[str, dict[str, Any]] | None = None,
+    *,
+    looks_again: bool = True,
 ) -> tuple[StepsResult, Tensors]:
     """Train both sides, each step from the reference's state; the last state is returned.
 
     granted: rules by parameter that the reference follows as well, because stage update has
-    found and told that the port's optimizer does: what differs then is something else.  What
-    leaves the envelope by less than ten times is looked at again with more tracks: statistics of
-    a few values multiply the noise of one run in ten.
+    found and told that the port's optimizer does: what differs then is something else.
+    looks_again: whether what leaves the envelope by less than ten times is measured with more
+    tracks, as statistics of a few values multiply the noise of one run in ten; in vain where the
+    stages before explain it.
     """
     session.reference.call("grant_rules", dict(granted or {}))
     start: Tensors = session.reference.call("state")
     result, state = _steps(session, start, _TRAINING_TRACKS)
     outside = [result.worst[name][1].ratio for name in result.first]
-    if outside and max(outside) < MOST_TO_RETURN:
+    if looks_again and outside and max(outside) < MOST_TO_RETURN:
         session.reference.call("load_state", start)
         session.port.call("load_state", session.transfer(start))
         result, state = _steps(session, start, _TRAINING_TRACKS | _SECOND_LOOK_TRACKS)

@@ -9,6 +9,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 
+_FORMATS = "tensor_formats"
 #: Functions and methods of which everybody knows that they give no tensor.
 _PLAIN = frozenset("float int len str round item time perf_counter get_last_lr format join".split())
 
@@ -28,9 +29,6 @@ class Formats:
             if any(_may_be_tensor(value) for value in given):
                 file.spelling.need(_FORMATS)
         return False
-
-
-_FORMATS = "tensor_formats"
 
 
 def _formats(function: ast.expr) -> bool:

@@ -224,7 +224,7 @@ def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
     key = target.slice
     if place_of(target) in file.facts.indexed or isinstance(key, (ast.Slice, ast.Tuple)):
         return False
-    return not (isinstance(key, ast.Constant) and not isinstance(key.value, (str, int)))
+    return not isinstance(key, ast.Constant) or isinstance(key.value, (str, int))
 
 
 def _is_state_of_network(node: ast.expr, file: FileEdit) -> bool:

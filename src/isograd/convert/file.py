@@ -36,7 +36,8 @@ class Settings:
     shaped: classes of torch that stand as torch-shaped layers everywhere in the project, because
     it passes them around, derives from them or asks for torch's attributes.  mixed: classes of the
     project that are no modules themselves and are bases of some.  words: texts of the project that
-    may name what it looks up in torch; empty where it looks nothing up.
+    may name what it looks up in torch; empty where it looks nothing up.  has_complex: whether the
+    project makes complex numbers.
     """
 
     target: str = "ops"
@@ -44,6 +45,7 @@ class Settings:
     all_shaped: bool = False
     mixed: frozenset[ClassInfo] = frozenset()
     words: frozenset[str] = frozenset()
+    has_complex: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether a class stands as a torch-shaped one."""

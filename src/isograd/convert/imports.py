@@ -12,7 +12,9 @@ from isograd.scan.imports import absolute_name
 _NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
 _ADVICE = "Port what is used of it, or replace it; until then using it raises an error."
 Import = ast.Import | ast.ImportFrom
-_BACKWARD = frozenset(("backward", "backward_of_all"))
+_BACKWARD = frozenset(("backward", "backward_of_all", "gradients"))
+#: What asks for gradients where no optimizer may be there yet.
+_BEFORE_TRAINING = frozenset(("gradients", "leaf", "tensor_requires_grad_"))
 
 
 def write_imports(file: FileEdit, package: str) -> None:
@@ -146,7 +148,9 @@ def _add(file: FileEdit, removed: list[Import]) -> None:
 
 def _recording(file: FileEdit) -> str:
     """What makes a file record gradients, where no optimizer does it; empty: nothing has to."""
-    if not _BACKWARD & file.spelling.used or "optim" in file.text.original:
+    used = file.spelling.used
+    is_by_optimizer = "optim" in file.text.original and not used & _BEFORE_TRAINING
+    if not _BACKWARD & used or is_by_optimizer:
         return ""
     return f"{file.name('composites.record_gradients')}()"
 

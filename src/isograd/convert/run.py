@@ -50,10 +50,15 @@ _TORCH_ATTRIBUTES = re.compile(
 #: What behaves otherwise in training: a network with these starts in training, as torch's do.
 #: Training takes torch's methods of networks, their first values and their statistics; an
 #: optimizer that is looked up takes `parameters()`.
-_TRAINS = b".backward("
+_TRAINS = re.compile(rb"\.backward\(|\bautograd\b.*\bgrad\b")
 _MODES = re.compile(
     rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)|"
     rb"\bgetattr\(\s*(torch\s*\.\s*)?optim\b"
+)
+#: What makes complex numbers, whose absolute value is complex in MindSpore.
+_COMPLEX = re.compile(
+    rb"\btorch\.(fft|complex|polar|stft|cfloat|cdouble)|\bview_as_complex\b|\b[ir]?fft[2n]?\(|"
+    rb"\.(cfloat|cdouble|stft)\(|\bimport .*\bfft\b"
 )
 
 
@@ -93,6 +98,7 @@ class _Run:
     shaped: set[str] = field(default_factory=set)
     all_shaped: bool = False
     uses_modes: bool = False
+    has_complex: bool = False
     looks_up: bool = False
     #: Files whose trees are kept for the second reading, and how much text that is.
     kept: dict[Path, ReadFile] = field(default_factory=dict)
@@ -201,9 +207,10 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
     run.shaped |= facts.shaped
     if b"torch" in read.raw:
         run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
-        run.all_shaped = run.all_shaped or _TRAINS in read.raw
+        run.all_shaped = run.all_shaped or _TRAINS.search(read.raw) is not None
         run.looks_up = run.looks_up or LOOKS_UP.search(read.raw) is not None
         run.uses_modes = run.uses_modes or _MODES.search(read.raw) is not None
+        run.has_complex = run.has_complex or _COMPLEX.search(read.raw) is not None
 
 
 def _own_fault(file: str, error: Exception) -> Finding:
@@ -257,7 +264,12 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
         return run.knowledge.find(answers.of(api).api)
 
     settings = Settings(
-        run.options.target, frozenset(run.shaped), run.all_shaped, _mixed(run), frozenset(run.words)
+        run.options.target,
+        frozenset(run.shaped),
+        run.all_shaped,
+        _mixed(run),
+        frozenset(run.words),
+        run.has_complex,
     )
     engine = Engine(Entries(find), run.names, settings)
     total = len(run.files.python)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from isograd.knowledge.marks import MARKED, mark
@@ -33,15 +33,19 @@ class Spelling:
     used: set[str] = field(default_factory=set)
     #: Compositions that work by being there, which no text names.
     present: set[str] = field(default_factory=set)
+    #: Names of templates that something else stands for in this project.
+    instead: Mapping[str, str] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
     def spelled(self, code: str) -> str:
         """Code with marked packages as this file writes them; notes the imports that it needs."""
 
         def write(found: re.Match[str]) -> str:
-            if found[1] == COMPOSITES:
-                self.used.add(found[2])
-            return f"{self.package(found[1])}.{found[2]}"
+            name = self.instead.get(f"{found[1]}.{found[2]}", "")
+            package, name = name.split(".") if name else (found[1], found[2])
+            if package == COMPOSITES:
+                self.used.add(name)
+            return f"{self.package(package)}.{name}"
 
         return MARKED.sub(write, code)
 

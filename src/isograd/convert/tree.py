@@ -62,18 +62,26 @@ class Tree:
 
     def binds(self, name: str, node: ast.AST) -> bool:
         """Whether a function around the node has a parameter or a variable of this name."""
+        return any(name in bound for bound in self._bound_around(name, node))
+
+    def is_own(self, name: str, node: ast.AST) -> bool:
+        """Whether a name is one of the innermost function, or of the module outside of them."""
+        innermost = next(self._bound_around(name, node), None)
+        return self.function(node) is None if innermost is None else name in innermost
+
+    def _bound_around(self, name: str, node: ast.AST) -> Iterator[set[str]]:
+        """What the functions around a node bind, the innermost first; none for unstored names."""
         if name not in self.stored:
-            return False
+            return
         inner: ast.AST = node
         for part in self.above(node):
             if isinstance(part, _FUNCTIONS):
                 is_inside = isinstance(part, ast.Lambda) or inner in part.body
                 if part not in self._bound:
                     self._bound[part] = _bound(part)
-                if is_inside and name in self._bound[part]:
-                    return True
+                if is_inside:
+                    yield self._bound[part]
             inner = part
-        return False
 
 
 def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:

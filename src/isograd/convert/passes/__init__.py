@@ -28,6 +28,7 @@ from typing import Protocol
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.calls import Calls
+from isograd.convert.passes.complex_numbers import ComplexNumbers
 from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.formats import Formats
 from isograd.convert.passes.imports_by_name import ImportsByName
@@ -66,6 +67,7 @@ PASSES: tuple[Pass, ...] = (
     Stores(),
     InPlaceLayers(),
     KeptGraphs(),
+    ComplexNumbers(),
     Uncertain(),
     SumsOfSelections(),
     Calls(),

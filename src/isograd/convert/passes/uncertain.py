@@ -32,6 +32,7 @@ _KEPT_ADVICE = (
     "Add the losses up and call backward once; for gradients of gradients write the function and "
     "use mindspore.grad of mindspore.grad."
 )
+_DIFFERENTIATING = frozenset(("torch.autograd.backward", "torch.autograd.grad"))
 
 
 class KeptGraphs:
@@ -43,7 +44,7 @@ class KeptGraphs:
         """Tell it; the call itself is for the other passes."""
         assert isinstance(node, ast.Call)
         is_backward = isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
-        if not is_backward and file.api_of_call(node) != "torch.autograd.backward":
+        if not is_backward and file.api_of_call(node) not in _DIFFERENTIATING:
             return False
         for part in node.keywords:
             is_off = isinstance(part.value, ast.Constant) and not part.value.value

@@ -14,12 +14,14 @@ from isograd.scan.values import PARAMETER
 class Writes:
     """Assignments that change a parameter in torch, and would only bind a name in a port."""
 
-    kinds = (ast.Assign, ast.AugAssign)
+    kinds = (ast.Assign, ast.AugAssign, ast.Call)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the call that puts the values there."""
         if isinstance(node, ast.Assign):
             return _assigned(node, file)
+        if isinstance(node, ast.Call):
+            return _asked_to_learn(node, file)
         assert isinstance(node, ast.AugAssign)
         return _augmented(node, file)
 
@@ -44,6 +46,24 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     return True
 
 
+def _asked_to_learn(node: ast.Call, file: FileEdit) -> bool:
+    """`x.requires_grad_()`, of a plain name: what a gradient reaches is bound to it."""
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "requires_grad_":
+        return False
+    owner = node.func.value
+    if not isinstance(owner, ast.Name) or not file.tree.is_statement(node):
+        return False
+    use = file.use(node.func)
+    is_module = use is not None and use.api.startswith("torch.nn.Module.")
+    if owner.id in ("self", "cls") or is_module or not _can_be_bound(owner, file):
+        return False
+    given = "".join(f", {file.argument(part)}" for part in node.args)
+    given += "".join(f", {file.argument(part.value)}" for part in node.keywords)
+    call = file.name("composites.tensor_requires_grad_")
+    _replace(node, f"{owner.id} = {call}({owner.id}{given})", file)
+    return True
+
+
 def _makes_leaf(value: ast.expr, file: FileEdit) -> bool:
     """`torch.randn(3, requires_grad=True)`."""
     if not isinstance(value, ast.Call) or not file.api_of_call(value).startswith("torch."):
@@ -59,12 +79,22 @@ def _begins_to_learn(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
         return False
     if not isinstance(target.value, ast.Name) or not _is_true(value):
         return False
-    for part in file.tree.above(target):
-        if isinstance(part, ast.For) and _binds(part.target, target.value.id):
-            return False
+    return _can_be_bound(target.value, file)
+
+
+def _can_be_bound(name: ast.Name, file: FileEdit) -> bool:
+    """Whether a name is its function's own, and no loop's over tensors that something holds."""
+    return file.tree.is_own(name.id, name) and not _is_bound_by_loop(name, file)
+
+
+def _is_bound_by_loop(name: ast.Name, file: FileEdit) -> bool:
+    """Whether the place of a name is in a loop over what it stands for."""
+    for part in file.tree.above(name):
+        if isinstance(part, ast.For) and _binds(part.target, name.id):
+            return True
         if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
             break
-    return True
+    return False
 
 
 def _is_true(node: ast.expr) -> bool:
@@ -92,7 +122,7 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
     return False
 
 
-def _replace(node: ast.stmt, code: str, file: FileEdit) -> None:
+def _replace(node: ast.stmt | ast.Call, code: str, file: FileEdit) -> None:
     layout.write_statement(file, node, code)
     file.uses += 1
     file.converted += 1

@@ -215,6 +215,7 @@ from isograd.knowledge.composites.norms import (
     rms_norm,
 )
 from isograd.knowledge.composites.pointwise import (
+    absolute,
     angle,
     atan2,
     bitwise_not,
@@ -593,6 +594,7 @@ from isograd.knowledge.composites.training_gradients import (
     device,
     enable_grad,
     get_total_norm,
+    gradients,
     has_accelerator,
     inference_mode,
     is_grad_enabled,
@@ -928,6 +930,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "amax",
     "amin",
     "aminmax",
+    "absolute",
     "angle",
     "any_true",
     "arange",
@@ -1079,6 +1082,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "kthvalue",
     "l1_loss",
     "layer_norm",
+    "gradients",
     "leaf",
     "leaky_relu",
     "lerp",

@@ -94,6 +94,12 @@ def scatter_reduce(
 ) -> Any:
     """The source's elements, gathered per target by sum, product, mean, greatest or least."""
     axis = dim % input.ndim
+    for other, length in enumerate(index.shape):
+        if other != axis and length < input.shape[other]:
+            head, tail = ops.split(input, [length, input.shape[other] - length], other)
+            found = scatter_reduce(head, dim, index, src, reduce, include_self)
+            return ops.cat([found, tail], other)
+    src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
     moved = ops.movedim(input, axis, -1)
     target = index if index.ndim == 1 else ops.movedim(index, axis, -1)
     source = src if src.ndim == 1 else ops.movedim(src, axis, -1)

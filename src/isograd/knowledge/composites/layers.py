@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,32 +36,63 @@ def dropout_channels(input: Any, p: float, training: bool, dimensions: int) -> A
     return input * dropout(kept, p)
 
 
-def einsum(equation: str, operands: Any, *more: Any) -> Any:
-    """Any einsum without repeated letters in one operand, two operands at a time."""
+def einsum(equation: Any, operands: Any, *more: Any) -> Any:
+    """Any einsum, two operands at a time; letters in a text, or numbers after each operand."""
+    if not isinstance(equation, str):
+        alternating = (equation, operands, *more)
+        equation, operands, more = _as_text(*alternating), alternating[: len(more) + 1 : 2], ()
     given = (*operands, *more) if isinstance(operands, (tuple, list)) else (operands, *more)
     left, arrow, right = equation.replace(" ", "").partition("->")
     labels = _without_ellipsis(left.split(","), [t.ndim for t in given])
     seen = "".join(labels)
-    dots = "".join(letter for letter in dict.fromkeys(seen) if letter.isupper())
+    dots = "".join(sorted({letter for letter in seen if letter.isdigit()}, reverse=True))
     if not arrow:
-        right = "..." + "".join(sorted(x for x in set(seen) if seen.count(x) == 1 and x.islower()))
+        right = "..." + "".join(sorted(x for x in set(seen) if seen.count(x) == 1 and x.isalpha()))
     wanted = right.replace("...", dots)
-    term, result = labels[0], given[0]
-    for number in range(1, len(given)):
+    labels, values = _without_repeats(labels, given)
+    term, result = labels[0], values[0]
+    for number in range(1, len(values)):
         later = wanted + "".join(labels[number + 1 :])
-        term, result = _contracted(term, result, labels[number], given[number], later)
+        term, result = _contracted(term, result, labels[number], values[number], later)
     gone = tuple(i for i, letter in enumerate(term) if letter not in wanted)
     kept = [letter for letter in term if letter in wanted]
     return ops.transpose(sum_of(result, gone), tuple(kept.index(letter) for letter in wanted))
 
 
 def _without_ellipsis(terms: Sequence[str], ranks: Sequence[int]) -> list[str]:
-    """Capital letters, counted from the right, for the axes that "..." stands for."""
+    """Digits, counted from the right, for the axes that "..." stands for."""
     named = []
     for term, rank in zip(terms, ranks, strict=True):
         extra = rank - len(term.replace("...", ""))
-        named.append(term.replace("...", "ZYXWVUTS"[:extra][::-1]))
+        named.append(term.replace("...", "0123456789"[:extra][::-1]))
     return named
+
+
+def _as_text(*alternating: Any) -> str:
+    """The equation of operands that are each followed by a list of numbers."""
+    spelled = [
+        "".join("..." if place is Ellipsis else string.ascii_letters[place] for place in places)
+        for places in (*alternating[1::2], *alternating[len(alternating) // 2 * 2 :])
+    ]
+    operands = len(alternating) // 2
+    return "->".join([",".join(spelled[:operands]), *spelled[operands:]])
+
+
+def _without_repeats(terms: Sequence[str], given: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """Operands whose letter stands twice, by their diagonal."""
+    single, values = [], []
+    for term, value in zip(terms, given, strict=True):
+        while len(set(term)) < len(term):
+            letter = next(c for c in term if term.count(c) > 1)
+            one = term.index(letter)
+            two = term.index(letter, one + 1)
+            sizes = [n if axis in (one, two) else 1 for axis, n in enumerate(value.shape)]
+            on_diagonal = ops.reshape(ops.eye(value.shape[one], dtype=ms.bool_), sizes)
+            kept = ops.where(on_diagonal, value, ops.zeros_like(value))
+            value, term = sum_of(kept, (two,)), term[:two] + term[two + 1 :]
+        single.append(term)
+        values.append(value)
+    return single, values
 
 
 def _contracted(a: str, x: Any, b: str, y: Any, later: str) -> tuple[str, Any]:

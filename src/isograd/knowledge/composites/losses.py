@@ -10,7 +10,7 @@ from mindspore import ops  # noqa: TID253
 
 from isograd.knowledge.composites.basics import root, sum_of
 from isograd.knowledge.composites.exact import exp
-from isograd.knowledge.composites.pointwise import log_sigmoid, log_softmax
+from isograd.knowledge.composites.pointwise import absolute, log_sigmoid, log_softmax
 from isograd.knowledge.composites.reductions import pairwise_distance
 
 
@@ -85,7 +85,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Distances."""
-    return reduced(ops.abs(input - target), reduction)
+    return reduced(absolute(input - target), reduction)
 
 
 def binary_cross_entropy_with_logits(

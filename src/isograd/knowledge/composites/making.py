@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import numbers
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
@@ -25,8 +26,10 @@ def tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
 
 
 def _typed(dtype: Any) -> Any:
-    def make(data: Any = ()) -> Any:
-        return tensor(data, dtype)
+    def make(*data: Any) -> Any:
+        if data and all(isinstance(part, numbers.Integral) for part in data):
+            return ops.zeros(tuple(builtins.int(part) for part in data), dtype=dtype)
+        return tensor(data[0] if data else (), dtype)
 
     return make
 

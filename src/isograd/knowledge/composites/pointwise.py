@@ -141,6 +141,18 @@ def compared(input: Any, other: Any, how: str) -> Any:
     return getattr(ops, name)(input, other).astype(input.dtype)
 
 
+def absolute(input: Any) -> Any:
+    """The absolute value; of complex numbers a real one, whose gradient at zero is zero."""
+    if not isinstance(input, ms.Tensor):
+        return abs(input)
+    if input.dtype not in (ms.complex64, ms.complex128):
+        return ops.abs(input)
+    real, imaginary = ops.real(input), ops.imag(input)
+    is_zero = (real == 0) & (imaginary == 0)
+    found = ops.hypot(ops.where(is_zero, ops.ones_like(real), real), imaginary)
+    return ops.where(is_zero, ops.zeros_like(found), found)
+
+
 def angle(input: Any) -> Any:
     """The angle of a complex number; of a real one 0 or pi."""
     if input.dtype in (ms.complex64, ms.complex128):

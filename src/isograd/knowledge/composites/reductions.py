@@ -10,7 +10,7 @@ from mindspore import ops  # noqa: TID253
 
 from isograd.knowledge.composites.basics import axes_of, mean_of, root, sum_of, take
 from isograd.knowledge.composites.indexing import Found
-from isograd.knowledge.composites.pointwise import maximum, minimum
+from isograd.knowledge.composites.pointwise import absolute, maximum, minimum
 
 
 class Extremes(NamedTuple):
@@ -130,8 +130,13 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return total / sum_of(good.astype(input.dtype), axes, keepdim)
 
 
-def quantile(input: Any, q: float, dim: int | None = None, keepdim: bool = False) -> Any:
-    """A quantile between the two nearest elements."""
+def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """A quantile between the two nearest elements; of several q one after the other, first."""
+    if isinstance(q, ms.Tensor):
+        if q.ndim:
+            several = ops.stop_gradient(q).asnumpy().tolist()
+            return ops.stack([quantile(input, one, dim, keepdim) for one in several])
+        q = float(q.asnumpy())
     flat = input.reshape(-1) if dim is None else ops.movedim(input, dim, -1)
     order = np.argsort(ops.stop_gradient(flat).asnumpy(), -1, kind="stable")
     place = q * (flat.shape[-1] - 1)
@@ -153,6 +158,8 @@ def norm(input: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
     """The p-norm of the elements over axes ("fro" is 2)."""
     axes = axes_of(dim, input)
     p = 2 if p in ("fro", None) else p
+    if input.dtype in (ms.complex64, ms.complex128):
+        input = absolute(input)
     if p == np.inf:
         return amax(ops.abs(input), axes, keepdim)
     if p == -np.inf:

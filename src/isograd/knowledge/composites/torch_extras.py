@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,9 @@ import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 
 from isograd.knowledge.composites.making import tensor
+from isograd.knowledge.composites.module_functions import requires_grad_
 from isograd.knowledge.composites.torch_module import Module
+from isograd.knowledge.composites.training_gradients import leaf
 
 
 class FrozenBatchNorm2d(Module):
@@ -76,14 +79,19 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, **_: Any) -
 
 
 def tensor_requires_grad_(input: Any, requires_grad: bool = True) -> Any:
-    """Whether a Parameter learns; a tensor's part is chosen where gradients are asked for."""
+    """Whether a Parameter or a network learns; of a tensor, something that a gradient reaches."""
+    if isinstance(input, ms.nn.Cell):
+        return requires_grad_(input, requires_grad)
+    if not isinstance(input, ms.Tensor):
+        return input.requires_grad_(requires_grad)
     if isinstance(input, ms.Parameter):
         input.requires_grad = requires_grad
-    return input
+        return input
+    return leaf(input) if requires_grad else input
 
 
 def legacy_tensor(*data: Any) -> Any:
     """torch.Tensor(…): of numbers as float32, or zeros of a shape (torch's are not set)."""
-    if data and all(isinstance(part, int) for part in data):
-        return ops.zeros(data, dtype=ms.float32)
+    if data and all(isinstance(part, numbers.Integral) for part in data):
+        return ops.zeros(tuple(int(part) for part in data), dtype=ms.float32)
     return tensor(data[0] if data else (), ms.float32)

@@ -115,7 +115,39 @@ def backward_of_all(tensors: Any, grad_tensors: Any = None, *_: Any, **__: Any) 
     _differentiate(several, list(given or [None] * len(several)))
 
 
-def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
+def gradients(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: Any = None,
+    create_graph: bool = False,
+    allow_unused: Any = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Gradients by parameters, or by what `requires_grad_` made of tensors, as torch.autograd.grad.
+
+    Nothing is added to their `grad`.  Raises RuntimeError for a graph that is to be kept, for an
+    input that was computed, and for one that the outputs do not depend on, unless that is allowed.
+    """
+    if retain_graph or create_graph:
+        raise RuntimeError("MindSpore frees the graph; write the function and use mindspore.grad.")
+    wanted = [inputs] if isinstance(inputs, ms.Tensor) else list(inputs)
+    if not all(isinstance(part, ms.Parameter) for part in wanted):
+        raise RuntimeError("a gradient is taken by parameters, or by what requires_grad_() returns")
+    several = [outputs] if isinstance(outputs, ms.Tensor) else list(outputs)
+    given = [grad_outputs] if isinstance(grad_outputs, ms.Tensor) else grad_outputs
+    total = _total(several, list(given or [None] * len(several)))
+    leaves = _leaves(total)
+    reached = [part for part in wanted if _leaf(part) in leaves]
+    if len(reached) < len(wanted) and not (allow_unused or materialize_grads):
+        raise RuntimeError("One of the differentiated Tensors appears to not have been used")
+    found = dict(zip(map(id, reached), _by(total, reached), strict=True))
+    unused = [ops.zeros_like(part) if materialize_grads else None for part in wanted]
+    return tuple(found.get(id(part), none) for part, none in zip(wanted, unused, strict=True))
+
+
+def _total(tensors: list[Any], gradients: list[Any]) -> Any:
+    """The sum whose gradient is asked for."""
     record_gradients()
     total = None
     for tensor, gradient in zip(tensors, gradients, strict=True):
@@ -127,13 +159,22 @@ def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
     assert total is not None
     if total._grad_node is None:
         raise RuntimeError("element 0 of tensors does not require grad: nothing was recorded.")
-    reached = _reached(total)
+    return total
+
+
+def _by(total: Any, parameters: list[Any]) -> tuple[Any, ...]:
+    """The gradients of a number by parameters."""
     try:
-        found = ms.grad(lambda: total, None, tuple(reached))() if reached else ()
+        found = ms.grad(lambda: total, None, tuple(parameters))() if parameters else ()
     finally:
         record_gradients()
-    if isinstance(found, ms.Tensor):
-        found = (found,)
+    return (found,) if isinstance(found, ms.Tensor) else found
+
+
+def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
+    total = _total(tensors, gradients)
+    reached = _reached(total)
+    found = _by(total, reached)
     with no_grad():
         for parameter, gradient in zip(reached, found, strict=True):
             held = getattr(parameter, "grad", None)
@@ -186,7 +227,7 @@ def leaf(tensor: Any) -> Any:
     if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
         tensor.requires_grad = True
         return tensor
-    return tensor if _leaves(tensor) else ms.Parameter(tensor)
+    return tensor if _reached(tensor) else ms.Parameter(tensor)
 
 
 def zero_grad(owner: Any, set_to_none: bool = True) -> Any:

@@ -1,0 +1,64 @@
+"""Complex numbers, of which MindSpore's operators take few."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+from isograd.convert.model import Level
+from isograd.scan.values import Tensor
+
+#: In projects with complex numbers: the absolute value, which is complex in MindSpore.
+INSTEAD = {"ops.abs": "composites.absolute", "ops.l1_loss": "composites.l1_loss"}
+_NUMBER = "MindSpore's operators take no complex number of Python's: {0} raises"
+_MAY_BE = "if {0} is of tensors, it raises: MindSpore takes no complex number of Python's"
+_ADVICE = "Compose it of real tensors: ops.Complex()(real, imaginary), for exp of cos and sin"
+
+
+class ComplexNumbers:
+    """`abs(spectrum)`, which is complex in MindSpore, and `1j * x`, which raises there."""
+
+    kinds = (ast.Call, ast.Constant)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write a composition, or tell it."""
+        if isinstance(node, ast.Call):
+            return _absolute(node, file)
+        assert isinstance(node, ast.Constant)
+        if isinstance(node.value, complex) and "torch" in file.text.original:
+            whole, is_sure = _operation(node, file)
+            if whole is not None:
+                level = Level.FINISH if is_sure else Level.LOOK
+                message = (_NUMBER if is_sure else _MAY_BE).format(ast.unparse(whole))
+                file.finding(node, "complex-number", message, _ADVICE, level=level)
+        return False
+
+
+def _absolute(node: ast.Call, file: FileEdit) -> bool:
+    is_asked = isinstance(node.func, ast.Name) and node.func.id == "abs" and len(node.args) == 1
+    if not is_asked or not file.settings.has_complex or "torch" not in file.text.original:
+        return False
+    file.replace(node.func, file.name("composites.absolute"))
+    return False
+
+
+def _operation(node: ast.expr, file: FileEdit) -> tuple[ast.expr | None, bool]:
+    """The operation that a number is part of, and whether it is known to be on a tensor."""
+    inner, found = node, None
+    for part in file.tree.above(node):
+        if isinstance(part, ast.BinOp):
+            operands = file.facts.operands.get(place(part), ())
+            if any(isinstance(value, Tensor) for value in operands):
+                return part, True
+            other = part.right if part.left is inner else part.left
+            if isinstance(other, ast.Call) and file.use(other.func) is not None:
+                return part, True
+            found = None if isinstance(other, ast.Constant) and found is None else part
+        elif isinstance(part, ast.Call) and file.api_of_call(part):
+            return found, found is not None
+        elif not isinstance(part, ast.UnaryOp):
+            break
+        assert isinstance(part, ast.expr)
+        inner = part
+    return found, False

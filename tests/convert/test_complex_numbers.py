@@ -1,0 +1,104 @@
+"""Complex numbers: a spectral layer and its loss; what MindSpore does not take is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.convert.support import converted, port_of, run_port
+
+from isograd.convert import Level
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+NET = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Spectral(nn.Module):
+    def __init__(self):
+        super().__init__()
+        weight = torch.linspace(-1, 1, 54).reshape(3, 2, 3, 3)
+        self.weight = nn.Parameter(torch.complex(weight, 1 - weight))
+
+    def forward(self, x):
+        spectrum = torch.fft.rfft2(x)
+        low = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, :3, :3], self.weight)
+        made = torch.zeros(x.size(0), 2, x.size(-2), x.size(-1) // 2 + 1, dtype=torch.cfloat)
+        made[:, :, :3, :3] = low
+        return torch.fft.irfft2(made, s=x.shape[-2:])
+
+
+def distances(x, y):
+    first, second = torch.fft.fft2(x, norm="ortho"), torch.fft.fft2(y, norm="ortho")
+    return [
+        (first.abs() - second.abs()).abs().mean(),
+        F.l1_loss(torch.abs(first), abs(second)),
+        F.l1_loss(first, second),
+        torch.linalg.norm(first - second),
+    ]
+"""
+#: Each side: its tensors from numpy, and its gradient.
+_TORCH = """
+import json, numpy, torch, net
+x = torch.tensor(numpy.sin(numpy.arange(128.0)).reshape(1, 2, 8, 8), dtype=torch.float32)
+x = x.repeat(1, 2, 1, 1)[:, :3].requires_grad_()
+out = net.Spectral()(x)
+told = net.distances(out, x[:, :2])
+sum(told).backward()
+print(json.dumps([out.tolist(), [one.item() for one in told], x.grad.tolist()]))
+"""
+_MINDSPORE = """
+import json, numpy, mindspore as ms, net
+x = ms.Tensor(numpy.sin(numpy.arange(128.0)).reshape(1, 2, 8, 8), ms.float32)
+x = ms.ops.tile(x, (1, 2, 1, 1))[:, :3]
+spectral = net.Spectral()
+out = spectral(x)
+told = net.distances(out, x[:, :2])
+grad = ms.grad(lambda x: sum(net.distances(spectral(x), x[:, :2])))(x)
+print(json.dumps([a.tolist() for a in (out.asnumpy(), numpy.array([float(t) for t in told]))]
+                 + [grad.asnumpy().tolist()]))
+"""
+
+
+def test_a_spectral_layer_and_its_loss_are_the_same(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"net.py": NET})
+    assert not [finding for finding in report.findings if finding.level is Level.FINISH]
+    theirs = subprocess.run(
+        [sys.executable, "-c", _TORCH],
+        cwd=tmp_path / "original",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    ours = run_port(port, _MINDSPORE)
+    for a, b in zip(json.loads(theirs), json.loads(ours.splitlines()[-1]), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("y = torch.exp(1j * x)", Level.FINISH),
+        ("y = 2 * 1j * torch.cos(x)", Level.FINISH),
+        ("y = 1j * x", Level.LOOK),
+        ("y = 2 * 1j", None),
+    ],
+)
+def test_pythons_complex_numbers_are_told_beside_tensors(line: str, level: Level | None) -> None:
+    _, findings = port_of(f"import torch\nx = make()\n{line}\nz = torch.exp(y)\n")
+    told = [finding for finding in findings if finding.code == "complex-number"]
+    assert [finding.level for finding in told] == ([] if level is None else [level])
+
+
+def test_without_complex_numbers_the_absolute_value_is_mindspores() -> None:
+    port, _ = port_of("import torch\ny = torch.abs(torch.ones(2)) + abs(torch.ones(2))\n")
+    assert "ops.abs(" in port
+    assert "absolute" not in port

@@ -18,6 +18,7 @@ import pytest
 from tests.convert.support import converted, port_of, run_port
 
 from isograd.convert import ConvertReport, Level
+from isograd.knowledge.composites import data_of, elements
 
 #: Statements about a tensor `x` of shape (3, 4), whose port does the same.
 FAITHFUL = """
@@ -52,6 +53,19 @@ v = x; v.add_(1)
 a = b = x; a += 1
 v = x; v *= torch.add(x, 1)
 v = x; v -= (x * 2) - (x * 3)
+w = x.data; w.fill_(2)
+w = x.data; w[0] = 5; w += 1; w[1:, 2] *= 3
+w, n = x.data, 2; w.mul_(n).add_(1)
+parts = [x.data]; parts[0].mul_(2); parts[0][1] = 3
+held = {"x": x.data}; held["x"].add_(1); held["x"][0, 1] -= 2
+for d in [x.data]: d.add_(1)
+[d.add_(1) for d in (p.data for p in [x])]
+x.data[0] -= 3; x.data[:, 1], x.data[0] = 4, 5
+torch.nn.init.ones_(x.data)
+torch.nn.init.constant_(x.data[:1], 0.5)
+torch.nn.init.constant_(x[0, 1:], 0.5)
+torch.nn.init.constant_(x.view(-1), 0.5)
+w = x.data; torch.nn.init.zeros_(w[0]); torch.nn.init.ones_(w.view(-1))
 x.data *= torch.add(x, 1)
 x.data -= (x * 2) - (x * 3)
 parts = [x]; parts[0] *= torch.add(x, 1)
@@ -128,6 +142,8 @@ z = x.view(4, 3); z[0] = 2
 w = x.permute(1, 0); w += 1
 u = x.detach(); u += 2
 (x if x.sum() > 0 else x * 1).add_(1)
+torch.nn.init.ones_(x.t())
+torch.nn.init.ones_(x.view(-1)[:3])
 torch.narrow(x, 0, 1, 1).add_(3)
 the_same_torch.narrow(x, 0, 1, 1).add_(3)
 v = narrow(x, 0, 1, 1); v.add_(3)
@@ -253,8 +269,21 @@ def test_a_field_called_data_is_not_a_tensors() -> None:
     """
     port, findings = port_of("    import torch\n\n" + body)
     assert not findings
-    for line in ("self.data[place] = score", "self.data[0] += score", "batch.data[0] = value"):
+    for line in ("self.data[place] = score", "self.data[0] += score"):
         assert f"    {line}\n" in port
+    assert "    compat.elements(batch)[0] = value\n" in port  # which asks what a batch is
+
+
+def test_what_is_no_tensor_keeps_its_own_data() -> None:
+    class Batch:
+        def __init__(self) -> None:
+            self.data = [1, 2]
+
+    batch = Batch()
+    elements(batch)[0] = 5
+    elements(batch)[1] += 1
+    assert batch.data == [5, 3]
+    assert data_of(batch) is batch.data
 
 
 def test_a_parameter_that_was_changed_in_place_can_be_loaded_and_trained(tmp_path: Path) -> None:

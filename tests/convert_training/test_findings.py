@@ -15,7 +15,7 @@ HEAD = "import torch\nfrom torch import nn\n\n\n"
     [
         ("loss.backward(retain_graph=True)", "kept-graph"),
         ("loss.backward(create_graph=True)", "kept-graph"),
-        ("torch.autograd.grad(loss, x, create_graph=True)", "not-converted"),
+        ("torch.autograd.grad(loss, x, create_graph=True)", "kept-graph"),
         ("torch.optim.LBFGS(model.parameters())", "not-converted"),
         ("torch.multiprocessing.spawn(main, nprocs=2)", "not-converted"),
     ],

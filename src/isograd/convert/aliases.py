@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
@@ -143,12 +143,22 @@ def _called(node: ast.Call, named: Mapping[ast.AST, str]) -> tuple[str, ast.expr
 
 
 class Function:
-    """The bindings and readings of one function's own names."""
+    """The bindings and readings of one function's own names.
 
-    def __init__(self, node: _Function, tree: Tree, named: Mapping[ast.AST, str]) -> None:
+    held: expressions `x.data` that a port writes as x.
+    """
+
+    def __init__(
+        self,
+        node: _Function,
+        tree: Tree,
+        named: Mapping[ast.AST, str],
+        held: Collection[ast.AST] = (),
+    ) -> None:
         self._node = node
         self._tree = tree
         self._named = named
+        self._held = held
         arguments = node.args
         several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
         self.parameters = {part.arg: part for part in several}
@@ -388,6 +398,9 @@ class Function:
         if isinstance(value, ast.BoolOp):
             return self._inside(value.values)
         if isinstance(value, ast.NamedExpr):
+            return self._origins(value.value)
+        if value in self._held:
+            assert isinstance(value, ast.Attribute)
             return self._origins(value.value)
         value = _unrepeated(value)
         if isinstance(value, _BRACKETS):

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from isograd.convert import plain
 from isograd.convert.aliases import Function
 from isograd.convert.generated import library
+from isograd.convert.held_data import HeldData, held_data
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
@@ -283,6 +284,19 @@ class FileEdit:
     def forget(self, node: ast.AST) -> None:
         """No pass needs to look into this node: it is written."""
         self.done.update(ast.walk(node))
+
+    @cached_property
+    def held_data(self) -> HeldData:
+        """The names that hold tensors' data and are written to."""
+        if ".data" not in self.text.original:
+            return HeldData()
+        return held_data(self.tree, self.named)
+
+    def holds_data(self, name: ast.expr) -> bool:
+        """Whether a name holds a tensor's data that is written to."""
+        if not isinstance(name, ast.Name) or not self.held_data.names:
+            return False
+        return (self.tree.function(name), name.id) in self.held_data.names
 
     @cached_property
     def comment_places(self) -> list[tuple[int, str]]:

@@ -39,6 +39,7 @@ from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
+from isograd.convert.passes.starting_values import StartingValues
 from isograd.convert.passes.subscripts import Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
@@ -70,6 +71,7 @@ PASSES: tuple[Pass, ...] = (
     ComplexNumbers(),
     Uncertain(),
     SumsOfSelections(),
+    StartingValues(),
     Calls(),
     Members(),
     References(),

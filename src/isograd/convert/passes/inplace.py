@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.aliases import Function, Reach, Sight, is_taken_by_copy, origin_of_write
 from isograd.convert.file import FileEdit, Use
+from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
@@ -84,7 +85,7 @@ def _write(
     elif is_statement and isinstance(target, ast.Subscript):
         _write_element(target, place, node, code, file)
     elif isinstance(target, ast.Attribute) and target.attr == "data":
-        owner = _owner_of_data(target, file)
+        owner = owner_of_data(target, file)
         file.replace(node, f"{file.name('composites.write')}({owner}, {code})")
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
         layout.write_statement(file, node, f"{place} = {code}")
@@ -127,15 +128,16 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
     return True
 
 
-def _owner_of_data(node: ast.Attribute, file: FileEdit) -> str:
+def owner_of_data(node: ast.expr, file: FileEdit) -> str:
     """p of `p.data`, without what `.data` was written as by then."""
+    assert isinstance(node, ast.Attribute)
     is_plain = isinstance(node.value, (ast.Name, ast.Attribute))
     return file.text.raw(node.value) if is_plain else file.source(node.value)
 
 
 def _copy_into_data(node: ast.Call, receiver: ast.Attribute, file: FileEdit) -> bool:
     """`p.data.copy_(q.data)`: read, `.data` is a tensor of its own."""
-    owner, code = _owner_of_data(receiver, file), file.argument(node.args[0])
+    owner, code = owner_of_data(receiver, file), file.argument(node.args[0])
     file.replace(node, f"{file.name('composites.overwrite')}({owner}, {code})")
     file.uses += 1
     file.converted += 1
@@ -145,6 +147,9 @@ def _copy_into_data(node: ast.Call, receiver: ast.Attribute, file: FileEdit) -> 
 def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> None:
     """Bind a tensor's new value to its name, or write it where others see the tensor."""
     name = target.id
+    if file.holds_data(target) and not _is_shaping(node):
+        file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
+        return
     sight = sight_of(name, node, file)
     is_statement = file.tree.is_statement(node)
     if sight.reach is not Reach.ALONE and _is_shaping(node):
@@ -192,11 +197,9 @@ def _write_element(
         file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)
         layout.write(file, node, code)
         return
-    if _is_data_of_tensor(target.value, file):
+    if is_data(target.value) and not _is_another(target.value, file):
         # What is written to the data of a tensor is written to the tensor.
-        assert isinstance(target.value, ast.Attribute)
-        owner = _owner_of_data(target.value, file)
-        layout.write_statement(file, node, f"{owner}[{file.source(target.slice)}] = {code}")
+        layout.write_statement(file, node, f"{elements(target, file)} = {code}")
         return
     function = function_of(node, file)
     root = origin_of_write(target, file.named)[0]
@@ -205,6 +208,12 @@ def _write_element(
         if not function.counts(target.slice.id):
             message = _INDEX.format(target.slice.id, file.text.raw(target.value))
             file.finding(node, "in-place-copy", message, level=Level.LOOK)
+    if isinstance(root, ast.Name) and _holds_all(root, file):
+        file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
+        return
+    if file.holds_data(target.value):
+        layout.write_statement(file, node, f"{elements(target, file)} = {code}")
+        return
     if function is not None and isinstance(root, ast.Name) and function.is_container(root.id):
         _tell_if_lost(root.id, node, file)
         place = f"{place}[...]"
@@ -214,6 +223,18 @@ def _write_element(
         _put(target, node, code, file)
         return
     layout.write_statement(file, node, f"{place} = {code}")
+
+
+def _holds_all(name: ast.Name, file: FileEdit) -> bool:
+    """Whether a name is a list or a dictionary of tensors' data."""
+    return (file.tree.function(name), name.id) in file.held_data.containers
+
+
+def elements(target: ast.Subscript, file: FileEdit) -> str:
+    """`x[0]` that a Parameter can be written by."""
+    owner = target.value
+    held = owner_of_data(owner, file) if is_data(owner) else file.source(owner)
+    return f"{file.name('composites.elements')}({held})[{file.source(target.slice)}]"
 
 
 def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
@@ -244,15 +265,6 @@ def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> No
     """Write into an element of a tensor, or into the tensor that something holds."""
     held, key = file.source(target.value), file.source(target.slice)
     file.replace(node, f"{file.name('composites.put')}({held}, {key}, {code})")
-
-
-def _is_data_of_tensor(node: ast.expr, file: FileEdit) -> bool:
-    """Whether an expression is `x.data` of what is known to be a tensor."""
-    if not isinstance(node, ast.Attribute) or node.attr != "data":
-        return False
-    use = file.use(node)
-    is_named = isinstance(node.value, (ast.Name, ast.Attribute))
-    return is_named and use is not None and use.is_sure
 
 
 def _tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
@@ -292,7 +304,8 @@ def function_of(node: ast.AST, file: FileEdit) -> Function | None:
     if around is None:
         return None
     if around not in file.functions:
-        file.functions[around] = Function(around, file.tree, file.named)
+        held = file.held_data.values
+        file.functions[around] = Function(around, file.tree, file.named, held)
     return file.functions[around]
 
 
@@ -439,6 +452,11 @@ class AugmentedAssignments:
             return _add_to_element(target, node, file)
         if not isinstance(target, ast.Name):
             return False
+        if file.holds_data(target) and type(node.op) in SIGNS:
+            value = f"{target.id} {SIGNS[type(node.op)]} {layout.operand(file, node.value)}"
+            code = f"{file.name('composites.overwrite')}({target.id}, {value})"
+            layout.write_statement(file, node, code)
+            return True
         if not file.facts.is_tensor(target):
             return _add_to_argument(target, node, file)
         sight = sight_of(target.id, node, file)
@@ -457,7 +475,10 @@ class AugmentedAssignments:
 
 
 def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) -> bool:
-    """`x.view(-1)[0] += 1`, and `tensors[0] += 1` of a list."""
+    """`x.view(-1)[0] += 1`, `x.data[0] += 1`, and `tensors[0] += 1` of a list."""
+    if _is_written_by_elements(target, node, file):
+        file.replace(target, elements(target, file))
+        return True
     if _tell_lost(target.value, node, file):
         return False
     function, sign = function_of(node, file), SIGNS.get(type(node.op))
@@ -553,20 +574,59 @@ class Stores:
         """Tell it; `x.data[0] = …` is written to x."""
         assert isinstance(node, ast.Assign)
         for target in node.targets:
-            if isinstance(target, ast.Subscript):
-                _store(target, node, file)
+            several = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+            for part in several:
+                if isinstance(part, ast.Subscript):
+                    _store(part, node, file)
         return False
+
+
+def _is_written_by_elements(
+    target: ast.Subscript, node: ast.Assign | ast.AugAssign, file: FileEdit
+) -> bool:
+    """Whether an element may be a Parameter's: of `.data`, or of a weight where nothing learns."""
+    owner = target.value
+    if is_data(owner):
+        return not _is_another(owner, file)
+    if file.holds_data(owner):
+        return True
+    root = origin_of_write(owner, file.named)[0]
+    if isinstance(owner, ast.Subscript) and isinstance(root, ast.Name) and _holds_all(root, file):
+        return True
+    if file.facts.values.get(place_of(owner)) is PARAMETER:
+        return True
+    is_weight = isinstance(owner, ast.Attribute) and owner.attr in ("weight", "bias")
+    return is_weight and _is_without_gradient(node, file)
+
+
+def _is_another(node: ast.AST, file: FileEdit) -> bool:
+    """Whether `x.data` is known to be of something that is no tensor."""
+    use = file.use(node)
+    return use is not None and use.api != "torch.Tensor.data"
+
+
+def _is_without_gradient(node: ast.AST, file: FileEdit) -> bool:
+    """Whether a node stands in a block or a function that records no gradients."""
+    for part in file.tree.above(node):
+        switches: list[ast.expr] = []
+        if isinstance(part, (ast.With, ast.AsyncWith)):
+            switches = [item.context_expr for item in part.items]
+        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            switches = list(part.decorator_list)
+        for switch in switches:
+            named = switch.func if isinstance(switch, ast.Call) else switch
+            if file.named.get(named, "") in ("torch.no_grad", "torch.inference_mode"):
+                return True
+    return False
 
 
 def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
     view = target.value
-    if isinstance(view, ast.Attribute) and view.attr == "data":
-        if _is_data_of_tensor(view, file):
-            file.replace(view, _owner_of_data(view, file))
-            return
-        use = file.use(view)
-        if use is None or not use.is_sure:  # of a batch or another object
-            return
+    if _is_written_by_elements(target, node, file):
+        file.replace(target, elements(target, file))
+        return
+    if is_data(view):  # of a batch or another object
+        return
     if not _tell_lost(view, node, file) and isinstance(view, ast.Name):
         function = function_of(node, file)
         if function is None or function.is_container(view.id):

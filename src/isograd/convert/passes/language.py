@@ -114,8 +114,9 @@ class Questions:
             kept = node.args[plain.THROUGH[api]]
             start, end = file.text.span(node)
             inner, stop = file.text.span(kept)
-            file.text.replace(start, inner, "")
-            file.text.replace(stop, end, "")
+            is_closed = layout.stands(file, node, file.text.raw(kept))
+            file.text.replace(start, inner, "" if is_closed else "(")
+            file.text.replace(stop, end, "" if is_closed else ")")
             file.done.add(node)
             file.done.update(ast.walk(node.func))
             for part in (*node.args, *node.keywords):

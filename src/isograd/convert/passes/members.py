@@ -6,7 +6,9 @@ import ast
 
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
+from isograd.convert.located import place
 from isograd.knowledge.entry import Applicability
+from isograd.scan.values import PARAMETER, Tensor
 
 _SELF = "{self}"
 
@@ -22,9 +24,16 @@ class Members:
         parent = file.tree.parents.get(node)
         if isinstance(parent, ast.Call) and parent.func is node:
             return False
+        if node in file.held_data.values:
+            return _held(node, file)
         use = file.use(node)
         if use is None or not use.is_member:
             return False
+        if use.api == "torch.Tensor.requires_grad" and _is_computed(node, use, file):
+            layout.write(file, node, f"{file.name('composites.learns')}({file.source(node.value)})")
+            file.uses += 1
+            file.converted += 1
+            return True
         if use.api in plain.LEFT_ALONE or not isinstance(node.ctx, ast.Load):
             return True
         file.uses += 1
@@ -34,6 +43,26 @@ class Members:
         if use.api == "torch.Tensor.device" and _device_kind(node, parent, file):
             return True
         return _by_entry(node, use, file)
+
+
+def _is_computed(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
+    """Whether `x.requires_grad` is asked of a tensor that is no Parameter."""
+    if not isinstance(node.ctx, ast.Load) or use.owner is PARAMETER:
+        return False
+    owner = file.facts.values.get(place(node.value), use.owner)
+    return isinstance(owner, Tensor) and owner is not PARAMETER
+
+
+def _held(node: ast.Attribute, file: FileEdit) -> bool:
+    """`w = x.data` that is written to: x, or what a port finds it to be."""
+    owner, use = file.source(node.value), file.use(node)
+    if use is not None and use.api != "torch.Tensor.data":
+        return False
+    is_sure = use is not None and use.is_sure
+    file.replace(node, owner if is_sure else f"{file.name('composites.data_of')}({owner})")
+    file.uses += 1
+    file.converted += 1
+    return True
 
 
 def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:

@@ -6,9 +6,14 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.held_data import is_data
 from isograd.convert.located import place
+from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
 from isograd.scan.values import PARAMETER
+
+_ONE = "{0} and {1} are one memory from here on in torch; the port copies the values"
+_ONE_ADVICE = "If both are to stay one, make it one Parameter: a.weight = b.weight"
 
 
 class Writes:
@@ -38,9 +43,12 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
         name = file.source(target.value)
         _replace(node, f"{name} = {file.name('composites.leaf')}({name})", file)
         return True
-    if not _is_data(target):
+    if not is_data(target):
         return False
     assert isinstance(target, ast.Attribute)
+    if is_data(node.value):
+        told = _ONE.format(ast.unparse(target), ast.unparse(node.value))
+        file.finding(node, "in-place-view", told, _ONE_ADVICE, level=Level.LOOK)
     call = file.name("composites.set_data")
     _replace(node, f"{call}({file.source(target.value)}, {file.argument(node.value)})", file)
     return True
@@ -107,7 +115,7 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
         return False
     value = layout.operand(file, node.value)
     target = node.target
-    if _is_data(target):
+    if is_data(target):
         assert isinstance(target, ast.Attribute)
         owner = file.source(target.value)
         call = file.name("composites.set_data")
@@ -126,13 +134,6 @@ def _replace(node: ast.stmt | ast.Call, code: str, file: FileEdit) -> None:
     layout.write_statement(file, node, code)
     file.uses += 1
     file.converted += 1
-
-
-def _is_data(target: ast.expr) -> bool:
-    """`x.data`, of anything but the object itself."""
-    if not isinstance(target, ast.Attribute) or target.attr != "data":
-        return False
-    return not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"))
 
 
 def _may_be_parameter(target: ast.Name, file: FileEdit) -> bool:

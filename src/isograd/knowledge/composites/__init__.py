@@ -599,6 +599,7 @@ from isograd.knowledge.composites.training_gradients import (
     inference_mode,
     is_grad_enabled,
     leaf,
+    learns,
     no_grad,
     record_gradients,
     set_grad_enabled,
@@ -665,6 +666,8 @@ from isograd.knowledge.composites.training_transforms import (
 )
 from isograd.knowledge.composites.writing import (
     augmented,
+    data_of,
+    elements,
     overwrite,
     put,
     set_data,
@@ -938,6 +941,8 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "as_numpy",
     "as_strided",
     "augmented",
+    "data_of",
+    "elements",
     "autocast",
     "avg_pool1d",
     "avg_pool2d",
@@ -1084,6 +1089,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "layer_norm",
     "gradients",
     "leaf",
+    "learns",
     "leaky_relu",
     "lerp",
     "legacy_tensor",

@@ -145,10 +145,27 @@ class _ConvTranspose(ConvNd):
         settings = (stride, padding, dilation, groups, bias, padding_mode, output_padding)
         super().__init__(in_channels, out_channels, kernel_size, *settings)
 
-    def construct(self, input: Any) -> Any:
-        """The transposed convolution."""
-        settings = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+    def construct(self, input: Any, output_size: Any = None) -> Any:
+        """The transposed convolution; of several sizes that it can have, the one that is given."""
+        added = self.output_padding if output_size is None else self._added(input, output_size)
+        settings = (self.stride, self.padding, added, self.groups, self.dilation)
         return type(self).function(input, self.weight, self.bias, *settings)
+
+    def _added(self, input: Any, output_size: Any) -> tuple[int, ...]:
+        count = self.dimensions
+        sizes = tuple(output_size)[-count:]
+        stride, padding, dilation, kernel = (
+            many(value, count)
+            for value in (self.stride, self.padding, self.dilation, self.kernel_size)
+        )
+        least = tuple(
+            (n - 1) * stride[k] - 2 * padding[k] + dilation[k] * (kernel[k] - 1) + 1
+            for k, n in enumerate(input.shape[-count:])
+        )
+        added = tuple(wanted - size for wanted, size in zip(sizes, least, strict=True))
+        if any(not 0 <= more < stride[k] for k, more in enumerate(added)):
+            raise ValueError(f"no output of {sizes} can be made; the smallest is {least}")
+        return added
 
 
 class ConvTranspose1d(_ConvTranspose, nn.Conv1dTranspose):  # type: ignore[misc]

@@ -222,6 +222,13 @@ def track(parameters: Iterable[Any]) -> None:
         _PARAMETERS[id(parameter)] = parameter
 
 
+def learns(tensor: Any) -> bool:
+    """Whether a gradient by a Parameter that learns goes through a tensor: `x.requires_grad`."""
+    if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
+        return bool(tensor.requires_grad)
+    return bool(_reached(tensor))
+
+
 def leaf(tensor: Any) -> Any:
     """What `tensor.requires_grad = True` makes: something that `backward` leaves a gradient in."""
     if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):

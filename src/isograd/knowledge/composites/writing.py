@@ -58,8 +58,36 @@ def put(held: Any, key: Any, values: Any) -> Any:
     """Write values into `held[key]`, a part of a tensor or a tensor that is held; it."""
     if not isinstance(held, ms.Tensor) and isinstance(held[key], ms.Tensor):
         return overwrite(held[key], values)
-    held[key] = values
+    elements(held)[key] = values
     return held[key]
+
+
+class elements:  # noqa: N801  # stands where a function would
+    """`elements(x)[…] = value`: an element of a Parameter, which `x[…] = value` leaves as a view.
+
+    A view of itself cannot be written to by an optimizer, or by loading a checkpoint (2.10).
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = data_of(owner)
+
+    def __getitem__(self, key: Any) -> Any:
+        owner = self._owner
+        return (ops.stop_gradient(owner) if isinstance(owner, ms.Parameter) else owner)[key]
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        if not isinstance(self._owner, ms.Parameter):
+            self._owner[key] = values
+            return
+        with api._no_grad():
+            made = ops.stop_gradient(self._owner).copy()
+            made[key] = values
+        write(self._owner, made)
+
+
+def data_of(owner: Any) -> Any:
+    """`owner.data` that is to be written to: a tensor itself, of anything else what it has."""
+    return owner if isinstance(owner, ms.Tensor) else getattr(owner, "data", owner)
 
 
 def _tensor(values: Any) -> Any:

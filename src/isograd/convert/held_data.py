@@ -1,0 +1,158 @@
+"""Names that hold a tensor's data and are written to: `w = layer.weight.data; w.fill_(1)`.
+
+What a port reads of `.data` is a tensor of its own (MindSpore 2.10), so such a name holds the
+Parameter itself in a port, and what is written to it goes there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from isograd.convert.tree import Tree
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
+#: Methods of their form that write nothing into the tensor.
+_WRITING_NOTHING = frozenset(("requires_grad_", "share_memory_", "apply_"))
+_INIT = "torch.nn.init."
+
+
+@dataclass
+class HeldData:
+    """values: the expressions `x.data` that names hold; names, containers: by their scope."""
+
+    values: set[ast.AST] = field(default_factory=set)
+    names: set[tuple[ast.AST | None, str]] = field(default_factory=set)
+    containers: set[tuple[ast.AST | None, str]] = field(default_factory=set)
+
+
+def held_data(tree: Tree, named: Mapping[ast.AST, str]) -> HeldData:
+    """What the names of a file hold of tensors' data, where they are written to.
+
+    named: the torch APIs that names and attributes of the file stand for.
+    """
+    found = HeldData()
+    scopes: list[ast.AST] = [tree.module]
+    scopes += [
+        node
+        for node in ast.walk(tree.module)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    for scope in scopes:
+        _of_scope(scope, None if scope is tree.module else scope, named, found)
+    return found
+
+
+def is_data(node: ast.AST) -> bool:
+    """`x.data`, of anything but the object itself."""
+    if not isinstance(node, ast.Attribute) or node.attr != "data":
+        return False
+    return not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+
+
+def _of_scope(
+    scope: ast.AST, key: ast.AST | None, named: Mapping[ast.AST, str], found: HeldData
+) -> None:
+    nodes = list(_nodes(scope))
+    if not any(is_data(node) for node in nodes):
+        return
+    written = {name for node in nodes for name in _written(node, named)}
+    loops = [node for node in nodes if isinstance(node, _LOOPS)]
+    for loop in reversed(loops):
+        if written.intersection(_names(loop.target)):
+            written.update(_names(loop.iter))
+    containers = set()
+    for node in nodes:
+        for target, value in _bound(node):
+            if target not in written:
+                continue
+            if is_data(value):
+                found.names.add((key, target))
+                found.values.add(value)
+                continue
+            inside = [part for part in _elements(value) if is_data(part)]
+            if inside:
+                containers.add(target)
+                found.values.update(inside)
+    found.containers.update((key, name) for name in containers)
+    for loop in loops:
+        targets = written.intersection(_names(loop.target))
+        inside = [part for part in _elements(loop.iter) if is_data(part)]
+        if targets and inside:  # `for d in (p.data for p in parameters): d.zero_()`
+            found.names.update((key, name) for name in targets)
+            found.values.update(inside)
+        if containers.intersection(_names(loop.iter)):
+            found.names.update((key, name) for name in _names(loop.target) if name in written)
+
+
+def _nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a scope, without those of scopes inside it."""
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _written(node: ast.AST, named: Mapping[ast.AST, str]) -> Iterator[str]:
+    """The names that a node writes into."""
+    if isinstance(node, ast.Call):
+        function = node.func
+        if named.get(function, "").startswith(_INIT):
+            yield from _root(next(iter(node.args), None))
+        elif isinstance(function, ast.Attribute) and function.attr not in _WRITING_NOTHING:
+            if function.attr.endswith("_") and not function.attr.endswith("__"):
+                yield from _root(function.value)
+    elif isinstance(node, ast.AugAssign):
+        yield from _root(node.target)
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            several = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+            for part in several:
+                if isinstance(part, ast.Subscript):
+                    yield from _root(part)
+
+
+def _root(node: ast.AST | None) -> Iterator[str]:
+    """The name behind elements, views and chains of methods."""
+    while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The names that an assignment binds, with what it binds them to."""
+    if isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        if isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
+    if not isinstance(node, ast.Assign):
+        return
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            yield target.id, node.value
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, ast.Tuple):
+            for part, value in zip(target.elts, node.value.elts, strict=False):
+                if isinstance(part, ast.Name):
+                    yield part.id, value
+
+
+def _elements(value: ast.expr) -> Iterator[ast.expr]:
+    """What a list, a dictionary or a choice that is written out holds."""
+    if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
+        yield from value.elts
+    elif isinstance(value, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        yield value.elt
+    elif isinstance(value, ast.DictComp):
+        yield value.value
+    elif isinstance(value, ast.Dict):
+        yield from value.values
+    elif isinstance(value, ast.IfExp):
+        yield from (value.body, value.orelse)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

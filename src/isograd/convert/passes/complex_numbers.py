@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.model import Level
 from isograd.scan.values import Tensor
 
+#: What files are about that may take absolute values of complex numbers.
+ABOUT = re.compile(r"complex|fft|fourier|freq|spectr|stft|phase|amplitude|magnitude|polar", re.I)
 #: In projects with complex numbers: the absolute value, which is complex in MindSpore.
 INSTEAD = {"ops.abs": "composites.absolute", "ops.l1_loss": "composites.l1_loss"}
 _NUMBER = "MindSpore's operators take no complex number of Python's: {0} raises"
@@ -37,7 +40,9 @@ class ComplexNumbers:
 
 def _absolute(node: ast.Call, file: FileEdit) -> bool:
     is_asked = isinstance(node.func, ast.Name) and node.func.id == "abs" and len(node.args) == 1
-    if not is_asked or not file.settings.has_complex or "torch" not in file.text.original:
+    if not is_asked or not file.spelling.instead:
+        return False
+    if not isinstance(file.facts.values.get(place(node.args[0])), Tensor):
         return False
     file.replace(node.func, file.name("composites.absolute"))
     return False

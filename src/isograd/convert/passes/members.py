@@ -49,8 +49,23 @@ def _is_computed(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
     """Whether `x.requires_grad` is asked of a tensor that is no Parameter."""
     if not isinstance(node.ctx, ast.Load) or use.owner is PARAMETER:
         return False
+    if isinstance(node.value, ast.Attribute):  # of a module, a Parameter most of all
+        return False
+    if isinstance(node.value, ast.Name) and _goes_through_parameters(node.value, file):
+        return False
     owner = file.facts.values.get(place(node.value), use.owner)
     return isinstance(owner, Tensor) and owner is not PARAMETER
+
+
+def _goes_through_parameters(name: ast.Name, file: FileEdit) -> bool:
+    """Whether a loop binds a name to parameters."""
+    for part in file.tree.above(name):
+        loops = [part] if isinstance(part, ast.For) else getattr(part, "generators", [])
+        for loop in loops:
+            bound = {inner.id for inner in ast.walk(loop.target) if isinstance(inner, ast.Name)}
+            if name.id in bound and "param" in ast.unparse(loop.iter):
+                return True
+    return False
 
 
 def _held(node: ast.Attribute, file: FileEdit) -> bool:

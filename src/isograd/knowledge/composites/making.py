@@ -25,18 +25,24 @@ def tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
     return ms.Tensor(array) if dtype is None else ms.Tensor(array).astype(dtype)
 
 
-def _typed(dtype: Any) -> Any:
-    def make(*data: Any) -> Any:
+class Typed:
+    """torch.LongTensor and its like: of values, or zeros of a shape (torch's are not set)."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._dtype = dtype
+
+    def __call__(self, *data: Any) -> Any:
         if data and all(isinstance(part, numbers.Integral) for part in data):
-            return ops.zeros(tuple(builtins.int(part) for part in data), dtype=dtype)
-        return tensor(data[0] if data else (), dtype)
+            return ops.zeros(tuple(builtins.int(part) for part in data), dtype=self._dtype)
+        return tensor(data[0] if data else (), self._dtype)
 
-    return make
+    def __instancecheck__(self, value: Any) -> builtins.bool:
+        return isinstance(value, ms.Tensor) and value.dtype == self._dtype
 
 
-FloatTensor, DoubleTensor, HalfTensor = _typed(ms.float32), _typed(ms.float64), _typed(ms.float16)
-LongTensor, IntTensor = _typed(ms.int64), _typed(ms.int32)
-BoolTensor, ByteTensor = _typed(ms.bool_), _typed(ms.uint8)
+FloatTensor, DoubleTensor, HalfTensor = Typed(ms.float32), Typed(ms.float64), Typed(ms.float16)
+LongTensor, IntTensor = Typed(ms.int64), Typed(ms.int32)
+BoolTensor, ByteTensor = Typed(ms.bool_), Typed(ms.uint8)
 
 
 def full(size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:

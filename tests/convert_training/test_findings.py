@@ -61,8 +61,13 @@ def test_statement_is_converted(line: str, port: str, tmp_path: Path) -> None:
 
 
 def test_recording_begins_without_an_optimizer(tmp_path: Path) -> None:
-    with_one = convert(f"{HEAD}o = torch.optim.SGD([], 1)\ntorch.ones(1).backward()\n", tmp_path)
+    library = "def train(o):\n    torch.ones(1).backward()\n\n\n"
+    library += "def made():\n    return torch.optim.SGD([], 1)\n"
+    with_one = convert(f"{HEAD}{library}", tmp_path)
     assert "record_gradients" not in with_one.text
+    (tmp_path / "script").mkdir()
+    script = convert(f"{HEAD}{library}train(made())\n", tmp_path / "script")
+    assert "\ncompat.record_gradients()\n" in script.text, "it may ask before there is an optimizer"
     (tmp_path / "other").mkdir()
     without = convert(f"{HEAD}torch.ones(1).backward()\n", tmp_path / "other")
     assert "\ncompat.record_gradients()\n" in without.text

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
+from isograd.convert.held_data import owner_of
 from isograd.convert.tree import Tree
 from isograd.scan.behaviour import VIEWS
 
@@ -181,9 +182,19 @@ class Function:
         for node in self._nodes:
             if isinstance(node, ast.For) and name in _names(node.target):
                 called = node.iter.func if isinstance(node.iter, ast.Call) else None
-                if isinstance(called, ast.Name) and called.id in ("range", "enumerate"):
+                if isinstance(called, ast.Name) and called.id == "range":
                     return True
+                is_numbered = isinstance(called, ast.Name) and called.id == "enumerate"
+                if is_numbered and isinstance(node.target, ast.Tuple):
+                    return name in _names(node.target.elts[0])
         return any(isinstance(value, ast.Constant) for value in self._values.get(name, ()))
+
+    def is_element(self, name: str) -> bool:
+        """Whether a loop binds a name to what something holds, and not to numbers."""
+        return any(
+            isinstance(node, (ast.For, ast.AsyncFor)) and name in _names(node.target)
+            for node in self._nodes
+        ) and not self.counts(name)
 
     def is_from_outside(self, name: str, at: ast.AST) -> bool:
         """Whether a name may hold all of a tensor of the caller, an object or what a loop reads.
@@ -327,9 +338,7 @@ class Function:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from self._bound(target, node.value, node)
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            for one, other in itertools.permutations(names, 2):  # `a = b = f(x)`
-                yield _Binding(node, one, (_Origin(Reach.SHARED, other),))
+            yield from self._together(node)
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
             yield from self._bound(node.target, node.value, node)
         elif isinstance(node, (ast.For, ast.AsyncFor)):
@@ -343,6 +352,15 @@ class Function:
             owner = node.func.value
             if node.func.attr in ("append", "insert", "extend") and isinstance(owner, ast.Name):
                 yield _Binding(node, owner.id, self._inside(node.args[-1:]))
+
+    def _together(self, node: ast.Assign) -> Iterator[_Binding]:
+        """Names that are bound beside others: `a = b = f(x)`, `buffer = state["buffer"] = f(x)`."""
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        for one, other in itertools.permutations(names, 2):
+            yield _Binding(node, one, (_Origin(Reach.SHARED, other),))
+        if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in node.targets):
+            for name in names:
+                yield _Binding(node, name, (_Origin(Reach.SHARED, None),))
 
     def _bound(self, target: ast.expr, value: ast.expr, node: ast.AST) -> Iterator[_Binding]:
         if isinstance(target, ast.Name):
@@ -400,8 +418,9 @@ class Function:
         if isinstance(value, ast.NamedExpr):
             return self._origins(value.value)
         if value in self._held:
-            assert isinstance(value, ast.Attribute)
-            return self._origins(value.value)
+            owner = owner_of(value)
+            assert owner is not None
+            return self._origins(owner)
         value = _unrepeated(value)
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))

@@ -288,7 +288,7 @@ class FileEdit:
     @cached_property
     def held_data(self) -> HeldData:
         """The names that hold tensors' data and are written to."""
-        if ".data" not in self.text.original:
+        if ".data" not in self.text.original and ".detach()" not in self.text.original:
             return HeldData()
         return held_data(self.tree, self.named)
 

@@ -1,13 +1,15 @@
 """Names that hold a tensor's data and are written to: `w = layer.weight.data; w.fill_(1)`.
 
 What a port reads of `.data` is a tensor of its own (MindSpore 2.10), so such a name holds the
-Parameter itself in a port, and what is written to it goes there.
+Parameter itself in a port, and what is written to it goes there.  Not so of what was computed:
+there a tensor of its own keeps the gradient out (`target = q.data; target[done] = 0`).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.tree import Tree
@@ -17,11 +19,19 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 #: Methods of their form that write nothing into the tensor.
 _WRITING_NOTHING = frozenset(("requires_grad_", "share_memory_", "apply_"))
 _INIT = "torch.nn.init."
+#: Names of what learns, where nothing else is known of them.
+_PARAMETER = re.compile(r"^(p|w|b|tensor)$|param|weight|bias|kernel|embed|coef", re.IGNORECASE)
+_LEARNING = frozenset(("grad", "weight", "bias"))
+#: Parts of the names of functions whose tensors a loss may be computed from.
+LEARNING_FUNCTIONS = ("forward", "loss", "__call__", "step", "train", "learn", "update", "optimi")
 
 
 @dataclass
 class HeldData:
-    """values: the expressions `x.data` that names hold; names, containers: by their scope."""
+    """What names hold of tensors' data.
+
+    values: the expressions, `x.data` or `x.grad.detach()`; names, containers: by their scope.
+    """
 
     values: set[ast.AST] = field(default_factory=set)
     names: set[tuple[ast.AST | None, str]] = field(default_factory=set)
@@ -52,11 +62,48 @@ def is_data(node: ast.AST) -> bool:
     return not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
 
 
+def owner_of(node: ast.AST) -> ast.expr | None:
+    """x of `x.data`, and x.grad of `x.grad.detach()`; else None."""
+    if is_data(node):
+        assert isinstance(node, ast.Attribute)
+        owner = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        owner = node.func.value
+        is_kept = isinstance(owner, ast.Attribute) and owner.attr in _LEARNING
+        if node.func.attr != "detach" or not is_kept:
+            return None
+    else:
+        return None
+    return owner if isinstance(owner, (ast.Name, ast.Attribute)) else None
+
+
+def _lasting(known: Collection[str], node: ast.AST) -> bool:
+    """Whether the data of a Parameter, or of what a function is given to change, is held."""
+    owner = owner_of(node)
+    if not isinstance(owner, ast.Name):
+        return owner is not None
+    return owner.id in known or _PARAMETER.search(owner.id) is not None
+
+
+def _lasting_names(scope: ast.AST, nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that loops bind to parameters, and those that a function is given to change."""
+    loops = [node for node in nodes if isinstance(node, _LOOPS)]
+    found = {
+        name for loop in loops if "param" in ast.unparse(loop.iter) for name in _names(loop.target)
+    }
+    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if not any(word in scope.name for word in LEARNING_FUNCTIONS):
+            given = scope.args
+            found |= {part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    return found
+
+
 def _of_scope(
     scope: ast.AST, key: ast.AST | None, named: Mapping[ast.AST, str], found: HeldData
 ) -> None:
     nodes = list(_nodes(scope))
-    if not any(is_data(node) for node in nodes):
+    known = _lasting_names(scope, nodes)
+    if not any(_lasting(known, node) for node in nodes):
         return
     written = {name for node in nodes for name in _written(node, named)}
     loops = [node for node in nodes if isinstance(node, _LOOPS)]
@@ -68,18 +115,18 @@ def _of_scope(
         for target, value in _bound(node):
             if target not in written:
                 continue
-            if is_data(value):
+            if _lasting(known, value):
                 found.names.add((key, target))
                 found.values.add(value)
                 continue
-            inside = [part for part in _elements(value) if is_data(part)]
+            inside = [part for part in _elements(value) if _lasting(known, part)]
             if inside:
                 containers.add(target)
                 found.values.update(inside)
     found.containers.update((key, name) for name in containers)
     for loop in loops:
         targets = written.intersection(_names(loop.target))
-        inside = [part for part in _elements(loop.iter) if is_data(part)]
+        inside = [part for part in _elements(loop.iter) if _lasting(known, part)]
         if targets and inside:  # `for d in (p.data for p in parameters): d.zero_()`
             found.names.update((key, name) for name in targets)
             found.values.update(inside)

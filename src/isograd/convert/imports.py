@@ -150,9 +150,18 @@ def _recording(file: FileEdit) -> str:
     """What makes a file record gradients, where no optimizer does it; empty: nothing has to."""
     used = file.spelling.used
     is_by_optimizer = "optim" in file.text.original and not used & _BEFORE_TRAINING
-    if not _BACKWARD & used or is_by_optimizer:
+    if not _BACKWARD & used or (is_by_optimizer and not _runs(file.tree.module)):
         return ""
     return f"{file.name('composites.record_gradients')}()"
+
+
+def _runs(module: ast.Module) -> bool:
+    """Whether a file is a script, which may ask for gradients before it makes an optimizer."""
+    doing = (ast.For, ast.While, ast.With, ast.If)
+    return any(
+        isinstance(node, doing) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for node in module.body
+    )
 
 
 def _add_setting(file: FileEdit, statement: str) -> None:

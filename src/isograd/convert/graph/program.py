@@ -119,7 +119,8 @@ class Tensor:
 class Program:
     """An exported network; modules: the class of each by path.  problem: why a mode is absent.
 
-    is_fixed: whether the size of the batch could not be left open.
+    is_fixed: whether the size of the batch could not be left open.  functions: classes of
+    torch.autograd.Function that were applied, of which the graph has the forward alone.
     """
 
     tensors: tuple[Tensor, ...]
@@ -128,6 +129,7 @@ class Program:
     evaluate: Graph | None
     problem: str
     is_fixed: bool
+    functions: tuple[str, ...] = ()
 
 
 def references_in(value: Value) -> Iterator[Reference]:
@@ -157,7 +159,15 @@ def read_program(path: Path) -> Program:
         for entry in table["parameters"]
     )
     train, evaluate = (_graph(modes[mode]) if mode in modes else None for mode in ("train", "eval"))
-    return Program(tensors, table["modules"], train, evaluate, table["problem"], table["fixed"])
+    return Program(
+        tensors,
+        table["modules"],
+        train,
+        evaluate,
+        table["problem"],
+        table["fixed"],
+        tuple(table["functions"]),
+    )
 
 
 def _graph(entry: Mapping[str, Any]) -> Graph:

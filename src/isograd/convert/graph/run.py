@@ -268,7 +268,15 @@ def _scalars(tensors: Path) -> dict[str, str]:
 
 
 def _mode_findings(program: Program) -> list[GraphFinding]:
-    found = []
+    found = [
+        GraphFinding(
+            "export.own-gradient",
+            "",
+            f"{name} is a torch.autograd.Function: the graph has its forward, not its backward",
+            f"{name} is a torch.autograd.Function: the graph has its forward without its backward",
+        )
+        for name in program.functions
+    ]
     if program.is_fixed:
         found.append(_FIXED)
     if program.train is not None and program.evaluate is not None:

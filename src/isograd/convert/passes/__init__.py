@@ -31,6 +31,7 @@ from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.complex_numbers import ComplexNumbers
 from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.formats import Formats
+from isograd.convert.passes.held import Held
 from isograd.convert.passes.imports_by_name import ImportsByName
 from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, Stores
 from isograd.convert.passes.language import Constants, Questions, Settings
@@ -62,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     Decorators(),
     Forward(),
     Questions(),
+    Held(),
     InPlace(),
     Writes(),
     AugmentedAssignments(),

@@ -101,6 +101,12 @@ def _place(target: ast.expr, file: FileEdit) -> str:
 def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> bool:
     """`x.copy_(y)`: by an index, which reaches the tensors of slices and casts as torch does."""
     if isinstance(receiver, ast.Attribute):
+        if receiver.attr == "grad" and file.tree.is_statement(node):
+            # A gradient may be a view that `copy_` of MindSpore 2.10 does not write to.
+            place, value = file.text.raw(receiver), file.argument(node.args[0])
+            new = f"{file.name('composites.filled')}({file.source(receiver)}, {value})"
+            layout.write_statement(file, node, f"{place} = {new}")
+            return True
         return receiver.attr == "data" and _copy_into_data(node, receiver, file)
     is_name = isinstance(receiver, ast.Name)
     if use.owner is PARAMETER or not (is_name or isinstance(receiver, ast.Subscript)):
@@ -328,12 +334,23 @@ def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
     """The name, attribute or element at the root of a chain of methods that change it."""
     node = receiver
     while isinstance(node, ast.Call):
+        if is_gradient(node):
+            assert isinstance(node.func, ast.Attribute)
+            return node.func.value
         use = file.use(node.func)
         entry = file.entry(use.api) if use is not None and use.is_member else None
         if entry is None or entry.hazard != _IN_PLACE or not isinstance(node.func, ast.Attribute):
             return _out_of(node)
         node = node.func.value
     return node if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
+
+
+def is_gradient(node: ast.Call) -> bool:
+    """`p.grad.detach()`, which is the gradient itself to what is written into it."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr != "detach":
+        return False
+    return isinstance(function.value, ast.Attribute) and function.value.attr == "grad"
 
 
 def _out_of(node: ast.Call) -> ast.expr | None:
@@ -505,7 +522,9 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
             return False
     elif target.id not in function.bound:
         return False
-    if not (_is_of_torch(node.value, file) or _is_used_as_tensor(target.id, node, file)):
+    is_element = function.is_element(target.id) and not isinstance(node.value, ast.Constant)
+    is_tensor_like = is_element or _is_of_torch(node.value, file)
+    if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
         return False  # a counter or a size, most of all
     sight = sight_of(target.id, node, file)
     if sight.reach is Reach.LOST:

@@ -24,8 +24,6 @@ class Members:
         parent = file.tree.parents.get(node)
         if isinstance(parent, ast.Call) and parent.func is node:
             return False
-        if node in file.held_data.values:
-            return _held(node, file)
         use = file.use(node)
         if use is None or not use.is_member:
             return False
@@ -66,18 +64,6 @@ def _goes_through_parameters(name: ast.Name, file: FileEdit) -> bool:
             if name.id in bound and "param" in ast.unparse(loop.iter):
                 return True
     return False
-
-
-def _held(node: ast.Attribute, file: FileEdit) -> bool:
-    """`w = x.data` that is written to: x, or what a port finds it to be."""
-    owner, use = file.source(node.value), file.use(node)
-    if use is not None and use.api != "torch.Tensor.data":
-        return False
-    is_sure = use is not None and use.is_sure
-    file.replace(node, owner if is_sure else f"{file.name('composites.data_of')}({owner})")
-    file.uses += 1
-    file.converted += 1
-    return True
 
 
 def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:

@@ -267,6 +267,7 @@ from isograd.knowledge.composites.reductions import (
 )
 from isograd.knowledge.composites.reparametrized import (
     is_parametrized,
+    normed_weight,
     parametrized_spectral_norm,
     parametrized_weight_norm,
     register_parametrization,
@@ -668,6 +669,7 @@ from isograd.knowledge.composites.writing import (
     augmented,
     data_of,
     elements,
+    filled,
     overwrite,
     put,
     set_data,
@@ -943,6 +945,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "augmented",
     "data_of",
     "elements",
+    "filled",
     "autocast",
     "avg_pool1d",
     "avg_pool2d",
@@ -1078,6 +1081,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "is_grad_enabled",
     "is_initialized",
     "is_parametrized",
+    "normed_weight",
     "is_tensor",
     "isin",
     "kaiser_window",

@@ -79,6 +79,11 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
+def normed_weight(direction: Any, length: Any, dim: int = 0) -> Any:
+    """The weight of a direction and a length."""
+    return direction * (length / _norm_except(direction, dim))
+
+
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     """Undo weight_norm; the weight keeps its values."""
     return _restore(module, name, (f"{name}_g", f"{name}_v"))

@@ -122,7 +122,9 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """The tensors in their common shape."""
+    """The tensors, or those of one list, in their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
     shape = broadcast_shapes(*[tensor.shape for tensor in tensors])
     return tuple(ops.broadcast_to(tensor, shape) for tensor in tensors)
 

@@ -85,6 +85,11 @@ class elements:  # noqa: N801  # stands where a function would
         write(self._owner, made)
 
 
+def filled(held: Any, values: Any) -> Any:
+    """Values in the shape and the dtype of what they stand for."""
+    return ops.broadcast_to(_tensor(values).astype(held.dtype), held.shape)
+
+
 def data_of(owner: Any) -> Any:
     """`owner.data` that is to be written to: a tensor itself, of anything else what it has."""
     return owner if isinstance(owner, ms.Tensor) else getattr(owner, "data", owner)

@@ -9,11 +9,12 @@ Writes `program.json`, which `isograd.convert.graph.program` reads, and `tensors
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,10 @@ class Tensors:
 class Exported:
     """One mode's graph as plain values, with everything constant computed."""
 
-    def __init__(self, program: Any, tensors: Tensors) -> None:
+    def __init__(self, program: Any, tensors: Tensors, names: dict[str, str]) -> None:
         self._program = program
         self._tensors = tensors
+        self._names = names
         self._sources: dict[str, dict[str, Any]] = {}
         self._values: dict[str, Any] = {}
         self._constants: dict[str, Any] = {}
@@ -67,7 +69,7 @@ class Exported:
             self._sources[name] = {"input": len(self.inputs)}
             self.inputs.append(name)
         elif kind in ("PARAMETER", "BUFFER"):
-            self._sources[name] = {"parameter": spec.target}
+            self._sources[name] = {"parameter": self._names.get(spec.target, spec.target)}
         elif kind == "CONSTANT_TENSOR":
             value = self._program.constants[spec.target]
             self._values[name] = value.detach().clone()
@@ -265,6 +267,18 @@ def parameters_of(model: Any, tensors: Tensors) -> list[dict[str, Any]]:
     return found
 
 
+def first_names(model: Any) -> dict[str, str]:
+    """The first name of each parameter and buffer, by all names that it has in the modules."""
+    first: dict[int, str] = {}
+    found: dict[str, str] = {}
+    for module_name, module in model.named_modules(remove_duplicate=False):
+        for attribute, tensor in {**module._parameters, **module._buffers}.items():
+            if tensor is not None:
+                name = f"{module_name}.{attribute}" if module_name else attribute
+                found[name] = first.setdefault(id(tensor), name)
+    return found
+
+
 def initial_of(tensor: Any, name: str, tensors: Tensors, kind: str) -> Any:
     """How a tensor's values at the start can be described: a kind and its numbers."""
     values = tensor.detach().float().reshape(-1)
@@ -295,7 +309,24 @@ def exported(model: Any, arguments: tuple[Any, ...], train: bool, tensors: Tenso
     model.train(train)
     with torch.enable_grad():
         program = torch.export.export(model, arguments, strict=False)
-    return Exported(stored_back(inlined(program)), tensors).plain()
+    return Exported(stored_back(inlined(program)), tensors, first_names(model)).plain()
+
+
+@contextlib.contextmanager
+def own_gradients() -> Iterator[set[str]]:
+    """The classes of torch.autograd.Function that are applied: a graph has no backward."""
+    seen: set[str] = set()
+    original = torch.autograd.Function.__dict__["apply"]
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.add(cls.__qualname__)
+        return original.__get__(None, cls)(*args, **kwargs)
+
+    setattr(torch.autograd.Function, "apply", classmethod(apply))  # noqa: B010  # a method
+    try:
+        yield seen
+    finally:
+        setattr(torch.autograd.Function, "apply", original)  # noqa: B010
 
 
 class Batches:
@@ -382,7 +413,7 @@ def main() -> None:
     """Export the network of the folder."""
     folder = Path(sys.argv[1])
     sys.path.insert(0, str(folder))
-    answer: dict[str, Any] = {"problem": "", "fixed": False}
+    answer: dict[str, Any] = {"problem": "", "fixed": False, "functions": []}
     torch.manual_seed(0)
     import reference_side  # type: ignore[import-not-found]
 
@@ -394,7 +425,9 @@ def main() -> None:
     answer["modes"] = {}
     for mode in ("train", "eval"):
         try:
-            graph = exported(model, arguments, mode == "train", tensors)
+            with own_gradients() as functions:
+                graph = exported(model, arguments, mode == "train", tensors)
+            answer["functions"] = sorted({*answer["functions"], *functions})
             opened = _opened(model, arguments, more, mode == "train", graph, tensors)
             answer["modes"][mode] = opened or graph
             answer["fixed"] = answer["fixed"] or opened is None

@@ -1,0 +1,55 @@
+"""`w = layer.weight.data` that is written to: the Parameter itself."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.held_data import LEARNING_FUNCTIONS, is_data, owner_of
+
+#: What may be asked of a tensor without reading its numbers.
+_ASKED = frozenset("shape size dim ndim dtype device numel is_floating_point".split())
+
+
+class Held:
+    """Tensors' data that names hold, and where a forward method reads such a name."""
+
+    kinds = (ast.Attribute, ast.Call, ast.Name)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the Parameter; what a loss is computed from is read without its gradient."""
+        held = file.held_data
+        if not held.values:
+            return False
+        if isinstance(node, ast.Name):
+            return _read(node, file)
+        if node not in held.values:
+            return False
+        owner, use = owner_of(node), file.use(node)
+        if owner is None or (use is not None and use.api != "torch.Tensor.data"):
+            return False
+        is_tensor = not is_data(node) or (use is not None and use.is_sure)
+        code = file.source(owner)
+        file.replace(node, code if is_tensor else f"{file.name('composites.data_of')}({code})")
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _read(node: ast.Name, file: FileEdit) -> bool:
+    """`F.linear(x, w)` in a forward method, where w is the data of a Parameter."""
+    function = file.tree.function(node)
+    if not isinstance(node.ctx, ast.Load) or function is None or not file.holds_data(node):
+        return False
+    if not any(part in function.name for part in LEARNING_FUNCTIONS):
+        return False
+    parent = file.tree.parents.get(node)
+    if isinstance(parent, (ast.Attribute, ast.Subscript)):
+        name = getattr(parent, "attr", "")
+        is_place = isinstance(getattr(parent, "ctx", None), ast.Store)
+        if name in _ASKED or is_place or (name.endswith("_") and not name.endswith("__")):
+            return False
+    if isinstance(parent, ast.Call) and file.api_of_call(parent).startswith("torch.nn.init."):
+        return False
+    file.replace(node, f"{file.name('ops.stop_gradient')}({node.id})")
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -98,10 +100,71 @@ class Frozen(nn.Module):
 class Unknown(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.inner = nn.Sequential(nn.LSTM(4, 3))
+        self.inner = nn.Sequential(Factors())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.inner(x)[0]
+        found: torch.Tensor = self.inner(x)
+        return found
+
+
+class Factors(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        factors: torch.Tensor = torch.linalg.lu(x)[2]
+        return factors
+
+
+class Recurrent(nn.Module):
+    """A stack of both ways, with a state that is given, and a plain one behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True)
+        self.second = nn.GRU(6, 5)
+        self.start = nn.Parameter(torch.full((1, 1, 5), 0.1))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y, (_, memory) = self.first(x)
+        start = self.start.expand(1, x.shape[0], 5).contiguous()
+        z, last = self.second(y.transpose(0, 1), start)
+        return z[-1] + memory.mean(), last[0]
+
+
+class Twice(nn.Module):
+    """Modules and a weight under several names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(5, 5)
+        self.alias = self.linear
+        block = nn.Sequential(nn.Linear(5, 5), nn.Tanh())
+        self.blocks = nn.ModuleList([block, block])
+        self.out = nn.Linear(5, 5, bias=False)
+        self.out.weight = self.linear.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = x + block(x)
+        found: torch.Tensor = self.out(self.linear(self.alias(x)))
+        return found
+
+
+class Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.round(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0]
+
+
+class OwnGradient(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = Rounded.apply(self.linear(x))
         return found
 
 

@@ -33,6 +33,8 @@ def converted(name: str, given: str, out: Path) -> GraphConversion:
         ("Heads", "3x6:int64<11", ["Embedding", "MultiheadAttention", "LayerNorm", "Heads"]),
         ("Frozen", "4x6", ["Linear", "Frozen"]),
         ("Stored", "4x6", ["Stored"]),
+        ("Recurrent", "3x4x4", ["LSTM", "GRU", "Recurrent"]),
+        ("Twice", "2x3x5", ["Linear", "Twice"]),
     ],
 )
 def test_network_is_equivalent(name: str, given: str, classes: list[str], tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_unknown_operator_is_a_finding_with_its_place(tmp_path: Path) -> None:
     assert not (tmp_path / "port").exists()
     (finding,) = found.findings
     assert finding.code == "export.unknown-operator"
-    assert "aten.lstm.input" in finding.message
+    assert "aten.linalg_lu" in finding.message
     assert finding.module == "inner.0"
 
 
@@ -89,6 +91,13 @@ def test_change_through_a_view_is_a_finding(tmp_path: Path) -> None:
     found = converted("Overwritten", "2x3", tmp_path / "port")
     assert [f.code for f in found.findings] == ["export.shared-memory"]
     assert found.files == ()
+
+
+def test_a_gradient_of_its_own_is_a_finding(tmp_path: Path) -> None:
+    found = converted("OwnGradient", "2x3", tmp_path / "port")
+    (finding,) = found.findings
+    assert finding.code == "export.own-gradient"
+    assert "Rounded" in finding.message
 
 
 def test_what_does_not_build_says_so(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def written(target: str, arguments: Mapping[str, str]) -> str | NotRewritten:
     if row is None:
         return NotRewritten(f"{target} is not in the table of operators")
     given = {
-        name: source
+        name: _word(name, source)
         for name, source in arguments.items()
         if name not in row.dropped and name not in _PLACEMENT
     }
@@ -135,6 +135,12 @@ def written(target: str, arguments: Mapping[str, str]) -> str | NotRewritten:
         entry = known
     answer = rewrite(entry, _call(entry, row, given))
     return answer.code if isinstance(answer, Rewritten) else answer
+
+
+def _word(name: str, source: str) -> str:
+    """An argument's source: ATen counts the ways to reduce a loss, which have names in torch."""
+    is_counted = name == "reduction" and source in ("0", "1", "2")
+    return repr(("none", "mean", "sum")[int(source)]) if is_counted else source
 
 
 def _call(entry: Entry, row: Operator, given: Mapping[str, str]) -> Call:

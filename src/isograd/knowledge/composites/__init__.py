@@ -534,6 +534,8 @@ from isograd.knowledge.composites.torch_recurrent import (
     pack_padded_sequence,
     pack_sequence,
     pad_packed_sequence,
+    recurrent,
+    recurrent_step,
     unpack_sequence,
 )
 from isograd.knowledge.composites.torch_transformer import (
@@ -683,6 +685,8 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "pack_padded_sequence",
     "pack_sequence",
     "pad_packed_sequence",
+    "recurrent",
+    "recurrent_step",
     "unpack_sequence",
     "SWALR",
     "AveragedModel",

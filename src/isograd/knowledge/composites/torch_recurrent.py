@@ -367,3 +367,74 @@ class RNN(AnyRNN, nn.RNN):  # type: ignore[misc]
         settings = (num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, *settings)
         self.nonlinearity = nonlinearity
+
+
+_STEPS: dict[str, tuple[Any, str]] = {
+    "lstm": (lstm_step, ""),
+    "gru": (gru_step, ""),
+    "rnn_tanh": (rnn_step, "tanh"),
+    "rnn_relu": (rnn_step, "relu"),
+}
+
+
+def recurrent(
+    kind: str,
+    input: Any,
+    hx: Any,
+    params: Sequence[Any],
+    has_biases: bool,
+    num_layers: int,
+    rate: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Any, ...]:
+    """A recurrent network of given weights: all last hidden states, then the final states.
+
+    params: for each layer and way the weights for the input and the state, then their biases.
+    rate: of what is dropped between layers.
+    Raises ValueError for a network with projections, which has one weight more.
+    """
+    step, nonlinearity = _STEPS[kind]
+    states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+    ways, each = 2 if bidirectional else 1, 4 if has_biases else 2
+    if len(params) != num_layers * ways * each:
+        raise ValueError("a recurrent network with projections is not known")
+    x = ops.swapaxes(input, 0, 1) if batch_first else input
+    finals = []
+    for layer in range(num_layers):
+        found = []
+        for place in range(layer * ways, (layer + 1) * ways):
+            enter, within, *biases = params[place * each : (place + 1) * each]
+            into = layers.linear(x, enter, biases[0] if biases else None)
+            state = tuple(part[place] for part in states)
+            hidden: dict[int, Any] = {}
+            order = range(x.shape[0])
+            for at in reversed(order) if place % ways else order:
+                kept = layers.linear(state[0], within, biases[1] if biases else None)
+                state = step(into[at], kept, state, nonlinearity)
+                hidden[at] = state[0]
+            found.append(ops.stack([hidden[at] for at in order]))
+            finals.append(state)
+        x = ops.cat(found, -1) if ways > 1 else found[0]
+        if layer < num_layers - 1:
+            x = layers.dropout(x, rate, train)
+    ends = [ops.stack(parts) for parts in zip(*finals, strict=True)]
+    return (ops.swapaxes(x, 0, 1) if batch_first else x, *ends)
+
+
+def recurrent_step(
+    kind: str,
+    input: Any,
+    hx: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+) -> Any:
+    """The next hidden state of a cell with given weights; of an LSTM the memory too."""
+    step, nonlinearity = _STEPS[kind]
+    state = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+    into = layers.linear(input, w_ih, b_ih)
+    found = step(into, layers.linear(state[0], w_hh, b_hh), state, nonlinearity)
+    return found if kind == "lstm" else found[0]

@@ -9,21 +9,29 @@ from __future__ import annotations
 #: Types and bases with a plain counterpart.
 TYPES = {
     "torch.Tensor": "ms.Tensor",
-    "torch.FloatTensor": "ms.Tensor",
-    "torch.LongTensor": "ms.Tensor",
     "torch.nn.Module": "nn.Cell",
     "torch.nn.Parameter": "ms.Parameter",
     "torch.SymInt": "int",
     "torch.SymFloat": "float",
     "torch.SymBool": "bool",
 }
-#: Classes of tensors with a dtype of their own, as values that may be called.
+#: Classes of tensors by their dtype.
 TYPED_TENSORS = {
-    "torch.FloatTensor": "composites.FloatTensor",
-    "torch.LongTensor": "composites.LongTensor",
+    f"torch.{package}{name}Tensor": dtype
+    for package in ("", "cuda.")
+    for name, dtype in (
+        ("Float", "ms.float32"),
+        ("Double", "ms.float64"),
+        ("Half", "ms.float16"),
+        ("Long", "ms.int64"),
+        ("Int", "ms.int32"),
+        ("Bool", "ms.bool_"),
+        ("Byte", "ms.uint8"),
+    )
 }
 #: What stands in annotations only.
 ANNOTATIONS = {
+    **dict.fromkeys(TYPED_TENSORS, "ms.Tensor"),
     "torch.device": "str",
     "torch.dtype": "ms.Type",
     "torch.Size": "tuple",

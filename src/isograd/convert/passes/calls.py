@@ -33,6 +33,8 @@ class Calls:
         use = file.use(node.func)
         if use is None:
             return False
+        if use.api == "torch.Tensor.type" and _type(node, use, file):
+            return True
         if use.is_member:
             return _method(node, use, file)
         file.uses += 1
@@ -205,6 +207,26 @@ def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
     file.converted += 1
     if entry.applicability is Applicability.LOOK and entry.difference:
         file.finding(node.func, "look", entry.difference, level=Level.LOOK, api=use.api)
+    return True
+
+
+def _type(node: ast.Call, use: Use, file: FileEdit) -> bool:
+    """`x.type(torch.LongTensor)`, `x.type(kind)` and `x.type()`; a dtype is for the knowledge."""
+    if node.keywords or len(node.args) > 1:
+        return False
+    api = file.named.get(node.args[0], "") if node.args else ""
+    if file.names.kind(api) == "d" or not (use.is_sure or api in plain.TYPED_TENSORS):
+        return False
+    assert isinstance(node.func, ast.Attribute)
+    dtype = plain.TYPED_TENSORS.get(api, "")
+    if dtype:
+        code = f"{layout.operand(file, node.func.value)}.astype({file.name(dtype)})"
+    else:
+        given = "".join(f", {file.argument(part)}" for part in node.args)
+        code = f"{file.name('composites.typed')}({file.argument(node.func.value)}{given})"
+    layout.write_call(file, node, code)
+    file.uses += 1
+    file.converted += 1
     return True
 
 

@@ -172,8 +172,6 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
     if api in plain.TYPES:
         if _is_annotation(node, file) and api in plain.ANNOTATIONS:
             return file.spelled(plain.ANNOTATIONS[api])
-        if api in plain.TYPED_TENSORS and _is_called_later(node, file):
-            return file.spelled(plain.TYPED_TENSORS[api])
         return file.spelled(plain.TYPES[api])
     if _is_annotation(node, file):
         return _annotation(api, entry, file)
@@ -186,14 +184,6 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
     if file.settings.target == "mint" and is_in_mint(entry):
         return file.name(entry.mint.removeprefix("mindspore."))
     return file.value(entry)
-
-
-def _is_called_later(node: ast.AST, file: FileEdit) -> bool:
-    """Whether a class may be called where it goes: it is bound to a name, or passed on."""
-    parent = file.tree.parents.get(node)
-    if _is_asked(node, file) or _is_base(node, file):
-        return False
-    return isinstance(parent, (ast.Assign, ast.keyword, ast.Call, ast.Dict, ast.IfExp, ast.Return))
 
 
 def _class_of(entry: Entry | None) -> str:

@@ -176,6 +176,7 @@ from isograd.knowledge.composites.making import (
     rrelu,
     tensor,
     to,
+    typed,
     uniform_like,
 )
 from isograd.knowledge.composites.module_functions import (
@@ -1237,6 +1238,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "threshold",
     "tile",
     "to",
+    "typed",
     "to_tensor",
     "topk",
     "torch_version",

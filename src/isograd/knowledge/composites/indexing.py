@@ -307,9 +307,18 @@ def searchsorted(
     right: bool = False,
     side: str | None = None,
 ) -> Any:
-    """Where elements would go into a sorted vector."""
+    """Where elements would go into a sorted vector, or each line of them into its own."""
     own: Any = side or ("right" if right else "left")
-    found = np.searchsorted(sorted_sequence.asnumpy(), input.asnumpy(), own)
+    order = sorted_sequence.asnumpy()
+    values = input.asnumpy() if isinstance(input, ms.Tensor) else np.asarray(input)
+    if order.ndim < 2:
+        found = np.searchsorted(order, values, own)
+    else:
+        lines = zip(
+            order.reshape(-1, order.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
+        )
+        found = np.stack([np.searchsorted(line, some, own) for line, some in lines])
+        found = found.reshape(values.shape)
     return ms.Tensor(np.asarray(found, np.int32 if out_int32 else np.int64))
 
 

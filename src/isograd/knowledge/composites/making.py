@@ -29,20 +29,36 @@ class Typed:
     """torch.LongTensor and its like: of values, or zeros of a shape (torch's are not set)."""
 
     def __init__(self, dtype: Any) -> None:
-        self._dtype = dtype
+        self.dtype = dtype
 
     def __call__(self, *data: Any) -> Any:
         if data and all(isinstance(part, numbers.Integral) for part in data):
-            return ops.zeros(tuple(builtins.int(part) for part in data), dtype=self._dtype)
-        return tensor(data[0] if data else (), self._dtype)
+            return ops.zeros(tuple(builtins.int(part) for part in data), dtype=self.dtype)
+        return tensor(data[0] if data else (), self.dtype)
 
     def __instancecheck__(self, value: Any) -> builtins.bool:
-        return isinstance(value, ms.Tensor) and value.dtype == self._dtype
+        return isinstance(value, ms.Tensor) and value.dtype == self.dtype
 
 
 FloatTensor, DoubleTensor, HalfTensor = Typed(ms.float32), Typed(ms.float64), Typed(ms.float16)
 LongTensor, IntTensor = Typed(ms.int64), Typed(ms.int32)
 BoolTensor, ByteTensor = Typed(ms.bool_), Typed(ms.uint8)
+_NAMED = {
+    "Float": ms.float32, "Double": ms.float64, "Half": ms.float16, "BFloat16": ms.bfloat16,
+    "Long": ms.int64, "Int": ms.int32, "Short": ms.int16, "Char": ms.int8, "Byte": ms.uint8,
+    "Bool": ms.bool_,
+}  # fmt: skip
+
+
+def typed(input: Any, kind: Any = None) -> Any:
+    """The tensor in a dtype, which torch's name or class may stand for; without one, its name."""
+    if kind is None:
+        return next(f"torch.{name}Tensor" for name, own in _NAMED.items() if own == input.dtype)
+    if isinstance(kind, Typed):
+        return input.astype(kind.dtype)
+    if isinstance(kind, str):
+        kind = _NAMED[kind.rpartition(".")[2].removesuffix("Tensor")]
+    return input.astype(kind)
 
 
 def full(size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:

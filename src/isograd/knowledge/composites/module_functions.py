@@ -172,6 +172,11 @@ class IncompatibleKeys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if self.missing_keys or self.unexpected_keys:
+            return f"_IncompatibleKeys({self.missing_keys}, {self.unexpected_keys})"
+        return "<All keys matched successfully>"
+
 
 def load_own(
     cell: Any,

@@ -100,13 +100,22 @@ def usual_axis(x: Any) -> int:
 
 def maximum(input: Any, other: Any) -> Any:
     """Equal elements share the gradient, as in torch."""
+    if not (ops.is_floating_point(input) or ops.is_floating_point(other)):
+        return _either(input, other, ops.logical_or, ops.maximum)
     equal = choose(input == other, 0.5 * (input + other), other)
     return choose(input > other, input, equal)
 
 
 def minimum(input: Any, other: Any) -> Any:
     """The lesser; equal elements share the gradient."""
+    if not (ops.is_floating_point(input) or ops.is_floating_point(other)):
+        return _either(input, other, ops.logical_and, ops.minimum)
     return -maximum(-input, -other)
+
+
+def _either(input: Any, other: Any, of_booleans: Any, of_numbers: Any) -> Any:
+    are_booleans = input.dtype == other.dtype == ms.bool_
+    return (of_booleans if are_booleans else of_numbers)(input, other)
 
 
 def bitwise_not(input: Any) -> Any:

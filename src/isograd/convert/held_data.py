@@ -44,14 +44,9 @@ def held_data(tree: Tree, named: Mapping[ast.AST, str]) -> HeldData:
     named: the torch APIs that names and attributes of the file stand for.
     """
     found = HeldData()
-    scopes: list[ast.AST] = [tree.module]
-    scopes += [
-        node
-        for node in ast.walk(tree.module)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
+    scopes = {tree.function(node) for node in tree.nodes if owner_of(node) is not None}
     for scope in scopes:
-        _of_scope(scope, None if scope is tree.module else scope, named, found)
+        _of_scope(tree.module if scope is None else scope, scope, named, found)
     return found
 
 

@@ -129,6 +129,18 @@ class Recurrent(nn.Module):
         return z[-1] + memory.mean(), last[0]
 
 
+class Several(nn.Module):
+    """Results inside a result, which are read again before they are returned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 3), nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        hidden = [torch.tanh(self.first(x)), torch.relu(self.first(x * 2))]
+        return self.second(hidden[0] + hidden[1]), hidden
+
+
 class Twice(nn.Module):
     """Modules and a weight under several names."""
 

@@ -34,6 +34,7 @@ def converted(name: str, given: str, out: Path) -> GraphConversion:
         ("Frozen", "4x6", ["Linear", "Frozen"]),
         ("Stored", "4x6", ["Stored"]),
         ("Recurrent", "3x4x4", ["LSTM", "GRU", "Recurrent"]),
+        ("Several", "3x4", ["Several"]),
         ("Twice", "2x3x5", ["Linear", "Twice"]),
     ],
 )

@@ -85,7 +85,7 @@ class Body:
                 while isinstance(ref, Produced) and ref.name in bases:
                     ref = bases[ref.name]
                 last[ref] = position
-        for name in self._call.outputs:
+        for name in (*self._call.outputs, *self._call.results):
             result: Reference = Produced(name)
             while isinstance(result, Produced) and result.name in bases:
                 result = bases[result.name]

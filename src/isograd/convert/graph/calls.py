@@ -30,7 +30,7 @@ class Call:
     """One call of a module: what it ran, in order.
 
     inputs: what it used from outside, in the order of the first use; its own weights do not count.
-    outputs: what is used outside of it.
+    outputs: what is used outside of it; results: what the network returns, of its own call.
     """
 
     key: str
@@ -38,6 +38,7 @@ class Call:
     items: list[Item] = field(default_factory=list)
     inputs: list[Reference] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
 
     def nodes(self) -> Iterator[Node]:
         """All nodes inside, in order."""
@@ -148,7 +149,8 @@ def tree_of(graph: Graph, nodes: Iterable[Node], output_names: Iterable[str]) ->
         _open(opened, _stack(node))
         opened[-1].items.append(node)
         owner[node.name] = opened[-1]
-    _borders(root, set(output_names))
+    root.results = list(output_names)
+    _borders(root, set(root.results))
     return root
 
 

@@ -42,7 +42,9 @@ def _absolute(node: ast.Call, file: FileEdit) -> bool:
     is_asked = isinstance(node.func, ast.Name) and node.func.id == "abs" and len(node.args) == 1
     if not is_asked or not file.spelling.instead:
         return False
-    if not isinstance(file.facts.values.get(place(node.args[0])), Tensor):
+    given = node.args[0]
+    is_tensor = isinstance(file.facts.values.get(place(given)), Tensor)
+    if not is_tensor and not file.api_of_call(given):
         return False
     file.replace(node.func, file.name("composites.absolute"))
     return False

@@ -170,6 +170,23 @@ class Rounded(torch.autograd.Function):
         return gradients[0]
 
 
+class Follower(nn.Module):
+    """A parameter that follows another one in forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leader, self.follower = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.follower.weight.requires_grad = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            with torch.no_grad():
+                old, new = self.follower.weight.data, self.leader.weight.data
+                self.follower.weight.data = old * 0.9 + new * 0.1
+        found: torch.Tensor = self.leader(x) + self.follower(x)
+        return found
+
+
 class OwnGradient(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -101,6 +101,12 @@ def test_a_gradient_of_its_own_is_a_finding(tmp_path: Path) -> None:
     assert "Rounded" in finding.message
 
 
+def test_a_parameter_that_forward_changes_is_a_finding(tmp_path: Path) -> None:
+    found = converted("Follower", "2x3", tmp_path / "port")
+    assert "export.changed-parameter" in {finding.code for finding in found.findings}
+    assert "follower.weight" in found.findings[0].message
+
+
 def test_what_does_not_build_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserCodeError, match="NoSuch"):
         converted("NoSuch", "2x3", tmp_path / "port")

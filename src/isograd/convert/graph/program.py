@@ -120,7 +120,8 @@ class Program:
     """An exported network; modules: the class of each by path.  problem: why a mode is absent.
 
     is_fixed: whether the size of the batch could not be left open.  functions: classes of
-    torch.autograd.Function that were applied, of which the graph has the forward alone.
+    torch.autograd.Function that were applied, of which the graph has the forward alone.  changed:
+    parameters that the forward pass changes in training, which the graph does not.
     """
 
     tensors: tuple[Tensor, ...]
@@ -130,6 +131,7 @@ class Program:
     problem: str
     is_fixed: bool
     functions: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 def references_in(value: Value) -> Iterator[Reference]:
@@ -167,6 +169,7 @@ def read_program(path: Path) -> Program:
         table["problem"],
         table["fixed"],
         tuple(table["functions"]),
+        tuple(table["changed"]),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from isograd.convert.generated import library
 from isograd.convert.graph.alignment import align
 from isograd.convert.graph.bodies import Lack, has_special, values_of
-from isograd.convert.graph.calls import needed, shared_changes, tree_of
+from isograd.convert.graph.calls import changes_weight, needed, shared_changes, tree_of
 from isograd.convert.graph.classes import Classes
 from isograd.convert.graph.modules import Hierarchy
 from isograd.convert.graph.operators import is_known
@@ -24,6 +24,7 @@ from isograd.convert.graph.program import (
     Produced,
     Program,
     Reference,
+    Weight,
     read_program,
 )
 from isograd.convert.graph.writing import COMPOSITIONS, module_text
@@ -277,6 +278,19 @@ def _mode_findings(program: Program) -> list[GraphFinding]:
         )
         for name in program.functions
     ]
+    nodes = program.train.nodes if program.train is not None else ()
+    written = {next(iter(node.arguments.values())) for node in nodes if changes_weight(node)}
+    changed = [name for name in program.changed if Weight(name) not in written]
+    if changed:
+        names = ", ".join(changed[:3]) + (", …" if len(changed) > 3 else "")
+        found.append(
+            GraphFinding(
+                "export.changed-parameter",
+                "",
+                f"the forward pass changes parameters in training ({names}); the graph does not",
+                "Write the change by hand, or convert the network from its source.",
+            )
+        )
     if program.is_fixed:
         found.append(_FIXED)
     if program.train is not None and program.evaluate is not None:

@@ -10,6 +10,7 @@ Writes `program.json`, which `isograd.convert.graph.program` reads, and `tensors
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
 import operator
@@ -312,6 +313,22 @@ def exported(model: Any, arguments: tuple[Any, ...], train: bool, tensors: Tenso
     return Exported(stored_back(inlined(program)), tensors, first_names(model)).plain()
 
 
+def changed_parameters(model: Any, arguments: tuple[Any, ...]) -> list[str]:
+    """The parameters that a forward pass in training changes, of which a graph may say nothing."""
+    try:
+        tried = copy.deepcopy(model).train()
+        before = {name: value.detach().clone() for name, value in tried.named_parameters()}
+        tried(*arguments)
+    except Exception:  # what does not run is told by the export
+        return []
+    after = dict(tried.named_parameters())
+    return [name for name, value in before.items() if not _equal(value, after[name].detach())]
+
+
+def _equal(first: Any, second: Any) -> bool:
+    return first.shape == second.shape and bool(((first == second) | (first != first)).all())
+
+
 @contextlib.contextmanager
 def own_gradients() -> Iterator[set[str]]:
     """The classes of torch.autograd.Function that are applied: a graph has no backward."""
@@ -413,7 +430,7 @@ def main() -> None:
     """Export the network of the folder."""
     folder = Path(sys.argv[1])
     sys.path.insert(0, str(folder))
-    answer: dict[str, Any] = {"problem": "", "fixed": False, "functions": []}
+    answer: dict[str, Any] = {"problem": "", "fixed": False, "functions": [], "changed": []}
     torch.manual_seed(0)
     import reference_side  # type: ignore[import-not-found]
 
@@ -422,6 +439,7 @@ def main() -> None:
     arguments, more = (_inputs(folder / name) for name in ("inputs.npz", "more.npz"))
     answer["parameters"] = parameters_of(model, tensors)
     answer["modules"] = dict(module_kinds(model))
+    answer["changed"] = changed_parameters(model, arguments)
     answer["modes"] = {}
     for mode in ("train", "eval"):
         try:

@@ -17,7 +17,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from isograd.convert.held_data import owner_of
-from isograd.convert.tree import Tree
+from isograd.convert.tree import Tree, names_of
 from isograd.scan.behaviour import VIEWS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -180,19 +180,19 @@ class Function:
     def counts(self, name: str) -> bool:
         """Whether a name is bound to numbers: by a range, an enumeration or a constant."""
         for node in self._nodes:
-            if isinstance(node, ast.For) and name in _names(node.target):
+            if isinstance(node, ast.For) and name in names_of(node.target):
                 called = node.iter.func if isinstance(node.iter, ast.Call) else None
                 if isinstance(called, ast.Name) and called.id == "range":
                     return True
                 is_numbered = isinstance(called, ast.Name) and called.id == "enumerate"
                 if is_numbered and isinstance(node.target, ast.Tuple):
-                    return name in _names(node.target.elts[0])
+                    return name in names_of(node.target.elts[0])
         return any(isinstance(value, ast.Constant) for value in self._values.get(name, ()))
 
     def is_element(self, name: str) -> bool:
         """Whether a loop binds a name to what something holds, and not to numbers."""
         return any(
-            isinstance(node, (ast.For, ast.AsyncFor)) and name in _names(node.target)
+            isinstance(node, (ast.For, ast.AsyncFor)) and name in names_of(node.target)
             for node in self._nodes
         ) and not self.counts(name)
 
@@ -346,7 +346,7 @@ class Function:
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 if item.optional_vars is not None:
-                    for name in _names(item.optional_vars):
+                    for name in names_of(item.optional_vars):
                         yield _Binding(node, name, ())
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
@@ -371,7 +371,7 @@ class Function:
                     yield from self._bound(part, one, node)
                 return
             origins = self._of_several(value)
-            for name in _names(target):
+            for name in names_of(target):
                 yield _Binding(node, name, origins)
         elif isinstance(target, ast.Attribute):
             for origin in self._origins(value):
@@ -389,7 +389,7 @@ class Function:
             origins = (_Origin(Reach.SHARED if is_listed else Reach.SLICE, source.id),)
         elif isinstance(target, ast.Name):
             origins = self._of_several(source) or origins
-        for name in _names(target):
+        for name in names_of(target):
             yield _Binding(node, name, origins)
 
     def _of_several(self, value: ast.expr) -> tuple[_Origin, ...]:
@@ -511,10 +511,6 @@ class Function:
 
 def _reach(sight: Sight) -> tuple[Reach, bool]:
     return sight.reach, not sight.is_argument
-
-
-def _names(target: ast.expr) -> list[str]:
-    return [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
 def _start(node: ast.AST) -> tuple[int, int]:

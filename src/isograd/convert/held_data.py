@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from isograd.convert.tree import Tree
+from isograd.convert.tree import Tree, is_over_parameters, names_of
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
@@ -83,9 +83,7 @@ def _lasting(known: Collection[str], node: ast.AST) -> bool:
 def _lasting_names(scope: ast.AST, nodes: Iterable[ast.AST]) -> set[str]:
     """The names that loops bind to parameters, and those that a function is given to change."""
     loops = [node for node in nodes if isinstance(node, _LOOPS)]
-    found = {
-        name for loop in loops if "param" in ast.unparse(loop.iter) for name in _names(loop.target)
-    }
+    found = {name for loop in loops if is_over_parameters(loop) for name in names_of(loop.target)}
     if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         if not any(word in scope.name for word in LEARNING_FUNCTIONS):
             given = scope.args
@@ -103,8 +101,8 @@ def _of_scope(
     written = {name for node in nodes for name in _written(node, named)}
     loops = [node for node in nodes if isinstance(node, _LOOPS)]
     for loop in reversed(loops):
-        if written.intersection(_names(loop.target)):
-            written.update(_names(loop.iter))
+        if written.intersection(names_of(loop.target)):
+            written.update(names_of(loop.iter))
     containers = set()
     for node in nodes:
         for target, value in _bound(node):
@@ -120,13 +118,13 @@ def _of_scope(
                 found.values.update(inside)
     found.containers.update((key, name) for name in containers)
     for loop in loops:
-        targets = written.intersection(_names(loop.target))
+        targets = written.intersection(names_of(loop.target))
         inside = [part for part in _elements(loop.iter) if _lasting(known, part)]
         if targets and inside:  # `for d in (p.data for p in parameters): d.zero_()`
             found.names.update((key, name) for name in targets)
             found.values.update(inside)
-        if containers.intersection(_names(loop.iter)):
-            found.names.update((key, name) for name in _names(loop.target) if name in written)
+        if containers.intersection(names_of(loop.iter)):
+            found.names.update((key, name) for name in names_of(loop.target) if name in written)
 
 
 def _nodes(scope: ast.AST) -> Iterator[ast.AST]:
@@ -194,7 +192,3 @@ def _elements(value: ast.expr) -> Iterator[ast.expr]:
         yield from value.values
     elif isinstance(value, ast.IfExp):
         yield from (value.body, value.orelse)
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

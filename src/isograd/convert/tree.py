@@ -15,6 +15,7 @@ _NAMED = frozenset(
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
 #: Nodes that every tree of a process shares, which stand nowhere.
 _WORDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
+Loop = ast.For | ast.comprehension
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -56,6 +57,17 @@ class Tree:
                 return None
         return None
 
+    def loop(self, name: ast.Name) -> Loop | None:
+        """The innermost loop or comprehension around a name that binds it, in its function."""
+        for part in self.above(name):
+            generators: list[Loop] = getattr(part, "generators", [])
+            for found in [part] if isinstance(part, ast.For) else generators:
+                if name.id in names_of(found.target):
+                    return found
+            if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
+                break
+        return None
+
     def is_statement(self, node: ast.AST) -> bool:
         """Whether an expression is a statement of its own, whose value nobody takes."""
         return isinstance(self.parents.get(node), ast.Expr)
@@ -82,6 +94,16 @@ class Tree:
                 if is_inside:
                     yield self._bound[part]
             inner = part
+
+
+def names_of(node: ast.AST) -> list[str]:
+    """The names that stand in an expression or in what is assigned to."""
+    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+
+
+def is_over_parameters(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether a loop goes through parameters, by what it is written as."""
+    return "param" in ast.unparse(loop.iter)
 
 
 def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:

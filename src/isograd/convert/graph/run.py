@@ -274,7 +274,7 @@ def _mode_findings(program: Program) -> list[GraphFinding]:
             "export.own-gradient",
             "",
             f"{name} is a torch.autograd.Function: the graph has its forward, not its backward",
-            f"{name} is a torch.autograd.Function: the graph has its forward without its backward",
+            "Write its backward by hand, or convert the network from its source.",
         )
         for name in program.functions
     ]

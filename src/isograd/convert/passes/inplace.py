@@ -11,6 +11,7 @@ from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
+from isograd.convert.tree import names_of
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
@@ -383,11 +384,10 @@ def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
 
 
 def _is_bound_by_loop(name: str, function: ast.AST) -> bool:
-    for node in ast.walk(function):
-        if isinstance(node, (ast.For, ast.comprehension)):
-            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.target)):
-                return True
-    return False
+    return any(
+        isinstance(node, (ast.For, ast.comprehension)) and name in names_of(node.target)
+        for node in ast.walk(function)
+    )
 
 
 def _is_alias(name: str, function: ast.AST) -> bool:

@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.located import place
+from isograd.convert.tree import is_over_parameters
 from isograd.knowledge.entry import Applicability
 from isograd.scan.values import PARAMETER, Tensor
 
@@ -49,21 +50,11 @@ def _is_computed(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
         return False
     if isinstance(node.value, ast.Attribute):  # of a module, a Parameter most of all
         return False
-    if isinstance(node.value, ast.Name) and _goes_through_parameters(node.value, file):
+    loop = file.tree.loop(node.value) if isinstance(node.value, ast.Name) else None
+    if loop is not None and is_over_parameters(loop):
         return False
     owner = file.facts.values.get(place(node.value), use.owner)
     return isinstance(owner, Tensor) and owner is not PARAMETER
-
-
-def _goes_through_parameters(name: ast.Name, file: FileEdit) -> bool:
-    """Whether a loop binds a name to parameters."""
-    for part in file.tree.above(name):
-        loops = [part] if isinstance(part, ast.For) else getattr(part, "generators", [])
-        for loop in loops:
-            bound = {inner.id for inner in ast.walk(loop.target) if isinstance(inner, ast.Name)}
-            if name.id in bound and "param" in ast.unparse(loop.iter):
-                return True
-    return False
 
 
 def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:

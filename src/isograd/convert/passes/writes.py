@@ -10,6 +10,7 @@ from isograd.convert.held_data import is_data
 from isograd.convert.located import place
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
+from isograd.convert.tree import is_over_parameters
 from isograd.scan.values import PARAMETER
 
 _ONE = "{0} and {1} are one memory from here on in torch; the port copies the values"
@@ -92,17 +93,7 @@ def _begins_to_learn(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
 
 def _can_be_bound(name: ast.Name, file: FileEdit) -> bool:
     """Whether a name is its function's own, and no loop's over tensors that something holds."""
-    return file.tree.is_own(name.id, name) and not _is_bound_by_loop(name, file)
-
-
-def _is_bound_by_loop(name: ast.Name, file: FileEdit) -> bool:
-    """Whether the place of a name is in a loop over what it stands for."""
-    for part in file.tree.above(name):
-        if isinstance(part, ast.For) and _binds(part.target, name.id):
-            return True
-        if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
-            break
-    return False
+    return file.tree.is_own(name.id, name) and file.tree.loop(name) is None
 
 
 def _is_true(node: ast.expr) -> bool:
@@ -140,14 +131,5 @@ def _may_be_parameter(target: ast.Name, file: FileEdit) -> bool:
     """Whether a name is known to be a parameter, or goes through the parameters in a loop."""
     if file.facts.values.get(place(target)) is PARAMETER:
         return True
-    for part in file.tree.above(target):
-        if isinstance(part, ast.For) and _binds(part.target, target.id):
-            source = ast.dump(part.iter)
-            return "param" in source or "'grad'" in ast.dump(part)
-        if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
-            return False
-    return False
-
-
-def _binds(target: ast.expr, name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target))
+    loop = file.tree.loop(target)
+    return loop is not None and (is_over_parameters(loop) or "'grad'" in ast.dump(loop))

@@ -73,7 +73,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
     def weight(self: Any) -> Any:
         direction, length = getattr(self, f"{name}_v"), getattr(self, f"{name}_g")
-        return direction * (length / _norm_except(direction, axis))
+        return normed_weight(direction, length, axis)
 
     _derive(module, {name: property(weight)})
     return module
@@ -201,7 +201,7 @@ class _WeightNorm(Module):
         self.dim = dim
 
     def construct(self, weight_g: Any, weight_v: Any) -> Any:
-        return weight_v * (weight_g / _norm_except(weight_v, self.dim))
+        return normed_weight(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Any) -> tuple[Any, Any]:
         """Length and direction."""

@@ -37,6 +37,11 @@ def rnn_step(into: Any, within: Any, state: Sequence[Any], nonlinearity: str) ->
     return ((ops.tanh if nonlinearity == "tanh" else ops.relu)(into + within),)
 
 
+def step_with(step: Any, nonlinearity: str) -> Any:
+    """A step whose nonlinearity is chosen."""
+    return lambda into, within, state: step(into, within, state, nonlinearity)
+
+
 class RecurrentCell(Module):
     """What the cells share."""
 
@@ -210,6 +215,55 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     return [line[:count] for line, count in zip(padded, _numbers(lengths).tolist(), strict=True)]
 
 
+def one_way(
+    x: Any, weights: Sequence[Any], state: Any, step: Any, backwards: bool, goes_on: Sequence[Any]
+) -> tuple[Any, Any]:
+    """A layer in one direction: all hidden states, and the last state.
+
+    weights: for the input and the state, their biases, and the projection's; None where absent.
+    goes_on: for each step which lines have it, where some have not.
+    """
+    weight_ih, weight_hh, bias_ih, bias_hh, weight_hr = weights
+    parts, found = ops.unstack(layers.linear(x, weight_ih, bias_ih), 0), []
+    order = range(len(parts))
+    for number in reversed(order) if backwards else order:
+        within, before = layers.linear(state[0], weight_hh, bias_hh), state
+        state = step(parts[number], within, state)
+        if weight_hr is not None:
+            state = (layers.linear(state[0], weight_hr), *state[1:])
+        found.append(state[0])
+        if goes_on:
+            pairs = zip(state, before, strict=True)
+            state = tuple(ops.where(goes_on[number], new, old) for new, old in pairs)
+    return ops.stack(found[::-1] if backwards else found, 0), state
+
+
+def all_layers(
+    x: Any,
+    weights: Sequence[Sequence[Sequence[Any]]],
+    starts: Sequence[Any],
+    step: Any,
+    rate: float,
+    goes_on: Sequence[Any] = (),
+) -> tuple[Any, list[Any]]:
+    """All layers over steps of lines: the last one's hidden states, and all last states.
+
+    weights: by layer and direction; starts: the states, in the same order.  rate: of what is
+    dropped between layers.
+    """
+    lasts: list[Any] = []
+    for layer in weights:
+        if lasts and rate:
+            x = layers.dropout(x, rate)
+        ways = []
+        for backwards, own in enumerate(layer):
+            way, last = one_way(x, own, starts[len(lasts)], step, backwards > 0, goes_on)
+            ways.append(way)
+            lasts.append(last)
+        x = ops.cat(ways, -1) if len(ways) > 1 else ways[0]
+    return x, [ops.stack(part, 0) for part in zip(*lasts, strict=True)]
+
+
 class AnyRNN(Module):
     """What the networks share: layers and directions, one step after the other."""
 
@@ -259,31 +313,10 @@ class AnyRNN(Module):
     def flatten_parameters(self) -> None:
         """Nothing: the layout of the memory is MindSpore's."""
 
-    def _one_way(
-        self, x: Any, end: str, state: Sequence[Any], goes_on: Sequence[Any]
-    ) -> tuple[Any, Sequence[Any]]:
-        """A layer in one direction: all hidden states, and the last state.
-
-        goes_on: for each step which lines have it, where some have not.
-        """
-        bias_ih, bias_hh = (
-            getattr(self, f"bias_ih{end}", None),
-            getattr(self, f"bias_hh{end}", None),
-        )
-        parts = ops.unstack(layers.linear(x, getattr(self, f"weight_ih{end}"), bias_ih), 0)
-        backwards, found = end.endswith("reverse"), []
-        weight = getattr(self, f"weight_hh{end}")
-        order = range(len(parts))
-        for number in reversed(order) if backwards else order:
-            within, before = layers.linear(state[0], weight, bias_hh), state
-            state = type(self).step(parts[number], within, state, self.nonlinearity)
-            if self.proj_size:
-                state = (layers.linear(state[0], getattr(self, f"weight_hr{end}")), *state[1:])
-            found.append(state[0])
-            if goes_on:
-                pairs = zip(state, before, strict=True)
-                state = tuple(ops.where(goes_on[number], new, old) for new, old in pairs)
-        return ops.stack(found[::-1] if backwards else found, 0), state
+    def _weights(self, end: str) -> list[Any]:
+        """The weights of a layer in one direction, as `one_way` takes them."""
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+        return [getattr(self, f"{name}{end}", None) for name in names]
 
     def construct(self, input: Any, hx: Any = None) -> Any:
         """The hidden states of the last layer, and the last states of all layers.
@@ -322,17 +355,10 @@ class AnyRNN(Module):
         else:
             given = hx if isinstance(hx, (tuple, list)) else (hx,)
             starts = list(zip(*[ops.unstack(part, 0) for part in given], strict=True))
-        lasts: list[Sequence[Any]] = []
-        for layer in range(self.num_layers):
-            if layer:
-                x = layers.dropout(x, self.dropout, self.training)
-            ways = []
-            for end in self._ends(layer):
-                way, last = self._one_way(x, end, starts[len(lasts)], goes_on)
-                ways.append(way)
-                lasts.append(last)
-            x = ops.cat(ways, -1) if len(ways) > 1 else ways[0]
-        ends = [ops.stack(part, 0) for part in zip(*lasts, strict=True)]
+        weights = [[self._weights(end) for end in self._ends(n)] for n in range(self.num_layers)]
+        run = step_with(type(self).step, self.nonlinearity)
+        rate = self.dropout if self.training else 0.0
+        x, ends = all_layers(x, weights, starts, run, rate, goes_on)
         return x, tuple(ends) if self.states > 1 else ends[0]
 
 
@@ -377,6 +403,12 @@ _STEPS: dict[str, tuple[Any, str]] = {
 }
 
 
+def _step_and_states(kind: str, hx: Any) -> tuple[Any, tuple[Any, ...]]:
+    step, nonlinearity = _STEPS[kind]
+    states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+    return step_with(step, nonlinearity), states
+
+
 def recurrent(
     kind: str,
     input: Any,
@@ -391,35 +423,21 @@ def recurrent(
 ) -> tuple[Any, ...]:
     """A recurrent network of given weights: all last hidden states, then the final states.
 
-    params: for each layer and way the weights for the input and the state, then their biases.
-    rate: of what is dropped between layers.
-    Raises ValueError for a network with projections, which has one weight more.
+    params: for each layer and way the weights for the input and the state, then their biases, then
+    the projection's.  rate: of what is dropped between layers.
     """
-    step, nonlinearity = _STEPS[kind]
-    states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
-    ways, each = 2 if bidirectional else 1, 4 if has_biases else 2
-    if len(params) != num_layers * ways * each:
-        raise ValueError("a recurrent network with projections is not known")
+    step, states = _step_and_states(kind, hx)
+    ways = 2 if bidirectional else 1
+    each, none = len(params) // (num_layers * ways), [None, None]
+    weights = []
+    for first in range(0, len(params), each):
+        own = list(params[first : first + each])
+        biases = own[2:4] if has_biases else none
+        weights.append([*own[:2], *biases, own[-1] if each % 2 else None])
+    by_layer = [weights[first : first + ways] for first in range(0, len(weights), ways)]
+    starts = list(zip(*[ops.unstack(part, 0) for part in states], strict=True))
     x = ops.swapaxes(input, 0, 1) if batch_first else input
-    finals = []
-    for layer in range(num_layers):
-        found = []
-        for place in range(layer * ways, (layer + 1) * ways):
-            enter, within, *biases = params[place * each : (place + 1) * each]
-            into = layers.linear(x, enter, biases[0] if biases else None)
-            state = tuple(part[place] for part in states)
-            hidden: dict[int, Any] = {}
-            order = range(x.shape[0])
-            for at in reversed(order) if place % ways else order:
-                kept = layers.linear(state[0], within, biases[1] if biases else None)
-                state = step(into[at], kept, state, nonlinearity)
-                hidden[at] = state[0]
-            found.append(ops.stack([hidden[at] for at in order]))
-            finals.append(state)
-        x = ops.cat(found, -1) if ways > 1 else found[0]
-        if layer < num_layers - 1:
-            x = layers.dropout(x, rate, train)
-    ends = [ops.stack(parts) for parts in zip(*finals, strict=True)]
+    x, ends = all_layers(x, by_layer, starts, step, rate if train else 0.0)
     return (ops.swapaxes(x, 0, 1) if batch_first else x, *ends)
 
 
@@ -433,8 +451,7 @@ def recurrent_step(
     b_hh: Any = None,
 ) -> Any:
     """The next hidden state of a cell with given weights; of an LSTM the memory too."""
-    step, nonlinearity = _STEPS[kind]
-    state = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+    step, state = _step_and_states(kind, hx)
     into = layers.linear(input, w_ih, b_ih)
-    found = step(into, layers.linear(state[0], w_hh, b_hh), state, nonlinearity)
+    found = step(into, layers.linear(state[0], w_hh, b_hh), state)
     return found if kind == "lstm" else found[0]

@@ -244,7 +244,7 @@ def _place(node: Any) -> str:
 def parameters_of(model: Any, tensors: Tensors) -> list[dict[str, Any]]:
     """Parameters and buffers by name; a tied one names the first of its kind."""
     found: list[dict[str, Any]] = []
-    first: dict[int, str] = {}
+    first = first_names(model)
     for module_name, module in model.named_modules(remove_duplicate=True):
         lacking: set[str] = getattr(module, "_non_persistent_buffers_set", set())
         own = [(a, p, "parameter") for a, p in module._parameters.items()]
@@ -260,10 +260,9 @@ def parameters_of(model: Any, tensors: Tensors) -> list[dict[str, Any]]:
                 "kind": kind,
                 "trained": bool(tensor.requires_grad),
                 "persistent": attribute not in lacking,
-                "tied": first.get(id(tensor)),
+                "tied": None if first[name] == name else first[name],
                 "initial": initial_of(tensor, name, tensors, kind),
             }
-            first.setdefault(id(tensor), name)
             found.append(entry)
     return found
 

@@ -114,19 +114,21 @@ class Factors(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """A stack of both ways, with a state that is given, and a plain one behind it."""
+    """A stack of both ways, a plain one with a state that is given, and one that projects."""
 
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True)
         self.second = nn.GRU(6, 5)
+        self.third = nn.LSTM(5, 5, bias=False, proj_size=2, bidirectional=True)
         self.start = nn.Parameter(torch.full((1, 1, 5), 0.1))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         y, (_, memory) = self.first(x)
         start = self.start.expand(1, x.shape[0], 5).contiguous()
         z, last = self.second(y.transpose(0, 1), start)
-        return z[-1] + memory.mean(), last[0]
+        narrow, _ = self.third(z)
+        return narrow[-1] + memory.mean(), last[0]
 
 
 class Several(nn.Module):

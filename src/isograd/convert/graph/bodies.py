@@ -47,7 +47,8 @@ class Surroundings:
 
     call_of: the expression that calls a module from here.  weight_of: the one of a parameter.
     constant_of: the one of a tensor, which the class then holds.  shapes: of the results, by name.
-    rows: how many times the batch a result is long.  fixed: where the batch is written as a number.
+    batches: the axis of a result that grows with the batch, and how many times the batch it is
+    long.  fixed: where the batch is written as a number.
     """
 
     path: str
@@ -56,7 +57,7 @@ class Surroundings:
     weight_of: Callable[[str], str]
     constant_of: Callable[[str], str]
     shapes: Mapping[str, tuple[int, ...] | None]
-    rows: Mapping[str, int]
+    batches: Mapping[str, tuple[int, int]]
     partners: Mapping[str, Node]
     lacks: list[Lack] = field(default_factory=list)
     fixed: list[str] = field(default_factory=list)
@@ -203,7 +204,7 @@ class Body:
         if isinstance(value, Dtype):
             return "ms.bool_" if value.name == "bool" else f"ms.{value.name}"
         if isinstance(value, Batched):
-            return self._rows(value)
+            return self._batch(value)
         if isinstance(value, tuple):
             parts = [self.source(part, hint, holes) for part in value]
             return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
@@ -227,13 +228,13 @@ class Body:
             return f"{self.source(node.arguments['0'])}[{node.arguments['1']}]"
         raise KeyError(f"{ref} is not known in {self._call.path or 'the network'}")
 
-    def _rows(self, value: Batched) -> str:
+    def _batch(self, value: Batched) -> str:
         """A multiple of the batch's size, by the length of a tensor that is at hand."""
         for ref, name in self._names.items():
-            known = self._around.rows.get(_key(ref), 0)
+            axis, known = self._around.batches.get(_key(ref), (0, 0))
             if known and value.factor % known == 0:
                 times = value.factor // known
-                text = f"{name}.shape[0]"
+                text = f"{name}.shape[{axis}]"
                 return (
                     text
                     if times == 1

@@ -79,7 +79,7 @@ class Hierarchy:
         self._methods: dict[int, str] = {}
         self.fixed: list[str] = []
         self._known_shapes: dict[int, dict[str, tuple[int, ...] | None]] = {}
-        self._known_rows: dict[int, dict[str, int]] = {}
+        self._known_batches: dict[int, dict[str, tuple[int, int]]] = {}
         for tensor in program.tensors:
             owner, _, _ = tensor.name.rpartition(".")
             self._module(owner).tensors.append(tensor)
@@ -174,7 +174,7 @@ class Hierarchy:
             lambda name: self._weight(module, name),
             lambda name: self._constant(module, name),
             self._shapes(graph),
-            self._rows(graph),
+            self._batches(graph),
             partners,
             self.lacks,
             self.fixed,
@@ -194,14 +194,14 @@ class Hierarchy:
             known.update({node.name: node.shape for node in graph.nodes})
         return self._known_shapes[key]
 
-    def _rows(self, graph: Graph) -> Mapping[str, int]:
+    def _batches(self, graph: Graph) -> Mapping[str, tuple[int, int]]:
         if self._program.is_fixed:
             return {}
         key = id(graph)
-        if key not in self._known_rows:
-            rows = {node.name: node.rows for node in graph.nodes if node.rows}
-            self._known_rows[key] = {**rows, "input 0": 1}
-        return self._known_rows[key]
+        if key not in self._known_batches:
+            found = {node.name: node.batch for node in graph.nodes if node.batch is not None}
+            self._known_batches[key] = {**found, "input 0": (0, 1)}
+        return self._known_batches[key]
 
     def _call(self, module: Module, inner: Call) -> str:
         return self._within(module.path, inner.path) + self._methods.get(id(inner), "")

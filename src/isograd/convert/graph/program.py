@@ -70,8 +70,8 @@ class Node:
 
     target: "aten.conv2d.default", "operator.getitem"…  stack: the modules around it from the
     outermost, each as (call, path, class); a module that is called twice has two calls.  shape: of
-    the result, or None for a number or several tensors.  rows: how many times the batch its first
-    axis is long, or 0.  trace: the original's line.
+    the result, or None for a number or several tensors.  batch: the first axis of the result that
+    grows with the batch, and how many times the batch it is long.  trace: the original's line.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Node:
     arguments: Mapping[str, Value]
     stack: tuple[tuple[str, str, str], ...]
     shape: tuple[int, ...] | None
-    rows: int
+    batch: tuple[int, int] | None
     dtype: str
     trace: str
 
@@ -186,7 +186,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
         {key: _value(part) for key, part in entry["arguments"].items()},
         tuple((call, path, kind) for call, path, kind in entry["stack"]),
         tuple(_size(size) for size in shape) if isinstance(shape, list) else None,
-        _rows(shape),
+        _batch(shape),
         entry["dtype"],
         entry["trace"],
     )
@@ -196,9 +196,11 @@ def _size(size: Any) -> int:
     return int(size["now"] if isinstance(size, dict) else size)
 
 
-def _rows(shape: Any) -> int:
-    first = shape[0] if isinstance(shape, list) and shape else None
-    return int(first["batch"]) if isinstance(first, dict) else 0
+def _batch(shape: Any) -> tuple[int, int] | None:
+    for axis, size in enumerate(shape if isinstance(shape, list) else ()):
+        if isinstance(size, dict):
+            return axis, int(size["batch"])
+    return None
 
 
 def _value(part: Any) -> Value:

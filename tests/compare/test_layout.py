@@ -69,6 +69,16 @@ def test_another_order_is_found_by_shape_and_kind() -> None:
     assert slots(reference, port) == [(0, 2), (1, 1), (2, 0)]
 
 
+def test_what_lacks_or_is_added_does_not_shift_the_others() -> None:
+    hidden, cosines, sines = np.zeros((2, 7, 4)), np.zeros((1, 7, 8)), np.ones((1, 7, 8))
+    positions, mask = np.zeros((1, 7), np.int64), np.zeros((2, 1, 7, 7), np.bool_)
+    reference, port = [hidden, positions, cosines, sines], [hidden, cosines, sines, mask]
+    assert slots(reference, port) == [(0, 0), (2, 1), (3, 2)]
+    assert slots([hidden, mask, cosines, sines], port) == [(0, 0), (1, 3), (2, 1), (3, 2)]
+    same = [np.zeros(3)] * 4
+    assert slots(same, same[:2]) == [(0, 0), (1, 1)]
+
+
 def test_what_fits_nowhere_is_left_out() -> None:
     assert slots([np.zeros((2, 3))], [np.zeros(7), np.zeros((2, 3))]) == [(0, 1)]
     assert slots([np.zeros(3)], []) == []

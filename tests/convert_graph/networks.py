@@ -223,3 +223,105 @@ class Overwritten(nn.Module):
         y = x * 2
         y.view(-1).mul_(3)
         return y + 1
+
+
+class Rotary(nn.Module):
+    """Cosines and sines of positions; of the hidden states it takes the dtype alone."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        rates = 10.0 ** -torch.linspace(0, 2, width // 2)
+        self.register_buffer("rates", rates, persistent=False)
+
+    def forward(
+        self, hidden: torch.Tensor, positions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        angles = positions[:, :, None].float() * torch.cat([self.rates, self.rates])
+        return angles.cos().to(hidden.dtype), angles.sin().to(hidden.dtype)
+
+
+class FloatNorm(nn.Module):
+    """A norm that casts what it is given, which torch then hands on to the residual as well."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        dtype = x.dtype
+        x = x.to(torch.float32)
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * x.to(dtype)
+
+
+class Layer(nn.Module):
+    """Attention over what came before; it has no use for the positions that it is given."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = FloatNorm(width)
+        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        cosines: torch.Tensor,
+        sines: torch.Tensor,
+        mask: torch.Tensor,
+    ) -> torch.Tensor:
+        query, key, value = self.mixed(self.norm(x)).chunk(3, -1)
+        query = query * cosines + query.flip(-1) * sines
+        scores = (query @ key.transpose(1, 2)).masked_fill(~mask, -1e9)
+        return x + self.out(scores.softmax(-1) @ value)
+
+
+class Stack(nn.Module):
+    """Layers, of which the last hidden states and all of them are returned."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.rotary = Rotary(width)
+        self.layers = nn.ModuleList([Layer(width), Layer(width)])
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        batch, steps = x.shape[:2]
+        positions = torch.arange(steps)[None]
+        cosines, sines = self.rotary(x, positions)
+        documents = (torch.arange(steps) % 4 == 0).cumsum(0)
+        same = documents[None, :, None] == documents[None, None, :]
+        rows = torch.arange(batch)[:, None, None]
+        mask = (torch.ones(steps, steps, dtype=torch.bool).tril()[None] | (rows < 0)) & same
+        found = [x]
+        for layer in self.layers:
+            found.append(layer(found[-1], positions, cosines, sines, mask))
+        return found[-1], found
+
+
+class Places(nn.Module):
+    """Learned positions, from an offset."""
+
+    def __init__(self, width: int, offset: int) -> None:
+        super().__init__()
+        self.weight, self.offset = nn.Parameter(torch.randn(12, width) * 0.1), offset
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(self.offset, self.offset + ids.shape[1]).expand(ids.shape[0], -1)
+        return F.embedding(places, self.weight)
+
+
+class Language(nn.Module):
+    """A language model in the style of Hugging Face's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(11, 8)
+        self.places = nn.ModuleList([Places(8, 0), Places(8, 2)])
+        self.kinds = nn.Embedding(2, 8)
+        self.register_buffer("kind_of", torch.zeros(1, 16, dtype=torch.int64), persistent=False)
+        self.stack, self.head = Stack(8), nn.Linear(16, 11)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(ids) + self.kinds(self.kind_of[:, : ids.shape[1]])
+        _, found = self.stack(sum((place(ids) for place in self.places), x))
+        return self.head(torch.cat([found[1], found[-1]], -1))

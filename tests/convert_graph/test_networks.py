@@ -36,6 +36,7 @@ def converted(name: str, given: str, out: Path) -> GraphConversion:
         ("Recurrent", "3x4x4", ["LSTM", "GRU", "Recurrent"]),
         ("Several", "3x4", ["Several"]),
         ("Twice", "2x3x5", ["Linear", "Twice"]),
+        ("Language", "2x7:int64<11", ["Rotary", "FloatNorm", "Layer", "Stack", "Language"]),
     ],
 )
 def test_network_is_equivalent(name: str, given: str, classes: list[str], tmp_path: Path) -> None:

@@ -76,41 +76,64 @@ def _distance(first: Array, second: Array) -> float:
 
 
 def match_slots(reference: list[Array], port: list[Array]) -> list[tuple[int, int, Layout]]:
-    """Pair the tensors of a call's two sides: equal position first, then any that fits.
+    """Pair the tensors of a call's two sides: in their order, then any that fits.
 
     Where the sizes disagree (an earlier layer of the port has the wrong stride), tensors of equal
     position and number of axes are paired as they are.
     """
-    pairs: list[tuple[int, int, Layout]] = []
-    free = list(range(len(reference)))
-    waiting: list[int] = []
-    for j, theirs in enumerate(port):
-        if j in free and _same_kind(reference[j], theirs):
-            layout = find_layout(reference[j].shape, theirs.shape, reference[j], theirs)
-            if layout is not None:
-                pairs.append((j, j, layout))
-                free.remove(j)
-                continue
-        waiting.append(j)
-    for j in waiting:
-        for i in free:
-            if not _same_kind(reference[i], port[j]):
-                continue
-            layout = find_layout(reference[i].shape, port[j].shape, reference[i], port[j])
-            if layout is not None:
-                pairs.append((i, j, layout))
-                free.remove(i)
-                break
-        else:
-            if (
-                j in free
-                and _same_kind(reference[j], port[j])
-                and reference[j].ndim == port[j].ndim
-            ):
-                shape = reference[j].shape
-                pairs.append((j, j, Layout(shape, shape)))
-                free.remove(j)
+    pairs = _in_order(reference, port)
+    free = [i for i in range(len(reference)) if all(i != pair[0] for pair in pairs)]
+    for j in range(len(port)):
+        if any(j == pair[1] for pair in pairs):
+            continue
+        fitting = ((i, _fit(reference[i], port[j])) for i in free)
+        found = next(((i, layout) for i, layout in fitting if layout is not None), None)
+        if found is None and j in free and _same_kind(reference[j], port[j]):
+            if reference[j].ndim == port[j].ndim:
+                found = (j, Layout(reference[j].shape, reference[j].shape))
+        if found is not None:
+            pairs.append((found[0], j, found[1]))
+            free.remove(found[0])
     return sorted(pairs, key=lambda pair: pair[:2])
+
+
+def _in_order(reference: list[Array], port: list[Array]) -> list[tuple[int, int, Layout]]:
+    """The most pairs that fit and do not cross, of equal position where that is open.
+
+    So the port may lack some tensors of the reference, and take some more.
+    """
+    same = [(i, i, _fit(*both)) for i, both in enumerate(zip(reference, port, strict=False))]
+    whole = [(i, j, layout) for i, j, layout in same if layout is not None]
+    if len(whole) == len(reference) == len(port):
+        return whole
+    best: dict[tuple[int, int], tuple[int, int]] = {}
+    fits: dict[tuple[int, int], Layout] = {}
+    for i, j in itertools.product(reversed(range(len(reference))), reversed(range(len(port)))):
+        without = max(best.get((i + 1, j), (0, 0)), best.get((i, j + 1), (0, 0)))
+        layout = _fit(reference[i], port[j])
+        if layout is not None:
+            fits[i, j] = layout
+            count, placed = best.get((i + 1, j + 1), (0, 0))
+            without = max(without, (count + 1, placed + (i == j)))
+        best[i, j] = without
+    pairs = []
+    i = j = 0
+    while i < len(reference) and j < len(port):
+        count, placed = best.get((i + 1, j + 1), (0, 0))
+        if (i, j) in fits and best[i, j] == (count + 1, placed + (i == j)):
+            pairs.append((i, j, fits[i, j]))
+            i, j = i + 1, j + 1
+        elif best[i, j] == best.get((i + 1, j), (0, 0)):
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+def _fit(reference: Array, port: Array) -> Layout | None:
+    if not _same_kind(reference, port):
+        return None
+    return find_layout(reference.shape, port.shape, reference, port)
 
 
 def _same_kind(first: Array, second: Array) -> bool:

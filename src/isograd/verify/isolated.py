@@ -95,7 +95,7 @@ class IsolatedStage:
             module = self._reference[unit.reference].module or "the network"
             progress.advance(number, len(units), f"{module} ({self._mode} mode)")
 
-        results = self._replay(units, show)
+        results = self._without_unneeded(self._replay(units, show))
         failed = [result for result in results if self.fails(result)]
         self.replayer.settle()
         if failed:
@@ -104,6 +104,20 @@ class IsolatedStage:
             self._conclude(result)
         self._result.granted = tuple(self.causes.granted)
         return self._result
+
+    def _without_unneeded(self, results: list[UnitResult]) -> list[UnitResult]:
+        """Drop inputs that the port's calls do without, where these calls agree: inner ones first.
+
+        Where such a call differs, what it lacks stays a finding of the code that calls it.
+        """
+        agreeing: set[int] = set()
+        judged = []
+        for result in sorted(results, key=lambda result: -result.unit.reference):
+            needed = result.without_unneeded(agreeing)
+            if not self.fails(needed):
+                agreeing.add(needed.unit.reference)
+            judged.append(needed)
+        return judged[::-1]
 
     def units(self) -> list[Unit]:
         """Pair the calls, and choose those that are replayed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,7 +40,8 @@ class TensorResult:
     problem: why there is no comparison (a wrong shape, a call that never happened), or "".
     shift: for a forward tensor that differs, the call, "input" or "output", and the slot that
     the error belongs to, with the error itself.
-    key: the tensor's name within the unit, as in `Framework`.
+    key: the tensor's name within the unit, as in `Framework`.  lacks: whether the port hands none
+    to the call.
     """
 
     stage: Stage
@@ -51,6 +52,7 @@ class TensorResult:
     problem: str = ""
     shift: tuple[int, str, int, TensorValue] | None = None
     key: str = ""
+    lacks: bool = False
 
     @property
     def ratio(self) -> float:
@@ -74,6 +76,19 @@ class UnitResult:
     port: Tensors = field(default_factory=dict)
     places: Places | None = None
     reference: dict[str, Measured] = field(default_factory=dict)
+
+    def without_unneeded(self, agreeing: Collection[int]) -> UnitResult:
+        """Without inputs that calls of the port lack and agree without: positions, masks of ones.
+
+        agreeing: the reference's calls whose units agree, replayed without these inputs.
+        """
+        kept = []
+        for tensor in self.tensors:
+            pin = _PIN_SLOT.match(tensor.key)
+            if tensor.lacks and pin and self.unit.pins[int(pin[2])][0] in agreeing:
+                continue
+            kept.append(tensor)
+        return replace(self, tensors=tuple(kept))
 
     def brief(self) -> UnitResult:
         """The same without tensors."""
@@ -149,6 +164,12 @@ class Replayer:
                 self.reference_calls[unit.reference].output_shapes,
                 self.port_calls[unit.port].output_shapes,
             ),
+            [
+                _of_no_size(
+                    self.reference_calls[pin].input_shapes, self.port_calls[port].input_shapes
+                )
+                for pin, port in unit.pins
+            ],
         ]
 
     def _judge(
@@ -227,6 +248,18 @@ class Replayer:
                 for number, slots in enumerate(pin_inputs)
             ),
             _makes_own(len(outputs), self.port_calls[unit.port].output_shapes, results),
+            tuple(
+                _joins([v.values for v in request.pin_outputs[number] if v is not None], slots)
+                for number, slots in enumerate(pin_outputs)
+            ),
+            tuple(
+                _makes_own(
+                    sum(v is not None for v in request.pin_outputs[number]),
+                    self.port_calls[port].output_shapes,
+                    pin_outputs[number],
+                )
+                for number, (_, port) in enumerate(unit.pins)
+            ),
         )
 
     def _port_request(self, unit: Unit, request: ReplayRequest, places: Places) -> ReplayRequest:
@@ -298,9 +331,9 @@ class Replayer:
                 zero = np.zeros(expected.values.shape, np.float32)
                 found = TensorValue(zero, "float32")
             else:
-                return TensorResult(
-                    stage, unit, position, what, None, places.why_missing(key, expected), key=key
-                )
+                why = places.why_missing(key, expected)
+                lacks = key.startswith("input_of.")
+                return TensorResult(stage, unit, position, what, None, why, key=key, lacks=lacks)
         if found.shape != expected.values.shape:
             problem = f"shape {found.shape} instead of {expected.values.shape}"
             return TensorResult(stage, unit, position, what, None, problem, key=key)
@@ -363,6 +396,8 @@ class Places:
     in the reference is judged by what it makes of them.
     joins, pin_joins: inputs that only the reference has, with one of equal values that both have:
     the port passes a tensor once which the reference passes as query, key and value.
+    output_joins: the same of what pinned calls return (the last hidden state, and all of them).
+    pins_return_fewer: as returns_fewer, of the pinned calls.
     """
 
     inputs: Slots
@@ -375,19 +410,28 @@ class Places:
     joins: tuple[tuple[int, int], ...] = ()
     pin_joins: tuple[tuple[tuple[int, int], ...], ...] = ()
     returns_fewer: bool = False
+    output_joins: tuple[tuple[tuple[int, int], ...], ...] = ()
+    pins_return_fewer: tuple[bool, ...] = ()
+
+    def _joined_gradients(self) -> Iterator[tuple[str, str]]:
+        """Gradients by tensors that only the reference has, and those that they are added to."""
+        for lacking, kept in self.joins:
+            yield f"gradient.input.{lacking}", f"gradient.input.{kept}"
+        for number, joins in enumerate(self.output_joins):
+            for lacking, kept in joins:
+                yield f"gradient.pin.{number}.{lacking}", f"gradient.pin.{number}.{kept}"
 
     def joined_keys(self) -> set[str]:
-        """Gradients that stand for several inputs of the reference."""
-        return {f"gradient.input.{kept}" for _, kept in self.joins}
+        """Gradients that stand for several tensors of the reference."""
+        return {kept for _, kept in self._joined_gradients()}
 
     def joined(self, reference: dict[str, Measured]) -> dict[str, Measured]:
-        """The reference's tensors, with the gradients of an input passed several times added."""
+        """The reference's tensors, with the gradients by one that stands twice added."""
         result = dict(reference)
-        for lacking, kept in self.joins:
-            more = result.pop(f"gradient.input.{lacking}", None)
-            own = result.get(f"gradient.input.{kept}")
+        for lacking, kept in self._joined_gradients():
+            more, own = result.pop(lacking, None), result.get(kept)
             if more is not None and own is not None:
-                result[f"gradient.input.{kept}"] = replace(
+                result[kept] = replace(
                     own,
                     values=np.add(own.values, more.values),
                     allowed=own.allowed + more.allowed,
@@ -399,8 +443,9 @@ class Places:
         if key.startswith("output."):
             return self.returns_fewer
         pin = _PIN_SLOT.match(key)
-        if pin and pin[1] == "input_of":
-            return self.pins_make_own[int(pin[2])]
+        if pin:
+            fewer = self.pins_make_own if pin[1] == "input_of" else self.pins_return_fewer
+            return fewer[int(pin[2])]
         return key.startswith("gradient.input.") and self.makes_own
 
     def as_reference(self, answer: Tensors) -> Tensors:
@@ -493,6 +538,14 @@ def _lacking(
         else:
             lacking.append(i)
     return lacking
+
+
+def _of_no_size(
+    reference: tuple[tuple[int, ...], ...], port: tuple[tuple[int, ...], ...]
+) -> list[int]:
+    """Inputs of the reference of a size that the port's have not: a tensor for its dtype alone."""
+    sizes = {math.prod(shape) for shape in port}
+    return [i for i, shape in enumerate(reference) if math.prod(shape) not in sizes]
 
 
 def _count(tensors: dict[str, Any], word: str) -> int:

@@ -119,14 +119,20 @@ class Service:
         backward: bool,
         variants: list[Arithmetic],
         silent: list[int],
+        pins_silent: list[list[int]],
     ) -> dict[str, Any]:
         """One call alone in float64, the errors of the variants, and what was fed in.
 
-        silent: outputs through which nothing flows back, because the port has none such.
+        silent, pins_silent: outputs, and inputs of each pinned call, through which nothing flows
+        back, because the port has none such.
         """
         own = self._framework.recorded(call)
         request = self._request(call, own, pins, parameters, buffers, backward)
-        request = replace(request, output_cotangents=_silenced(request.output_cotangents, silent))
+        request = replace(
+            request,
+            output_cotangents=_silenced(request.output_cotangents, silent),
+            pin_cotangents=tuple(map(_silenced, request.pin_cotangents, pins_silent)),
+        )
         raw = _measure(lambda a: self._framework.replay(request, a), variants)
         without = _without_gradient(own, raw)
         return {"request": request, "measured": {k: v for k, v in raw.items() if k not in without}}

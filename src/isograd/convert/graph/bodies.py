@@ -230,16 +230,19 @@ class Body:
 
     def _batch(self, value: Batched) -> str:
         """A multiple of the batch's size, by the length of a tensor that is at hand."""
-        for ref, name in self._names.items():
-            axis, known = self._around.batches.get(_key(ref), (0, 0))
-            if known and value.factor % known == 0:
-                times = value.factor // known
-                text = f"{name}.shape[{axis}]"
-                return (
-                    text
-                    if times == 1
-                    else f"{text} * {self._around.holes.add(str(times), 'times')}"
-                )
+        known = [
+            (name, *self._around.batches[_key(ref)])
+            for ref, name in self._names.items()
+            if _key(ref) in self._around.batches
+        ]
+        for name, axis, times in known:
+            if value.factor == times:
+                return f"{name}.shape[{axis}]"
+        for name, axis, times in known:
+            for sign, whole, part in (("*", value.factor, times), ("//", times, value.factor)):
+                if whole % part == 0:
+                    number = self._around.holes.add(str(whole // part), "times")
+                    return f"{name}.shape[{axis}] {sign} {number}"
         self._around.fixed.append(self._around.path)
         return repr(value.now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isograd.convert.graph.operators import functional
 from isograd.convert.graph.program import (
@@ -139,7 +139,7 @@ def tree_of(graph: Graph, nodes: Iterable[Node], output_names: Iterable[str]) ->
     root = Call("", "")
     opened = [root]
     owner: dict[str, Call] = {}
-    for node in nodes:
+    for node in _asking(list(nodes)):
         if is_element(node):
             base = node.arguments["0"]
             home = owner[base.name] if isinstance(base, Produced) else opened[-1]
@@ -152,6 +152,38 @@ def tree_of(graph: Graph, nodes: Iterable[Node], output_names: Iterable[str]) ->
     root.results = list(output_names)
     _borders(root, set(root.results))
     return root
+
+
+def _asking(nodes: list[Node]) -> Iterator[Node]:
+    """The nodes, where those say so that find no tensor at hand with the size of the batch.
+
+    At hand is what the module's own code is given or has made by then.
+    """
+    grows = {node.name for node in nodes if node.batch is not None}
+    home = {node.name: _home(node) for node in nodes}
+    given = {
+        home[node.name]
+        for node in nodes
+        for ref in node.references()
+        if isinstance(ref, Given)
+        or (
+            isinstance(ref, Produced)
+            and ref.name in grows
+            and home.get(ref.name) != home[node.name]
+        )
+    }
+    for node in nodes:
+        own = home[node.name]
+        if node.has_batched() and own not in given:
+            yield replace(node, asks=True)
+        else:
+            yield node
+        if node.name in grows:
+            given.add(own)
+
+
+def _home(node: Node) -> str:
+    return node.stack[-1][0] if node.stack else ""
 
 
 def _stack(node: Node) -> list[tuple[str, str]]:

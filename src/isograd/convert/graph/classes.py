@@ -13,7 +13,11 @@ from isograd.convert.graph.program import Tensor
 
 #: More arguments than this, and each different module gets a class of its own.
 MOST_ARGUMENTS = 8
-_RESERVED = frozenset("ms nn ops np Parameter Tensor Group OrderedDict".split())
+#: Names of the module that is written, which its classes and their arguments do not take.
+_RESERVED = frozenset(
+    "ms nn ops np Parameter Tensor Group OrderedDict Path TENSORS INITIAL "
+    "parameter constant draw build".split()
+)
 _DIMENSIONS = {
     1: ("features",),
     2: ("outputs", "inputs"),
@@ -199,7 +203,7 @@ class Classes:
         first = group[0]
         attributes = {t.name.rpartition(".")[2] for t in first.module.tensors}
         attributes |= {path.rpartition(".")[2] for path in first.module.children}
-        names = columns.named(attributes)
+        names = columns.named(attributes | _RESERVED)
 
         def making(number: int) -> str:
             return columns.fixed.get(number) or names[columns.argument_of[number]]

@@ -72,6 +72,7 @@ class Node:
     outermost, each as (call, path, class); a module that is called twice has two calls.  shape: of
     the result, or None for a number or several tensors.  batch: the first axis of the result that
     grows with the batch, and how many times the batch it is long.  trace: the original's line.
+    asks: whether it needs the network's first input for the size of the batch alone.
     """
 
     name: str
@@ -82,11 +83,24 @@ class Node:
     batch: tuple[int, int] | None
     dtype: str
     trace: str
+    asks: bool = False
 
     def references(self) -> Iterator[Reference]:
         """Everything that its arguments refer to."""
         for value in self.arguments.values():
             yield from references_in(value)
+        if self.asks:
+            yield Given(0)
+
+    def has_batched(self) -> bool:
+        """Whether a number among its arguments grows with the batch."""
+        return any(_holds_batched(value) for value in self.arguments.values())
+
+
+def _holds_batched(value: Value) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_holds_batched, value))
+    return isinstance(value, Batched)
 
 
 @dataclass(frozen=True)
@@ -143,10 +157,14 @@ def references_in(value: Value) -> Iterator[Reference]:
             yield from references_in(part)
 
 
-def read_program(path: Path) -> Program:
-    """Read what the child wrote; raises OSError, ValueError or KeyError where it is none."""
+def read_program(path: Path, *, computing: bool = False) -> Program:
+    """Read what the child wrote; raises OSError, ValueError or KeyError where it is none.
+
+    computing: the one whose nodes compute what depends on the size of the batch, which leaves the
+    batch open in more networks.
+    """
     table = json.loads(path.read_text(encoding="utf-8"))
-    modes = table["modes"]
+    modes = {k: v for k, v in table["computing" if computing else "modes"].items() if v is not None}
     tensors = tuple(
         Tensor(
             entry["name"],
@@ -167,7 +185,7 @@ def read_program(path: Path) -> Program:
         train,
         evaluate,
         table["problem"],
-        table["fixed"],
+        len(modes) < len(table["modes"]) if computing else table["fixed"],
         tuple(table["functions"]),
         tuple(table["changed"]),
     )

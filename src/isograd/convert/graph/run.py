@@ -107,7 +107,7 @@ def convert_from_export(
     with tempfile.TemporaryDirectory(prefix="isograd-export-") as name:
         folder = Path(name)
         chosen = export(folder, place, builder, inputs, reference_python)
-        program = read_program(folder / "program.json")
+        program = _read(folder / "program.json")
         return write_port(program, folder / "tensors.npz", builder, out, chosen)
 
 
@@ -266,6 +266,16 @@ def _scalars(tensors: Path) -> dict[str, str]:
                 dtype = "bool_" if array.dtype == bool else str(array.dtype)
                 found[name] = f"ms.Tensor({array.item()!r}, ms.{dtype})"
     return found
+
+
+def _read(path: Path) -> Program:
+    """The program, with the batch left open if the port has the operators for that."""
+    program = read_program(path)
+    if program.is_fixed:
+        computing = read_program(path, computing=True)
+        if not computing.is_fixed and len(_unknown(computing)) <= len(_unknown(program)):
+            return computing
+    return program
 
 
 def _mode_findings(program: Program) -> list[GraphFinding]:

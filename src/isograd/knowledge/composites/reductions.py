@@ -196,11 +196,17 @@ def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool
     return found.expand_dims(-1).expand_dims(-1) if keepdim else found
 
 
+def summand(input: Any) -> Any:
+    """Whole numbers and booleans in int64, in which torch adds and multiplies them."""
+    is_whole = not ops.is_floating_point(input) and not ops.is_complex(input)
+    return input.astype(ms.int64) if is_whole else input
+
+
 def cumprod(input: Any, dim: int) -> Any:
     """The product so far along an axis, by doubling; its gradient divides by nothing."""
     axis, step = dim % input.ndim, 1
     size = input.shape[axis]
-    found = input
+    found = summand(input)
     while step < size:
         head = take(found, axis, np.arange(step))
         later = take(found, axis, np.arange(step, size))

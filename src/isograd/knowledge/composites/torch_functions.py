@@ -13,6 +13,7 @@ from mindspore import ops  # noqa: TID253
 
 from isograd.knowledge.composites.layers import dropout_channels
 from isograd.knowledge.composites.losses import reduced
+from isograd.knowledge.composites.reductions import summand
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
@@ -132,8 +133,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
 
 
 def cumsum(input: Any, dim: int, dtype: Any = None) -> Any:
-    """The sums of the elements so far."""
-    return ops.cumsum(input if dtype is None else input.astype(dtype), dim)
+    """The sums of the elements so far; of whole numbers and booleans in int64."""
+    return ops.cumsum(summand(input) if dtype is None else input.astype(dtype), dim)
 
 
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:

@@ -77,6 +77,42 @@ def stored_back(program: Any) -> Any:
     return program
 
 
+def unaliased(program: Any) -> Any:
+    """The program in which a cast to the own dtype is the module's that makes it.
+
+    torch returns the tensor itself, so whatever else reads that tensor later would read the cast,
+    and a norm that casts what it is given would return two tensors.
+    """
+    for node in program.graph_module.graph.nodes:
+        if not _returns_own(node):
+            continue
+        inside, whole = _calls(node)[-1:], node.args[0]
+        if not inside or inside[0] in _calls(whole):
+            continue
+        for user in list(node.users):
+            if inside[0] not in _calls(user):
+                user.replace_input_with(node, whole)
+    return program
+
+
+def _returns_own(node: Any) -> bool:
+    """Whether an operator returns its argument itself."""
+    packet = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
+    if packet not in ("to", "type_as", "contiguous") or not isinstance(node.args[0], torch.fx.Node):
+        return False
+    given, made = node.args[0].meta.get("val"), node.meta.get("val")
+    if not isinstance(given, torch.Tensor) or not isinstance(made, torch.Tensor):
+        return False
+    is_copy = node.kwargs.get("copy") or (packet == "to" and True in node.args)
+    is_same = given.dtype == made.dtype and given.device == made.device
+    return is_same and given.stride() == made.stride() and not is_copy
+
+
+def _calls(node: Any) -> list[str]:
+    """The calls of modules that a node stands in, the outermost first."""
+    return list(node.meta.get("nn_module_stack") or {})
+
+
 def _users_after(graph: Any, node: Any, place: Any) -> list[Any]:
     order = {found: number for number, found in enumerate(graph.nodes)}
     return [user for user in node.users if order[user] > order[place]]

@@ -15,13 +15,13 @@ import hashlib
 import json
 import operator
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _isograd_rewriting import inlined, stored_back  # type: ignore[import-not-found]
+from _isograd_rewriting import inlined, stored_back, unaliased  # type: ignore[import-not-found]
 from torch.utils import _pytree as pytree
 
 _RANDOM = torch.Tag.nondeterministic_seeded
@@ -50,12 +50,18 @@ class Tensors:
 
 
 class Exported:
-    """One mode's graph as plain values, with everything constant computed."""
+    """One mode's graph as plain values, with everything constant computed.
 
-    def __init__(self, program: Any, tensors: Tensors, names: dict[str, str]) -> None:
+    kept: nodes that are not computed, though they depend on constants alone.
+    """
+
+    def __init__(
+        self, program: Any, tensors: Tensors, names: dict[str, str], kept: Collection[str] = ()
+    ) -> None:
         self._program = program
         self._tensors = tensors
         self._names = names
+        self._kept = kept
         self._sources: dict[str, dict[str, Any]] = {}
         self._values: dict[str, Any] = {}
         self._constants: dict[str, Any] = {}
@@ -94,8 +100,10 @@ class Exported:
     def _computed(self, node: Any) -> bool:
         """Compute a node that depends on constants alone, with its effects on them."""
         target = node.target
-        if "empty" in str(target) or any(
-            _RANDOM in getattr(user.target, "tags", ()) for user in (node, *node.users)
+        if (
+            node.name in self._kept
+            or "empty" in str(target)
+            or any(_RANDOM in getattr(user.target, "tags", ()) for user in (node, *node.users))
         ):
             return False
         if str(target).startswith("aten._assert"):
@@ -122,6 +130,15 @@ class Exported:
         with torch.no_grad():
             self._values[node.name] = target(*args, **kwargs)
         return True
+
+    def unlike(self, other: Exported) -> set[str]:
+        """The computed nodes that have other values there."""
+        theirs = other._values
+        return {
+            name
+            for name, value in self._values.items()
+            if name in theirs and not _alike(value, theirs[name])
+        }
 
     def _node(self, node: Any) -> dict[str, Any]:
         stack = node.meta.get("nn_module_stack") or {}
@@ -261,7 +278,10 @@ def parameters_of(model: Any, tensors: Tensors) -> list[dict[str, Any]]:
                 "trained": bool(tensor.requires_grad),
                 "persistent": attribute not in lacking,
                 "tied": None if first[name] == name else first[name],
-                "initial": initial_of(tensor, name, tensors, kind),
+                # What no checkpoint holds is a constant of the port, whatever its values.
+                "initial": initial_of(tensor, name, tensors, kind)
+                if attribute not in lacking
+                else ["values", tensors.add(tensor, name)],
             }
             found.append(entry)
     return found
@@ -304,12 +324,12 @@ def initial_of(tensor: Any, name: str, tensors: Tensors, kind: str) -> Any:
     return ["normal", centre, deviation]
 
 
-def exported(model: Any, arguments: tuple[Any, ...], train: bool, tensors: Tensors) -> Any:
-    """The plain graph of one mode."""
+def exported(model: Any, arguments: tuple[Any, ...], train: bool) -> Any:
+    """The program of one mode."""
     model.train(train)
     with torch.enable_grad():
         program = torch.export.export(model, arguments, strict=False)
-    return Exported(stored_back(inlined(program)), tensors, first_names(model)).plain()
+    return unaliased(stored_back(inlined(program)))
 
 
 def changed_parameters(model: Any, arguments: tuple[Any, ...]) -> list[str]:
@@ -322,6 +342,12 @@ def changed_parameters(model: Any, arguments: tuple[Any, ...]) -> list[str]:
         return []
     after = dict(tried.named_parameters())
     return [name for name, value in before.items() if not _equal(value, after[name].detach())]
+
+
+def _alike(first: Any, second: Any) -> bool:
+    if isinstance(first, (tuple, list)):
+        return len(first) == len(second) and all(map(_alike, first, second))
+    return not isinstance(first, torch.Tensor) or _equal(first, second)
 
 
 def _equal(first: Any, second: Any) -> bool:
@@ -407,22 +433,50 @@ def _inputs(path: Path) -> tuple[Any, ...]:
         return tuple(torch.from_numpy(given[key]) for key in sorted(given.files, key=int))
 
 
-def _opened(
+def graphs_of(
     model: Any,
     arguments: tuple[Any, ...],
     more: tuple[Any, ...],
     train: bool,
-    graph: dict[str, Any],
     tensors: Tensors,
-) -> dict[str, Any] | None:
-    """The graph with the batch left open, if another batch gives the same graph."""
-    scratch = Tensors()
+) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any] | None]:
+    """The graph of one mode; with the batch left open, if another batch gives the same graph.
+
+    The third is open where the second is not: what depends on the size of the batch (a mask made
+    of `arange(batch)`) is computed by the port then, which may lack an operator for it.
+    """
+    names = first_names(model)
+    program = exported(model, arguments, train)
+    own = Exported(program, tensors, names)
+    graph = own.plain()
     try:
-        other = exported(model, more, train, scratch)
+        program_of_more = exported(model, more, train)
     except Exception:  # a network may take this batch alone
-        return None
-    sizes = (arguments[0].shape[0], more[0].shape[0])
-    return Batches(sizes, tensors, scratch).opened(graph, other)
+        return graph, None, None
+    scratch = Tensors()
+    other = Exported(program_of_more, scratch, names)
+    batches = Batches((arguments[0].shape[0], more[0].shape[0]), tensors, scratch)
+    opened = batches.opened(graph, other.plain())
+    unlike = own.unlike(other) if opened is None else set()
+    if not unlike:
+        return graph, opened, None
+    computing = Exported(program, tensors, names, unlike).plain()
+    computing_more = Exported(program_of_more, scratch, names, unlike).plain()
+    return graph, None, batches.opened(computing, computing_more)
+
+
+def named_constants(part: Any) -> Iterator[str]:
+    """The constants that a graph or a parameter's first values name."""
+    if isinstance(part, dict):
+        if "constant" in part:
+            yield part["constant"]
+        for inner in part.values():
+            yield from named_constants(inner)
+    elif isinstance(part, list):
+        if part[:1] == ["values"]:
+            yield part[1]
+        for inner in part:
+            yield from named_constants(inner)
 
 
 def main() -> None:
@@ -439,19 +493,23 @@ def main() -> None:
     answer["parameters"] = parameters_of(model, tensors)
     answer["modules"] = dict(module_kinds(model))
     answer["changed"] = changed_parameters(model, arguments)
-    answer["modes"] = {}
+    answer["modes"], answer["computing"] = {}, {}
     for mode in ("train", "eval"):
         try:
             with own_gradients() as functions:
-                graph = exported(model, arguments, mode == "train", tensors)
+                graph, opened, computing = graphs_of(
+                    model, arguments, more, mode == "train", tensors
+                )
             answer["functions"] = sorted({*answer["functions"], *functions})
-            opened = _opened(model, arguments, more, mode == "train", graph, tensors)
             answer["modes"][mode] = opened or graph
             answer["fixed"] = answer["fixed"] or opened is None
+            answer["computing"][mode] = opened or computing
         except Exception as error:  # noqa: PERF203 - the other mode may still be exported
             said = " ".join(str(error).split())[:_FIRST_WORDS]
             answer["problem"] = f"torch.export, {mode} mode: {type(error).__name__}: {said}"
-    np.savez_compressed(folder / "tensors.npz", **tensors.arrays)
+    used = {*named_constants(answer), *(entry["name"] for entry in answer["parameters"])}
+    arrays = {name: array for name, array in tensors.arrays.items() if name in used}
+    np.savez_compressed(folder / "tensors.npz", **arrays)
     (folder / "program.json").write_text(json.dumps(answer), encoding="utf-8")
 
 

@@ -89,6 +89,45 @@ def test_a_fault_at_the_border(
     assert first["module"] in ("", "first")
 
 
+GIVEN_MORE = """class Gate(Module):
+    def __init__(self):
+        self.linear = Linear(4, 5)
+
+    def forward(self, x, more):
+        return self.linear(x){uses}
+
+class Net(Module):
+    def __init__(self):
+        self.side = Linear(4, 5)
+        self.gate = Gate()
+        self.second = Linear(5, 3)
+
+    def forward(self, x):
+        more = self.side(x)
+        return self.second(self.gate({given}) + more)
+
+def build"""
+
+
+@pytest.mark.parametrize("uses", ["", " * tanh(more)"])
+def test_an_input_that_a_call_does_without(uses: str, make_case: CaseMaker, verify: Verify) -> None:
+    """It is missed where the call needs it."""
+    change = (("import mean_sq", "import relu, tanh, mean_sq"), (SEQUENCE, "Net()"))
+    reference = GIVEN_MORE.format(uses=uses, given="x, more")
+    port = GIVEN_MORE.format(uses="", given="x").replace("(self, x, more)", "(self, x)")
+    make_case.spoil_reference = (*change, ("def build", reference))
+    make_case.spoil = (*change, ("def build", port))
+    path = make_case.folder / "report.json"
+    answer = verify(make_case.write(), "--json", str(path))
+    report = json.loads(path.read_text())
+    if not uses:
+        assert (answer.status, report["verdict"]) == (0, "equivalent")
+        return
+    assert (answer.status, report["verdict"]) == (1, "divergent")
+    first = report["first_divergence"]
+    assert (first["stage"], first["module"]) == ("forward", "gate")
+
+
 def misshapen(call: int, pins: tuple[tuple[int, int], ...]) -> UnitResult:
     unit = Unit(call, call, pins)
     wrong = TensorResult(Stage.FORWARD, unit, call, "output 0", None, "another shape")

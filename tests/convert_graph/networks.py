@@ -199,6 +199,30 @@ class OwnGradient(nn.Module):
         return found
 
 
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return gradients[0] * 2 * x
+
+
+class TrueGradient(nn.Module):
+    """A function whose backward is the derivative of its forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = Squared.apply(self.linear(x))
+        return found
+
+
 class Stored(nn.Module):
     """Parts of a tensor that are changed, and the whole read afterwards."""
 

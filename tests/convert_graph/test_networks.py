@@ -9,6 +9,7 @@ import pytest
 
 from isograd.convert.graph.run import GraphConversion, convert_from_export
 from isograd.convert.verifying import (
+    BuilderResult,
     Outcome,
     VerifyOptions,
     parse_builder,
@@ -24,6 +25,17 @@ PLACE = place_of(HERE / "networks.py")
 
 def converted(name: str, given: str, out: Path) -> GraphConversion:
     return convert_from_export(PLACE, parse_builder(f"networks:{name}"), out, [parse_input(given)])
+
+
+def verified(name: str, given: str, found: GraphConversion, folder: Path) -> BuilderResult:
+    (result,) = verify_builders(
+        PLACE,
+        place_of(folder / "port"),
+        [parse_builder(f"networks:{name}")],
+        VerifyOptions((parse_input(given),), (0,)),
+        port_builders=[found.builder],
+    )
+    return result
 
 
 @pytest.mark.parametrize(
@@ -55,17 +67,8 @@ def test_network_is_equivalent(name: str, given: str, classes: list[str], tmp_pa
             }
             assert not {str(m).partition(".")[0] for m in imported} & {"torch", "isograd"}
             assert max(map(len, path.read_text().splitlines())) <= 100
-    other = parse_input(
-        f"{int(given[0]) + 4}{given[1:]}"
-    )  # another batch than it was exported with
-    options = VerifyOptions((other,), (0,))
-    (result,) = verify_builders(
-        PLACE,
-        place_of(tmp_path / "port"),
-        [parse_builder(f"networks:{name}")],
-        options,
-        port_builders=[found.builder],
-    )
+    # another batch than it was exported with
+    result = verified(name, f"{int(given[0]) + 4}{given[1:]}", found, tmp_path)
     assert result.outcome is Outcome.EQUIVALENT, (result.first_problem, result.seeds[0].findings)
     assert result.paired
     assert result.seeds[0].by_name
@@ -95,11 +98,22 @@ def test_change_through_a_view_is_a_finding(tmp_path: Path) -> None:
     assert found.files == ()
 
 
-def test_a_gradient_of_its_own_is_a_finding(tmp_path: Path) -> None:
-    found = converted("OwnGradient", "2x3", tmp_path / "port")
+@pytest.mark.parametrize(
+    ("name", "function", "outcome"),
+    [
+        ("OwnGradient", "Rounded", Outcome.DIVERGENT),
+        ("TrueGradient", "Squared", Outcome.EQUIVALENT),
+    ],
+)
+def test_a_gradient_of_its_own_is_told_and_verified(
+    name: str, function: str, is_derivative: bool, tmp_path: Path
+) -> None:
+    found = converted(name, "2x3", tmp_path / "port")
     (finding,) = found.findings
     assert finding.code == "export.own-gradient"
-    assert "Rounded" in finding.message
+    assert function in finding.message
+    outcome = verified(name, "2x3", found, tmp_path).outcome
+    assert (outcome is Outcome.EQUIVALENT) == is_derivative
 
 
 def test_a_parameter_that_forward_changes_is_a_finding(tmp_path: Path) -> None:

@@ -284,7 +284,9 @@ def _mode_findings(program: Program) -> list[GraphFinding]:
             "export.own-gradient",
             "",
             f"{name} is a torch.autograd.Function: the graph has its forward, not its backward",
-            "Write its backward by hand, or convert the network from its source.",
+            "The port differentiates its forward. Where the verification finds another gradient, "
+            "write its backward by hand, or convert the network from its source.",
+            needs_a_person=False,
         )
         for name in program.functions
     ]

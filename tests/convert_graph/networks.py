@@ -131,6 +131,19 @@ class Recurrent(nn.Module):
         return narrow[-1] + memory.mean(), last[0]
 
 
+class Routed(nn.Module):
+    """The greatest scores, changed in place, beside their positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores, self.values = nn.Linear(4, 3), nn.Parameter(torch.randn(3, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        shares, places = self.scores(x).softmax(-1).topk(2, -1)
+        shares /= shares.sum(-1, keepdim=True)
+        return (self.values[places] * shares[..., None]).sum(1)
+
+
 class Several(nn.Module):
     """Results inside a result, which are read again before they are returned."""
 

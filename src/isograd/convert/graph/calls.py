@@ -116,6 +116,8 @@ def shared_changes(nodes: Iterable[Node]) -> list[Node]:
             references = []  # it makes a new whole of the old one and the part that was changed
         last.update({ref.name: position for ref in references if isinstance(ref, Produced)})
         shares = functional(node.target).split(".")[1] in _VIEWS or is_in_place(node)
+        if is_element(node):  # of new tensors (values, positions), or of views of one
+            shares = any(isinstance(ref, Produced) and ref.name in base for ref in references)
         if shares and references:
             first = references[0]
             if isinstance(first, Produced):

@@ -527,17 +527,18 @@ def _makes_own(count: int, port: tuple[tuple[int, ...], ...], slots: Slots) -> b
 def _lacking(
     reference: tuple[tuple[int, ...], ...], port: tuple[tuple[int, ...], ...]
 ) -> list[int]:
-    """Outputs of the reference for which the port has none of equal size: final states."""
+    """Outputs of the reference for which the port has none of equal size: final states.
+
+    Paired as the tensors are: of two that are equal, the one that has a partner keeps its gradient.
+    """
     if len(port) >= len(reference):
         return []
-    sizes = [math.prod(shape) for shape in port]
-    lacking = []
-    for i, shape in enumerate(reference):
-        if math.prod(shape) in sizes:
-            sizes.remove(math.prod(shape))
-        else:
-            lacking.append(i)
-    return lacking
+    ours, theirs = (
+        [np.broadcast_to(0.0, (math.prod(shape),)) for shape in shapes]
+        for shapes in (reference, port)
+    )
+    paired = {i for i, j, _ in match_slots(ours, theirs) if ours[i].size == theirs[j].size}
+    return [i for i in range(len(reference)) if i not in paired]
 
 
 def _of_no_size(

@@ -1,9 +1,9 @@
 """Convert small networks of Hugging Face's transformers from their graphs, and verify them.
 
-pip install --target FOLDER --no-deps transformers tokenizers huggingface_hub safetensors regex …
 PYTHONPATH=FOLDER python benchmarks/convert/hugging_face/run.py --only 'llama|gpt2'
 
-Prints one line for each network: the verdict, or what was told; whether the batch stays open.
+FOLDER holds transformers with what it imports (see ../README.md).  Prints one line for each network:
+the verdicts by seed, and the codes of what was told.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 PYTHONPATH=FOLDER python benchmarks/convert/hugging_face/run.py --only 'llama|gpt2'
 
-FOLDER holds transformers with what it imports (see ../README.md).  Prints one line for each network:
-the verdicts by seed, and the codes of what was told.
+FOLDER holds transformers with what it imports (see ../README.md).  Prints a line for each network:
+the verdict, which is the worst of its seeds, and the codes of what was told.
 """
 
 from __future__ import annotations

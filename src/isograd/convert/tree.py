@@ -103,7 +103,7 @@ def names_of(node: ast.AST) -> list[str]:
 
 def is_over_parameters(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether a loop goes through parameters, by what it is written as."""
-    return "param" in ast.unparse(loop.iter)
+    return "param" in ast.dump(loop.iter)
 
 
 def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:

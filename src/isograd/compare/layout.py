@@ -109,13 +109,13 @@ def _in_order(reference: list[Array], port: list[Array]) -> list[tuple[int, int,
     best: dict[tuple[int, int], tuple[int, int]] = {}
     fits: dict[tuple[int, int], Layout] = {}
     for i, j in itertools.product(reversed(range(len(reference))), reversed(range(len(port)))):
-        without = max(best.get((i + 1, j), (0, 0)), best.get((i, j + 1), (0, 0)))
+        most = max(best.get((i + 1, j), (0, 0)), best.get((i, j + 1), (0, 0)))
         layout = _fit(reference[i], port[j])
         if layout is not None:
             fits[i, j] = layout
             count, placed = best.get((i + 1, j + 1), (0, 0))
-            without = max(without, (count + 1, placed + (i == j)))
-        best[i, j] = without
+            most = max(most, (count + 1, placed + (i == j)))
+        best[i, j] = most
     pairs = []
     i = j = 0
     while i < len(reference) and j < len(port):

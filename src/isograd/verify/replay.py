@@ -82,13 +82,14 @@ class UnitResult:
 
         agreeing: the reference's calls whose units agree, replayed without these inputs.
         """
-        kept = []
-        for tensor in self.tensors:
-            pin = _PIN_SLOT.match(tensor.key)
-            if tensor.lacks and pin and self.unit.pins[int(pin[2])][0] in agreeing:
-                continue
-            kept.append(tensor)
-        return replace(self, tensors=tuple(kept))
+        unneeded = {
+            tensor.key
+            for tensor in self.tensors
+            if tensor.lacks and self.unit.pins[int(tensor.key.split(".")[1])][0] in agreeing
+        }
+        if not unneeded:
+            return self
+        return replace(self, tensors=tuple(t for t in self.tensors if t.key not in unneeded))
 
     def brief(self) -> UnitResult:
         """The same without tensors."""

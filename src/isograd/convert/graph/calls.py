@@ -20,7 +20,7 @@ from isograd.convert.graph.program import (
 _VIEWS = frozenset(
     "view reshape _unsafe_view view_as flatten unflatten permute transpose t numpy_T movedim "
     "squeeze unsqueeze expand expand_as split split_with_sizes chunk unbind select narrow slice "
-    "alias detach contiguous to getitem unfold".split()
+    "alias detach contiguous to unfold".split()
 )
 _STORES = ("slice_scatter", "select_scatter")
 
@@ -115,9 +115,10 @@ def shared_changes(nodes: Iterable[Node]) -> list[Node]:
         if functional(node.target).split(".")[1] in _STORES:
             references = []  # it makes a new whole of the old one and the part that was changed
         last.update({ref.name: position for ref in references if isinstance(ref, Produced)})
-        shares = functional(node.target).split(".")[1] in _VIEWS or is_in_place(node)
         if is_element(node):  # of new tensors (values, positions), or of views of one
             shares = any(isinstance(ref, Produced) and ref.name in base for ref in references)
+        else:
+            shares = functional(node.target).split(".")[1] in _VIEWS or is_in_place(node)
         if shares and references:
             first = references[0]
             if isinstance(first, Produced):

@@ -507,6 +507,8 @@ def main() -> None:
         except Exception as error:  # noqa: PERF203 - the other mode may still be exported
             said = " ".join(str(error).split())[:_FIRST_WORDS]
             answer["problem"] = f"torch.export, {mode} mode: {type(error).__name__}: {said}"
+    if not answer["fixed"]:
+        answer["computing"] = {}  # the graphs are open without it
     used = {*named_constants(answer), *(entry["name"] for entry in answer["parameters"])}
     arrays = {name: array for name, array in tensors.arrays.items() if name in used}
     np.savez_compressed(folder / "tensors.npz", **arrays)

@@ -1,14 +1,15 @@
 """What earlier runs found, in a file of the repository: all builders take longer than one session.
 
 A line for each builder and way as it was finished, with its commit: an answer holds for that
-commit, and a later line for the same builder stands before it.
+commit, and a later line for the same builder stands before it.  A line that begins at a later
+seed goes on where an earlier line has stopped, and is as good as the worse of the two.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ LOG = Path(__file__).resolve().parent / "measured.jsonl"
 
 @dataclass(frozen=True)
 class Measured:
-    """One finished builder."""
+    """One finished builder: seeds first_seed to seeds - 1."""
 
     corpus: str
     builder: str
@@ -29,9 +30,25 @@ class Measured:
     seconds: float
     commit: str
     versions: str
+    first_seed: int = 0
+
+    def after(self, earlier: Measured | None) -> Measured | None:
+        """Both as one; None where seeds between them were not measured."""
+        if self.first_seed == 0:
+            return self
+        if earlier is None or earlier.seeds < self.first_seed:
+            return earlier
+        return replace(
+            self,
+            outcome=self.outcome if earlier.right else earlier.outcome,
+            right=self.right and earlier.right,
+            silent=self.silent or earlier.silent,
+            seconds=self.seconds + earlier.seconds,
+            first_seed=0,
+        )
 
 
-def append(path: Path, row: Any, machine: dict[str, Any]) -> None:
+def append(path: Path, row: Any, first_seed: int, machine: dict[str, Any]) -> None:
     """Write a finished row of the benchmark behind the others."""
     versions = machine["versions"]
     kept = Measured(
@@ -41,22 +58,29 @@ def append(path: Path, row: Any, machine: dict[str, Any]) -> None:
         row.outcome,
         row.right,
         row.silent,
-        row.seeds,
+        first_seed + row.seeds,
         row.seconds,
         machine["commit"][:7],
         f"torch {versions['torch']}, mindspore {versions['mindspore']}",
+        first_seed,
     )
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(vars(kept)) + "\n")
 
 
 def load(path: Path) -> dict[tuple[str, str, str], Measured]:
-    """The last line of each builder and way, by corpus, builder and way."""
+    """What the lines of each builder and way come to, by corpus, builder and way."""
     if not path.is_file():
         return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    found = [Measured(**json.loads(line)) for line in lines if line.strip()]
-    return {(one.corpus, one.builder, one.way): one for one in found}
+    found: dict[tuple[str, str, str], Measured] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip():
+            one = Measured(**json.loads(line))
+            key = (one.corpus, one.builder, one.way)
+            known = one.after(found.get(key))
+            if known is not None:
+                found[key] = known
+    return found
 
 
 def table(path: Path, corpora: Iterable[Any], ways: Iterable[str], seeds: int) -> str:

@@ -3,6 +3,8 @@
 python benchmarks/convert/run.py --only resnet --seeds 1 --way source
 
 python benchmarks/convert/run.py --not-yet --seeds 3         # what no earlier run has measured
+python benchmarks/convert/run.py --not-yet --first-seed 1    # behind what the log holds of seed 0
+
 python benchmarks/convert/run.py --summary
 
 The builders, their inputs and what was made smaller stand in builders.toml.  Packages, ports and
@@ -84,7 +86,10 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--corpora", nargs="+", choices=known, default=known)
     parser.add_argument("--only", metavar="PATTERN", default="", help="builders that match this")
     parser.add_argument("--way", choices=[*WAYS, "both"], default="both")
-    parser.add_argument("--seeds", type=int, default=3, help="seeds 0 to SEEDS-1 (default 3)")
+    parser.add_argument("--seeds", type=int, default=3, help="up to seed SEEDS-1 (default 3)")
+    parser.add_argument(
+        "--first-seed", type=int, default=0, help="leave out the seeds before, which the log holds"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="builders at the same time (default 1)")
     parser.add_argument("--resume", action="store_true", help="go on where the last run stopped")
     parser.add_argument("--log", type=Path, default=measured.LOG, metavar="FILE.jsonl")
@@ -119,7 +124,8 @@ def port_of(corpus: corpora.Corpus) -> Path:
 def options(arguments: argparse.Namespace, subject: corpora.Subject) -> VerifyOptions:
     """How a builder is verified."""
     given = tuple(parse_input(text) for text in subject.inputs)
-    return VerifyOptions(given, tuple(range(arguments.seeds)), steps=3, journal=JOURNAL)
+    seeds = tuple(range(arguments.first_seed, arguments.seeds))
+    return VerifyOptions(given, seeds, steps=3, journal=JOURNAL)
 
 
 def from_source(
@@ -251,7 +257,10 @@ def run_all(
         for subject in subjects:
             for way in ways:
                 known_row = log.get((subject.corpus, subject.builder, way))
-                if known_row is not None and known_row.seeds >= arguments.seeds:
+                measured_seeds = known_row.seeds if known_row is not None else 0
+                if arguments.not_yet and measured_seeds not in range(
+                    arguments.first_seed, arguments.seeds
+                ):
                     continue
                 job = (from_source, converted) if way == "source" else (from_graph,)
                 future = pool.submit(job[0], subject, arguments, known, *job[1:])
@@ -262,7 +271,7 @@ def run_all(
                     print(f"FAILED {waiting[future]}: {future.exception()!r}", file=sys.stderr)
                     continue
                 row = rows[waiting[future]] = future.result()
-                measured.append(arguments.log, row, machine)
+                measured.append(arguments.log, row, arguments.first_seed, machine)
                 mark = "right" if row.right else "WRONG"
                 said = row.problem or (row.left[0] if row.left else "")
                 print(

@@ -120,9 +120,9 @@ def replay_updates(
     result, losses, record = StepsResult(), [], UpdateRecord()
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
-        native = reference.call(
-            "train_step", "native", None, session.inputs(step), session.targets(step), None
-        )
+        inputs, targets = session.inputs(step), session.targets(step)
+        kinds = ["loss", "gradient"]
+        native = reference.call("train_step", "native", None, inputs, targets, None, kinds)
         losses.append(float(native["loss"].values.sum()))
         gradients = {k: v for k, v in native.items() if k.startswith("gradient.")}
         plain = {k[19:]: v for k, v in gradients.items()}
@@ -131,7 +131,7 @@ def replay_updates(
             record.begin(session, plain)
         moved = {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
         reference.send("measure_step", list(UPDATE_TRACKS), None, {}, [], gradients)
-        port.send("train_step", "port", None, {}, [], moved)
+        port.send("train_step", "port", None, {}, [], moved, ["state"])
         expected = measured(reference.receive())
         found = _state(session, port.receive())
         record.note(found)
@@ -204,7 +204,8 @@ def _steps(
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
         inputs, targets = session.inputs(step), session.targets(step)
-        port.send("train_step", "port", session.transfer(state), inputs, targets, None)
+        moved = session.transfer(state)
+        port.send("train_step", "port", moved, inputs, targets, None, ["loss", "state"])
         raw = reference.call("measure_step", list(tracks), state, inputs, targets, None)
         expected = measured(raw)
         answer = port.receive()
@@ -214,7 +215,7 @@ def _steps(
         if answer["loss"].shape == expected["loss"].values.shape:
             comparison = compare("loss", expected["loss"], answer["loss"])
             result.note("loss", step, comparison, END_TO_END_THRESHOLD)
-        native = reference.call("train_step", "native", None, inputs, targets, None)
+        native = reference.call("train_step", "native", None, inputs, targets, None, ["state"])
         state = {k[6:]: v for k, v in native.items() if k.startswith("state.")}
     reference.call("end_training")
     port.call("end_training")
@@ -251,9 +252,8 @@ def free_losses(session: Session, reference: list[float]) -> LossCurves:
     session.port.call("start_training", "port", NATIVE)
     port: list[float] = []
     for step in range(session.case.steps):
-        answer = session.port.call(
-            "train_step", "port", None, session.inputs(step), session.targets(step), None
-        )
+        inputs, targets = session.inputs(step), session.targets(step)
+        answer = session.port.call("train_step", "port", None, inputs, targets, None, ["loss"])
         port.append(float(answer["loss"].values.sum()))
     session.port.call("end_training")
     permille = [

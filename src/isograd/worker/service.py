@@ -33,7 +33,7 @@ from isograd.tensors import TensorValue, tensor_value
 
 _OWN = (
     "build describe state load_state forward calls recorded replay trace loss start_training "
-    "train_step end_training dropout_sites fix_for edit_text trace_loss"
+    "end_training dropout_sites fix_for edit_text trace_loss"
 ).split()
 
 
@@ -170,6 +170,22 @@ class Service:
     ) -> dict[str, list[Any]]:
         """The loss alone in float64, and the errors of the native variants against it."""
         return _measure(lambda a: self._framework.loss(outputs, targets, a), variants)
+
+    def do_train_step(
+        self,
+        track: str,
+        state: Tensors | None,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        gradients: Tensors | None,
+        kinds: list[str],
+    ) -> Tensors:
+        """One training step; of what it yields the named kinds: loss, gradient, state.
+
+        A large network's tensors take longer through the pipe than through an optimizer.
+        """
+        found: Tensors = self._framework.train_step(track, state, inputs, targets, gradients)
+        return {name: value for name, value in found.items() if name.partition(".")[0] in kinds}
 
     def do_measure_step(
         self,

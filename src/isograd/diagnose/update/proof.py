@@ -133,7 +133,7 @@ class Proof:
         try:
             session.port.call("start_training", "port", NATIVE)
             for moved in self._fed():
-                answer = session.port.call("train_step", "port", None, {}, [], moved)
+                answer = session.port.call("train_step", "port", None, {}, [], moved, ["state"])
                 state = {k[6:]: v for k, v in answer.items() if k.startswith("state.")}
                 for name, value in session.as_reference(state).items():
                     if name in record.indices:
@@ -152,8 +152,9 @@ class Proof:
             return
         session.reference.call("start_training", "native", NATIVE)
         for step in range(session.case.steps):
+            inputs, targets = session.inputs(step), session.targets(step)
             native = session.reference.call(
-                "train_step", "native", None, session.inputs(step), session.targets(step), None
+                "train_step", "native", None, inputs, targets, None, ["gradient"]
             )
             plain = {k[19:]: v for k, v in native.items() if k.startswith("gradient.")}
             yield {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}

@@ -121,6 +121,51 @@ row = x[0]; part = row[1:]; part += 1
 row = x[0] + 0; x += 1; x = x + row
 kept = x; y = x[:, :2]; y *= 2; x = kept + x
 x = x * 2; y = x.t() + 0; x += 1; x = x + y.sum()
+parts = {"a": x}; k = "a"; parts[k].mul_(2).add_(1)
+h = Holder(x); getattr(h, "mean").mul_(2).add_(1)
+parts = {"a": x}; parts.get("a").add_(1)
+hs = [Holder(x)]; i = int(x.shape[0]) - 3; hs[i].mean.mul_(2).add_(1)
+hs = [Holder(x)]; hs[int(torch.argmax(x[0])) - 3].mean.data.mul_(2).add_(1)
+x.requires_grad_(False).add_(1)
+x.index_put_((torch.tensor([0]), torch.tensor([1])), torch.tensor(7.0))
+x.index_put_((x > 0,), torch.tensor(7.0))
+a, b, c = x; a.add_(1)
+a, *rest = x; a.add_(1)
+x[None].add_(1)
+x.addcmul_(x, x, value=0.5).addcdiv_(x, x + 10)
+x.mul_(2).add_(x).sub_(x.mean())
+y = x; x.mul_(2).add_(x); x = x + y
+h = Holder(x); h.mean.mul_(2).add_(h.mean)
+x.data.mul_(2).add_(x)
+x[0].mul_(2).add_(x[0])
+w = x[0].mul_(2); x = x + w
+w = x[:, 1:].mul_(2).add_(1); x = x.sum() + w
+x = x + x[1].add_(1)
+w = x[..., 1].add_(3); x = x + w.sum()
+i = 1; w = x[i : i + 1, -1].add_(3).mul_(2); x = x + w.sum()
+w = x[torch.tensor([0, 1])].mul_(2); x = x + w.sum()
+i = x > 0; w = x[i].mul_(2); x = x + w.sum()
+i = torch.tensor([0, 1]); x[i].mul_(2)
+i = torch.tensor(1); x[i].mul_(2).add_(1)
+i = int(x.shape[0]) - 1; x[i].copy_(x[0])
+x[0].copy_(x[1]).add_(1)
+y = x.copy_(x * 2).add_(1); x = x + y
+y = x[[0, 1]]; y[0] = 5; x = x + y.sum()
+y = x[x > 0]; y[0] = 5; x = x + y.sum()
+i = torch.tensor([0, 1]); y = x[i]; y *= 2; x = x + y.sum()
+i = torch.tensor([0, 1]); y = x[:, i]; y[0] = 5; x = x + y.sum()
+i = x > 0; y = x[i]; y[y > 3] = 0; x = x + y.sum()
+y = x[torch.tensor([0, 1])][0]; y[0] = 5; x = x + y.sum()
+y = x[torch.tensor([0, 1])]; z = y[0]; z[0] = 3; x = x + y.sum()
+for r in x[torch.tensor([0, 1])]: r.add_(1)
+h = Holder(x); h.mean = x[torch.tensor([0, 1])]; h.mean[0] = 5; x = x.sum() + h.mean
+i = 1; y = x[i]; y[0] = 5
+y = torch.zeros(3, 4); y.copy_(x); y[0] = 5; x = x + y.sum()
+y = torch.zeros(3, 4); y[...] = x; x[0] = 5; x = x + y.sum()
+y = torch.zeros(3, 4); n = 3; y[...] = n; y[0] = 5; x = x + y.sum()
+parts = [torch.zeros(3, 4)]; parts[0].copy_(x); parts[0][0] = 5; x = x + parts[0]
+y = x.t().contiguous(); y[0] = 5; x = x + y.sum()
+y = x.view(-1).contiguous(); y[0] = 5; x = x + y.sum()
 """.strip().splitlines()
 
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
@@ -152,6 +197,14 @@ x = x * 1; row = x[0]; x += 1; x = x + row
 x = x * 1; y = x[:, :2]; parts = [x]; parts[0] -= 1; x = x + y.sum()
 x = x * 1; y = x[:, :2]; other = x; other += 1; x = x + y.sum()
 x = x * 1; flat = x.view(-1); x.mul_(2); x = x + flat[0]
+parts = [x]; next(iter(parts)).add_(1)
+parts = [x]; parts.pop().add_(1)
+x.mul_(2)[0].add_(1)
+torch.Tensor.add_(x, 1)
+(y := x).add_(1); x = y * 2
+y = x[None]; y.add_(1)
+y = torch.as_tensor(x); y += 1
+y = torch.atleast_2d(x); y += 1
 """.strip().splitlines()
 
 _HEAD = """

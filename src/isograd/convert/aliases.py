@@ -27,7 +27,10 @@ _SEVERAL = frozenset(
 )
 #: Methods, and functions of their first argument, whose result shares memory but no writes.
 _RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | _SEVERAL.union(
-    ("flatten", "reshape", "reshape_as", "ravel", "broadcast_to")
+    (
+        *("flatten", "reshape", "reshape_as", "ravel", "broadcast_to"),
+        *("as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"),
+    )
 )
 #: What returns its tensor where there is nothing to do.
 _SAME = frozenset("contiguous to float cpu cuda type type_as requires_grad_".split())
@@ -121,6 +124,12 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
     if name.endswith("_") and not name.endswith("__"):
         return base, Reach.SHARED
     return None
+
+
+def _adds_axis(index: ast.expr) -> bool:
+    """Whether an index holds a None, which reshapes: a name of it is no way to x."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(part, ast.Constant) and part.value is None for part in parts)
 
 
 def _unrepeated(value: ast.expr) -> ast.expr:
@@ -399,6 +408,9 @@ class Function:
             return self._of_several(value.value)
         if isinstance(value, ast.Call) and _called(value, self._named)[0] in _SEVERAL:
             return self._origins(value)
+        if isinstance(value, ast.Name):
+            is_listed = self.is_container(value.id)
+            return (_Origin(Reach.SHARED if is_listed else Reach.SLICE, value.id),)
         return ()
 
     def _inside(self, parts: Iterable[ast.AST]) -> tuple[_Origin, ...]:
@@ -425,6 +437,8 @@ class Function:
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         root, reach = origin_of_write(value, self._named)
+        if isinstance(value, ast.Subscript) and _adds_axis(value.slice):
+            reach = Reach.LOST
         if reach is Reach.ALONE and not isinstance(root, ast.Attribute):
             return ()
         if isinstance(root, ast.Name):

@@ -102,9 +102,13 @@ class FileEdit:
     removed: set[ast.stmt] = field(default_factory=set)
     #: What stays unconverted in statements that run when the file is imported.
     left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
+    #: Of what an expression that is written anew begins with: its source is now that of the whole.
+    sources_before: dict[ast.expr, str] = field(default_factory=dict)
     functions: dict[ast.AST, Function] = field(default_factory=dict)
     #: The names of which each function asks a tensor's methods, where something asked for them.
     tensors: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
+    #: What is written into in a function or the module; whether as it is only done to a tensor.
+    writes: dict[ast.AST, dict[str, bool]] = field(default_factory=dict)
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.
@@ -176,10 +180,26 @@ class FileEdit:
     def replace(self, node: ast.AST, code: str) -> None:
         """Write a node anew; edits inside it are absorbed.  Brackets are the caller's concern."""
         start, end = self.text.span(node)
+        if isinstance(node, ast.Attribute) and node not in self.named:
+            self.keep_sources(node.value)
         if node in self.tree.formatted:
             code = self._quoted(code, start)
         if self.text.source(start, end) != code:
             self.text.replace(start, end, code)
+
+    def keep_sources(self, node: ast.expr) -> None:
+        """Keep how an expression and what it begins with are written, before it is written anew."""
+        part = node
+        while part not in self.sources_before:
+            self.sources_before[part] = self.source(part)
+            if isinstance(part, ast.Subscript):
+                for inner in ast.walk(part.slice):
+                    if isinstance(inner, ast.expr):
+                        self.sources_before[inner] = self.source(inner)
+            if isinstance(part, ast.Call):
+                part = part.func
+            elif isinstance(part, (ast.Attribute, ast.Subscript)):
+                part = part.value
 
     def _quoted(self, code: str, at: int) -> str:
         """Code inside an f-string, without the quote that would end it."""

@@ -43,6 +43,7 @@ from isograd.convert.passes.references import References
 from isograd.convert.passes.starting_values import StartingValues
 from isograd.convert.passes.subscripts import Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
+from isograd.convert.passes.taken import TakenByCopy
 from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
 from isograd.convert.passes.writes import Writes
 
@@ -64,6 +65,7 @@ PASSES: tuple[Pass, ...] = (
     Forward(),
     Questions(),
     Held(),
+    TakenByCopy(),
     InPlace(),
     Writes(),
     AugmentedAssignments(),

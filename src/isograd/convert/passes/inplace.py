@@ -17,6 +17,7 @@ from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
 
 _IN_PLACE = "in_place"
+_TENSOR = "torch.Tensor."
 _COPY_INTO = "torch.Tensor.copy_"
 _LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
 _LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
@@ -24,10 +25,15 @@ _CALLERS = "{0} is a view of an argument, and this change does not reach the cal
 _INPUT = "forward changes its input {0}, in torch for its caller as well; the port does not"
 _COPY = "{0} is a copy, in torch as well: this change reaches nothing"
 _COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
-_INDEX = "if {0} is a tensor or a list, torch changes a copy here; the port changes {1}"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
 _CHOSEN = "which tensor is changed in place is not known here; the port changes none"
 _LONGEST_SHOWN = 60
+#: Methods that return the tensor itself and are written elsewhere.
+_RETURN_SELF = frozenset(("requires_grad_", "copy_"))
+#: Methods that give what something holds.
+_LOOKUPS = frozenset("get get_parameter get_buffer".split())
+#: What an attribute is asked of without brackets.
+_POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 #: Methods that change the shape, which a write into the tensor cannot.
 _SHAPING = frozenset(
     "t_ unsqueeze_ squeeze_ transpose_ swapaxes_ swapdims_ resize_ resize_as_ set_".split()
@@ -43,7 +49,10 @@ class InPlace:
         """Write the new value, and where it goes."""
         assert isinstance(node, ast.Call)
         use = file.use(node.func)
-        if use is None or not use.is_member or not isinstance(node.func, ast.Attribute):
+        if use is None or not isinstance(node.func, ast.Attribute):
+            return False
+        if not use.is_member:
+            _tell_if_unbound(node, use, file)
             return False
         if use.api == _COPY_INTO and node.args:
             return _copy_into(node, node.func.value, use, file)
@@ -72,19 +81,25 @@ def _write(
     if target is None:
         # A chain `x.mul_(2).add_(y)`: only its end is written to the name.
         _tell_lost(receiver, node, file)
-        if isinstance(receiver, ast.IfExp):
+        is_chosen = isinstance(receiver, (ast.IfExp, ast.BoolOp, ast.NamedExpr))
+        if is_chosen or (is_statement and _may_be_held(receiver, file)):
             file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
         layout.write(file, node, code)
         return
-    # In a chain the target's source is what its first method made of it.
-    place = _place(target, file) if target is receiver else file.text.raw(target)
+    if target is not receiver or isinstance(target, ast.Subscript):
+        _tell_if_of_changed(target, node, file)
+    place = _place(target, file)
     if not is_statement and is_in_chain(node, file):
-        layout.write(file, node, code)
-        return
+        if target is receiver:
+            file.keep_sources(target)
+        if not _is_read_in_chain(target, node, file):
+            layout.write(file, node, code)
+            return
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
         _write_name(target, node, code, file)
-    elif is_statement and isinstance(target, ast.Subscript):
-        _write_element(target, place, node, code, file)
+    elif isinstance(target, ast.Subscript):
+        written = _write_element if is_statement else _write_element_in_expression
+        written(target, place, node, code, file)
     elif isinstance(target, ast.Attribute) and target.attr == "data":
         owner = owner_of_data(target, file)
         file.replace(node, f"{file.name('composites.write')}({owner}, {code})")
@@ -96,15 +111,24 @@ def _write(
 
 def _place(target: ast.expr, file: FileEdit) -> str:
     """A target as it is written to: the source of an attribute is what it is read as (`p.grad`)."""
-    return file.source(target) if isinstance(target, ast.Subscript) else file.text.raw(target)
+    if isinstance(target, ast.Attribute) and isinstance(target.value, _POSTFIX):
+        return f"{_place(target.value, file)}.{target.attr}"
+    is_read_so = isinstance(target, (ast.Subscript, ast.Call))
+    return _source(target, file) if is_read_so else file.text.raw(target)
+
+
+def _source(node: ast.expr, file: FileEdit) -> str:
+    """The source of a part of a target, behind what it begins as well."""
+    return file.sources_before.get(node) or file.source(node)
 
 
 def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> bool:
     """`x.copy_(y)`: by an index, which reaches the tensors of slices and casts as torch does."""
+    file.keep_sources(receiver)
     if isinstance(receiver, ast.Attribute):
         if receiver.attr == "grad" and file.tree.is_statement(node):
             # A gradient may be a view that `copy_` of MindSpore 2.10 does not write to.
-            place, value = file.text.raw(receiver), file.argument(node.args[0])
+            place, value = _place(receiver, file), file.argument(node.args[0])
             new = f"{file.name('composites.filled')}({file.source(receiver)}, {value})"
             layout.write_statement(file, node, f"{place} = {new}")
             return True
@@ -113,7 +137,7 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
     if use.owner is PARAMETER or not (is_name or isinstance(receiver, ast.Subscript)):
         _tell_lost(receiver, node, file)
         return False
-    code, place = file.argument(node.args[0]), file.source(receiver)
+    code, place = _unshared(node.args[0], file), file.source(receiver)
     if isinstance(receiver, ast.Name):
         sight = sight_of(receiver.id, node, file)
         if sight.reach is Reach.LOST:
@@ -135,11 +159,21 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
     return True
 
 
+def _unshared(value: ast.expr, file: FileEdit) -> str:
+    """What all of a tensor is overwritten with; MindSpore would make one memory of both."""
+    code, (root, reach) = file.argument(value), origin_of_write(value, file.named)
+    is_new = isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.List)) or (
+        isinstance(value, ast.Call) and file.use(value.func) is not None
+    )
+    if is_new and root is value and reach is Reach.ALONE:
+        return code
+    return f"{file.name('composites.unshared')}({code})"
+
+
 def owner_of_data(node: ast.expr, file: FileEdit) -> str:
     """p of `p.data`, without what `.data` was written as by then."""
     assert isinstance(node, ast.Attribute)
-    is_plain = isinstance(node.value, (ast.Name, ast.Attribute))
-    return file.text.raw(node.value) if is_plain else file.source(node.value)
+    return _place(node.value, file)
 
 
 def _copy_into_data(node: ast.Call, receiver: ast.Attribute, file: FileEdit) -> bool:
@@ -210,11 +244,7 @@ def _write_element(
         return
     function = function_of(node, file)
     root = origin_of_write(target, file.named)[0]
-    is_told = _tell_lost(target, node, file)
-    if not is_told and isinstance(target.slice, ast.Name) and function is not None:
-        if not function.counts(target.slice.id):
-            message = _INDEX.format(target.slice.id, file.text.raw(target.value))
-            file.finding(node, "in-place-copy", message, level=Level.LOOK)
+    _tell_lost(target, node, file)
     if isinstance(root, ast.Name) and _holds_all(root, file):
         file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
         return
@@ -229,7 +259,22 @@ def _write_element(
     ):
         _put(target, node, code, file)
         return
+    index = target.slice
+    if isinstance(index, ast.Name) and function is not None and not function.counts(index.id):
+        _put(target, node, code, file)  # which sees whether a tensor takes a copy here
+        return
     layout.write_statement(file, node, f"{place} = {code}")
+
+
+def _write_element_in_expression(
+    target: ast.Subscript, place: str, node: ast.Call, code: str, file: FileEdit
+) -> None:
+    """`y = x[0].add_(1)`."""
+    if is_taken_by_copy(target):
+        layout.write(file, node, code)
+        return
+    _tell_lost(target, node, file)
+    _put(target, node, code, file)
 
 
 def _holds_all(name: ast.Name, file: FileEdit) -> bool:
@@ -240,8 +285,8 @@ def _holds_all(name: ast.Name, file: FileEdit) -> bool:
 def elements(target: ast.Subscript, file: FileEdit) -> str:
     """`x[0]` that a Parameter can be written by."""
     owner = target.value
-    held = owner_of_data(owner, file) if is_data(owner) else file.source(owner)
-    return f"{file.name('composites.elements')}({held})[{file.source(target.slice)}]"
+    held = owner_of_data(owner, file) if is_data(owner) else _source(owner, file)
+    return f"{file.name('composites.elements')}({held})[{_source(target.slice, file)}]"
 
 
 def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
@@ -270,8 +315,24 @@ def _is_state_of_network(node: ast.expr, file: FileEdit) -> bool:
 
 def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
     """Write into an element of a tensor, or into the tensor that something holds."""
-    held, key = file.source(target.value), file.source(target.slice)
+    owner = target.value
+    held = owner_of_data(owner, file) if is_data(owner) else _source(owner, file)
+    index = target.slice
+    if isinstance(index, ast.Tuple):
+        key = ", ".join(_key(part, file) for part in index.elts)
+        key = f"({key}{',' if len(index.elts) == 1 else ''})"
+    else:
+        key = _key(index, file)
     file.replace(node, f"{file.name('composites.put')}({held}, {key}, {code})")
+
+
+def _key(index: ast.expr, file: FileEdit) -> str:
+    """A part of an index as an argument: a slice has no signs outside of brackets."""
+    if not isinstance(index, ast.Slice):
+        return _source(index, file)
+    ends = [index.lower, index.upper] + [index.step] * (index.step is not None)
+    written = ", ".join("None" if end is None else _source(end, file) for end in ends)
+    return f"slice({written})"
 
 
 def _tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
@@ -334,16 +395,59 @@ def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
 def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
     """The name, attribute or element at the root of a chain of methods that change it."""
     node = receiver
-    while isinstance(node, ast.Call):
+    while isinstance(node, ast.Call) and not _is_lookup(node):
         if is_gradient(node):
             assert isinstance(node.func, ast.Attribute)
             return node.func.value
-        use = file.use(node.func)
-        entry = file.entry(use.api) if use is not None and use.is_member else None
-        if entry is None or entry.hazard != _IN_PLACE or not isinstance(node.func, ast.Attribute):
+        if not isinstance(node.func, ast.Attribute):
+            return _out_of(node)
+        if node.func.attr not in _RETURN_SELF and _changes(node, file) is None:
             return _out_of(node)
         node = node.func.value
-    return node if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    if isinstance(node, ast.Call) and not _is_lookup(node):
+        return None
+    return node if isinstance(node, _POSTFIX) else None
+
+
+def _is_lookup(node: ast.Call) -> bool:
+    """Whether a call gives what something holds, each time the same: `getattr(net, name)`."""
+    if isinstance(node.func, ast.Name):
+        return node.func.id == "getattr"
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKUPS
+
+
+def _tell_if_unbound(node: ast.Call, use: Use, file: FileEdit) -> None:
+    """Tell `torch.Tensor.add_(x, 1)`, which is written as a new value of no name."""
+    entry = file.entry(use.api)
+    if entry is not None and entry.hazard == _IN_PLACE and use.api.startswith(_TENSOR):
+        file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
+
+
+def _tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
+    """Tell `x.mul_(2)[0].add_(1)`: one statement cannot write to both."""
+    part: ast.expr = target
+    while isinstance(part, (ast.Subscript, ast.Attribute)):
+        part = part.value
+    if isinstance(part, ast.Call) and _changes(part, file) is not None:
+        file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
+
+
+def _changes(node: ast.Call, file: FileEdit) -> Entry | None:
+    """What is known of the method, if a call is of one that changes its tensor in place."""
+    use = file.use(node.func)
+    entry = file.entry(use.api) if use is not None and use.is_member else None
+    return entry if entry is not None and entry.hazard == _IN_PLACE else None
+
+
+def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
+    """Whether something else may hold what a call gives: a function of torch makes a new tensor."""
+    node = receiver
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        use = file.use(node.func)
+        if use is None or not use.is_member:
+            break
+        node = node.func.value
+    return isinstance(node, ast.Call) and file.use(node.func) is None
 
 
 def is_gradient(node: ast.Call) -> bool:
@@ -368,6 +472,21 @@ def is_in_chain(node: ast.Call, file: FileEdit) -> bool:
     use = file.use(parent)
     entry = file.entry(use.api) if use is not None and use.is_member else None
     return entry is not None and entry.hazard == _IN_PLACE
+
+
+def _is_read_in_chain(target: ast.expr, node: ast.Call, file: FileEdit) -> bool:
+    """Whether what a chain changes is read by one of its later methods: `x.mul_(2).add_(x)`."""
+    shown = {ast.dump(target)}
+    if isinstance(target, ast.Attribute) and target.attr == "data":
+        shown.add(ast.dump(target.value))
+    link: ast.AST = file.tree.parents[node]
+    while isinstance(link, (ast.Attribute, ast.Call)):
+        if isinstance(link, ast.Call):
+            given = [*link.args, *(part.value for part in link.keywords)]
+            if any(ast.dump(part) in shown for one in given for part in ast.walk(one)):
+                return True
+        link = file.tree.parents[link]
+    return False
 
 
 def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
@@ -597,7 +716,15 @@ class Stores:
             for part in several:
                 if isinstance(part, ast.Subscript):
                     _store(part, node, file)
+                    if part is target and _is_ellipsis(part.slice):
+                        code = _unshared(node.value, file)
+                        if code != file.source(node.value):
+                            file.replace(node.value, code)
         return False
+
+
+def _is_ellipsis(index: ast.expr) -> bool:
+    return isinstance(index, ast.Constant) and index.value is ...
 
 
 def _is_written_by_elements(

@@ -159,6 +159,30 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     return ops.where(kept, input, ops.full_like(input, value))
 
 
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Values, broadcast, at positions of the leading axes; a mask stands for where it is true.
+
+    By flat positions: MindSpore's own wants values of one axis, of the positions' number.
+    """
+    if any(index is None for index in indices):
+        return input.index_put(indices, values, accumulate)
+    given: list[Any] = []
+    for index in indices:
+        is_mask = index.dtype == ms.bool_
+        given += ops.unbind(ops.nonzero(index), 1) if is_mask else [index.astype(ms.int64)]
+    shape = np.broadcast_shapes(*(tuple(index.shape) for index in given))
+    places: Any = 0
+    for index, length in zip(given, input.shape, strict=False):
+        places = places * length + ops.where(index < 0, index + length, index)
+    places = ops.broadcast_to(places, shape).reshape(-1, 1)
+    if not places.size:
+        return input
+    rest = tuple(input.shape[len(given) :])
+    source = ops.broadcast_to(values.astype(input.dtype), (*shape, *rest)).reshape(-1, *rest)
+    written = ops.tensor_scatter_add if accumulate else ops.tensor_scatter_update
+    return written(input.reshape(-1, *rest), places, source).reshape(input.shape)
+
+
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """The value where the mask is true; MindSpore's kernel wants it in the tensor's dtype."""
     if isinstance(value, ms.Tensor):

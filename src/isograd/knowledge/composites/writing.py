@@ -55,11 +55,41 @@ def overwrite(held: Any, values: Any) -> Any:
 
 
 def put(held: Any, key: Any, values: Any) -> Any:
-    """Write values into `held[key]`, a part of a tensor or a tensor that is held; it."""
+    """Write values into `held[key]`, a part of a tensor or a tensor that is held; it.
+
+    What a tensor or a list of positions takes is a copy, which others do not see.
+    """
     if not isinstance(held, ms.Tensor) and isinstance(held[key], ms.Tensor):
         return overwrite(held[key], values)
+    if _takes_copy(key):
+        return _tensor(values)
     elements(held)[key] = values
     return held[key]
+
+
+def taken(part: Any) -> Any:
+    """`x[positions]`, into which is written, without a way back to x: a copy, as in torch.
+
+    MindSpore 2.10 remembers x, and writes to it as well.
+    """
+    inner = part
+    while isinstance(inner, ms.Tensor) and inner.parent_tensor_ is not None:
+        if _takes_copy(inner.index_of_parent_):
+            inner.parent_tensor_ = inner.index_of_parent_ = None
+            break
+        inner = inner.parent_tensor_
+    return part
+
+
+def unshared(values: Any) -> Any:
+    """Values of their own: `x[...] = y` of MindSpore 2.10 makes x and y one memory."""
+    return ops.deepcopy(values) if isinstance(values, ms.Tensor) else values
+
+
+def _takes_copy(key: Any) -> bool:
+    """Whether an index holds a list or a tensor of positions, or a mask."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(part, list) or getattr(part, "ndim", 0) for part in parts)
 
 
 class elements:  # noqa: N801  # stands where a function would

@@ -1,0 +1,150 @@
+"""What a tensor or a list of positions takes of a tensor: a copy in torch.
+
+In MindSpore 2.10 `part = x[positions]` remembers x, and `part[0] = 1` is written to x as well.
+Elsewhere a port leaves `contiguous` out; here it is what makes the copy.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from isograd.convert.aliases import is_taken_by_copy
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+from isograd.convert.passes.inplace import function_of
+from isograd.convert.tree import names_of
+
+#: What may be a tensor of positions or a mask.
+_UNKNOWN = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
+
+
+class TakenByCopy:
+    """`part = x[mask]` where something writes into part behind it."""
+
+    kinds = (ast.Assign, ast.For)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Take it without the way back to its tensor; the assignment itself is for other passes."""
+        pairs: list[tuple[ast.expr, ast.expr]]
+        if isinstance(node, ast.For):
+            pairs = [(ast.Name(name), node.iter) for name in names_of(node.target)]
+        else:
+            assert isinstance(node, ast.Assign)
+            pairs = [pair for target in node.targets for pair in _pairs(target, node.value)]
+        done = set[ast.expr]()
+        for target, value in pairs:
+            if value in done or not isinstance(target, (ast.Name, ast.Attribute)):
+                continue
+            if _is_laid_out(value) and ast.unparse(target) in _around(target, value, file):
+                done.add(value)
+                file.replace(value, f"{file.source(value)}.contiguous()")
+            elif isinstance(value, ast.Subscript) and _is_copied_and_written(target, value, file):
+                done.add(value)
+                taken = f"{file.name('composites.taken')}({file.source(value)})"
+                file.replace(value, taken)
+        return False
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+    elif isinstance(value, (ast.Tuple, ast.List)):
+        for one, other in zip(target.elts, value.elts, strict=False):
+            yield from _pairs(one, other)
+    else:
+        for one in target.elts:
+            yield from _pairs(one, value)
+
+
+def _is_copied_and_written(
+    target: ast.Name | ast.Attribute, value: ast.Subscript, file: FileEdit
+) -> bool:
+    part: ast.expr = value
+    is_sure = may_be = False
+    while isinstance(part, ast.Subscript):
+        is_sure = is_sure or is_taken_by_copy(part) or _holds_call_of_torch(part.slice, file)
+        may_be = may_be or (_may_be_positions(part.slice, value, file))
+        is_sure = is_sure or (may_be and place(part) in file.facts.indexed)
+        part = part.value
+    if not is_sure and not may_be:
+        return False
+    is_of_tensor = _around(target, value, file).get(ast.unparse(target))
+    return is_of_tensor is not None and (is_sure or is_of_tensor)
+
+
+def _is_laid_out(value: ast.expr) -> bool:
+    """Whether a value is `x.t().contiguous()`: a copy of a view."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    return value.func.attr == "contiguous" and isinstance(
+        value.func.value, (ast.Call, ast.Attribute)
+    )
+
+
+def _around(target: ast.expr, at: ast.AST, file: FileEdit) -> dict[str, bool]:
+    """What is written into where a name is known; the attributes of objects everywhere."""
+    around = file.tree.function(at) if isinstance(target, ast.Name) else None
+    return _writes(around or file.tree.module, file)
+
+
+def _holds_call_of_torch(index: ast.expr, file: FileEdit) -> bool:
+    """Whether an index is a mask that is turned round, or what a function of torch makes."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(
+        (isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Invert))
+        or file.api_of_call(part).startswith("torch.")
+        for part in parts
+    )
+
+
+def _may_be_positions(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
+    """Whether a part of an index may be a tensor: not what a loop counts."""
+    function = function_of(at, file)
+    for part in index.elts if isinstance(index, ast.Tuple) else [index]:
+        if not isinstance(part, _UNKNOWN):
+            continue
+        names = [name.id for name in ast.walk(part) if isinstance(name, ast.Name)]
+        if names and (function is None or not all(map(function.counts, names))):
+            return True
+    return False
+
+
+def _writes(scope: ast.AST, file: FileEdit) -> dict[str, bool]:
+    """What something in a scope writes into; whether as it is only done to a tensor."""
+    if scope in file.writes:
+        return file.writes[scope]
+    found: dict[str, bool] = {}
+    others: list[tuple[str, str]] = []
+    for node in ast.walk(scope):
+        target: ast.expr | None = None
+        is_of_tensor = False
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            root = _root(node.value)
+            if isinstance(root, ast.Name):
+                others.append((node.targets[0].id, root.id))
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            target = node.value
+            is_of_tensor = isinstance(node.slice, (ast.Slice, ast.Tuple, ast.Compare))
+        elif isinstance(node, ast.AugAssign):
+            target = node.target
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            if name.endswith("_") and not name.endswith("__"):
+                target, is_of_tensor = node.func.value, True
+        target = _root(target)
+        if isinstance(target, (ast.Name, ast.Attribute)):
+            key = ast.unparse(target)
+            found[key] = found.get(key, False) or is_of_tensor
+    for name, other in reversed(others):  # what is written into another name of it, or a part
+        if name in found:
+            found[other] = found.get(other, False) or found[name]
+    file.writes[scope] = found
+    return found
+
+
+def _root(node: ast.expr | None) -> ast.expr | None:
+    """x of `x[0][1]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node

@@ -166,6 +166,17 @@ y = torch.zeros(3, 4); n = 3; y[...] = n; y[0] = 5; x = x + y.sum()
 parts = [torch.zeros(3, 4)]; parts[0].copy_(x); parts[0][0] = 5; x = x + parts[0]
 y = x.t().contiguous(); y[0] = 5; x = x + y.sum()
 y = x.view(-1).contiguous(); y[0] = 5; x = x + y.sum()
+x[torch.tensor([0, 1]), 1:].mul_(2)
+i = x[0] > -4; x[:, i].zero_()
+i = torch.tensor([0, 1]); x[i].copy_(x[1:])
+x[1:].data.zero_()
+x[1].data.copy_(x[0])
+x.data[1].copy_(x[0])
+parts = {"a": x}; k = "a"; parts[k].data.mul_(2).add_(1)
+d = {"a": torch.zeros(3, 4)}; d["a"].copy_(x); d["a"][0] = 5; x = x + d["a"]
+p = nn.Parameter(x * 1); p[1:].data.zero_(); x = p.detach() + 0
+p = nn.Parameter(x * 1); p.data[1].copy_(x[0]); p[0].data.fill_(2); x = p.detach() + 0
+h = Holder(x); h.mean[1:].data.zero_(); h.mean.data[0].copy_(x[1])
 """.strip().splitlines()
 
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
@@ -258,8 +269,11 @@ def _lines(statement: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], ...]:
     """What torch says of each statement, what the port says, and the lines that were told."""
-    folder = tmp_path_factory.mktemp("in_place")
-    statements = FAITHFUL + LOST
+    return both(tmp_path_factory.mktemp("in_place"), FAITHFUL + LOST)
+
+
+def both(folder: Path, statements: list[str]) -> tuple[list[object], ...]:
+    """Run statements in both frameworks; and which of them were told."""
     files = {"nets/__init__.py": ""}
     for number, statement in enumerate(statements):
         body = "\n".join([*_lines(statement), "    return x"])

@@ -408,6 +408,8 @@ class Function:
             return self._of_several(value.value)
         if isinstance(value, ast.Call) and _called(value, self._named)[0] in _SEVERAL:
             return self._origins(value)
+        if isinstance(value, ast.IfExp):
+            return (*self._of_several(value.body), *self._of_several(value.orelse))
         if isinstance(value, ast.Name):
             is_listed = self.is_container(value.id)
             return (_Origin(Reach.SHARED if is_listed else Reach.SLICE, value.id),)

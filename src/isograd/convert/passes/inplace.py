@@ -30,6 +30,8 @@ _CHOSEN = "which tensor is changed in place is not known here; the port changes 
 _LONGEST_SHOWN = 60
 #: Methods that return the tensor itself and are written elsewhere.
 _RETURN_SELF = frozenset(("requires_grad_", "copy_"))
+#: What may be a tensor of positions or a mask in an index.
+_UNKNOWN_INDEX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
 #: Methods that give what something holds.
 _LOOKUPS = frozenset("get get_parameter get_buffer".split())
 #: What an attribute is asked of without brackets.
@@ -101,8 +103,11 @@ def _write(
         written = _write_element if is_statement else _write_element_in_expression
         written(target, place, node, code, file)
     elif isinstance(target, ast.Attribute) and target.attr == "data":
-        owner = owner_of_data(target, file)
-        file.replace(node, f"{file.name('composites.write')}({owner}, {code})")
+        if isinstance(target.value, ast.Subscript):
+            _put(target.value, node, code, file)
+        else:
+            owner = owner_of_data(target, file)
+            file.replace(node, f"{file.name('composites.write')}({owner}, {code})")
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
         layout.write_statement(file, node, f"{place} = {code}")
     else:
@@ -133,30 +138,30 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
             layout.write_statement(file, node, f"{place} = {new}")
             return True
         return receiver.attr == "data" and _copy_into_data(node, receiver, file)
-    is_name = isinstance(receiver, ast.Name)
-    if use.owner is PARAMETER or not (is_name or isinstance(receiver, ast.Subscript)):
+    code = file.argument(node.args[0])
+    if isinstance(receiver, ast.Subscript):
+        is_statement = file.tree.is_statement(node)
+        written = _write_element if is_statement else _write_element_in_expression
+        written(receiver, file.source(receiver), node, code, file)
+    elif isinstance(receiver, ast.Name) and use.owner is not PARAMETER:
+        _copy_into_name(node, receiver, code, file)
+    else:
         _tell_lost(receiver, node, file)
         return False
-    code, place = _unshared(node.args[0], file), file.source(receiver)
-    if isinstance(receiver, ast.Name):
-        sight = sight_of(receiver.id, node, file)
-        if sight.reach is Reach.LOST:
-            _tell(sight, receiver.id, node, file)
-        place = f"{place}[...]"
-    else:
-        _tell_lost(receiver, node, file)
     file.uses += 1
     file.converted += 1
-    if isinstance(receiver, ast.Subscript) and _may_hold_tensors(receiver, file):
-        _put(receiver, node, code, file)
-        return True
-    is_plain = not isinstance(receiver, ast.Name) or not _may_be_parameter(receiver.id, node, file)
-    if file.tree.is_statement(node) and is_plain:
-        layout.write_statement(file, node, f"{place} = {code}")
-    else:
-        held = place.removesuffix("[...]")
-        file.replace(node, f"{file.name('composites.overwrite')}({held}, {code})")
     return True
+
+
+def _copy_into_name(node: ast.Call, receiver: ast.Name, code: str, file: FileEdit) -> None:
+    name = receiver.id
+    sight = sight_of(name, node, file)
+    if sight.reach is Reach.LOST:
+        _tell(sight, name, node, file)
+    if file.tree.is_statement(node) and not _may_be_parameter(name, node, file):
+        layout.write_statement(file, node, f"{name}[...] = {_unshared(node.args[0], file)}")
+    else:
+        file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
 
 
 def _unshared(value: ast.expr, file: FileEdit) -> str:
@@ -178,8 +183,12 @@ def owner_of_data(node: ast.expr, file: FileEdit) -> str:
 
 def _copy_into_data(node: ast.Call, receiver: ast.Attribute, file: FileEdit) -> bool:
     """`p.data.copy_(q.data)`: read, `.data` is a tensor of its own."""
-    owner, code = owner_of_data(receiver, file), file.argument(node.args[0])
-    file.replace(node, f"{file.name('composites.overwrite')}({owner}, {code})")
+    code = file.argument(node.args[0])
+    if isinstance(receiver.value, ast.Subscript):
+        _put(receiver.value, node, code, file)
+    else:
+        owner = owner_of_data(receiver, file)
+        file.replace(node, f"{file.name('composites.overwrite')}({owner}, {code})")
     file.uses += 1
     file.converted += 1
     return True
@@ -244,6 +253,7 @@ def _write_element(
         return
     function = function_of(node, file)
     root = origin_of_write(target, file.named)[0]
+    is_copy = isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
     _tell_lost(target, node, file)
     if isinstance(root, ast.Name) and _holds_all(root, file):
         file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
@@ -253,17 +263,30 @@ def _write_element(
         return
     if function is not None and isinstance(root, ast.Name) and function.is_container(root.id):
         _tell_if_lost(root.id, node, file)
-        place = f"{place}[...]"
+        place, code = f"{place}[...]", (_unshared(node.args[0], file) if is_copy else code)
     elif _may_hold_tensors(target, file) and (
-        not isinstance(target.slice, ast.Constant) or _is_state_of_network(target.value, file)
+        is_copy
+        or not isinstance(target.slice, ast.Constant)
+        or _is_state_of_network(target.value, file)
     ):
         _put(target, node, code, file)
         return
-    index = target.slice
-    if isinstance(index, ast.Name) and function is not None and not function.counts(index.id):
+    if function is not None and may_be_positions(target.slice, node, file):
         _put(target, node, code, file)  # which sees whether a tensor takes a copy here
         return
     layout.write_statement(file, node, f"{place} = {code}")
+
+
+def may_be_positions(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
+    """Whether a part of an index may be a tensor: not what a loop counts."""
+    function = function_of(at, file)
+    for part in index.elts if isinstance(index, ast.Tuple) else [index]:
+        if not isinstance(part, _UNKNOWN_INDEX):
+            continue
+        names = [name.id for name in ast.walk(part) if isinstance(name, ast.Name)]
+        if names and (function is None or not all(map(function.counts, names))):
+            return True
+    return False
 
 
 def _write_element_in_expression(

@@ -12,11 +12,8 @@ from collections.abc import Iterator
 from isograd.convert.aliases import is_taken_by_copy
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
-from isograd.convert.passes.inplace import function_of
+from isograd.convert.passes.inplace import may_be_positions
 from isograd.convert.tree import names_of
-
-#: What may be a tensor of positions or a mask.
-_UNKNOWN = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
 
 
 class TakenByCopy:
@@ -64,7 +61,7 @@ def _is_copied_and_written(
     is_sure = may_be = False
     while isinstance(part, ast.Subscript):
         is_sure = is_sure or is_taken_by_copy(part) or _holds_call_of_torch(part.slice, file)
-        may_be = may_be or (_may_be_positions(part.slice, value, file))
+        may_be = may_be or may_be_positions(part.slice, value, file)
         is_sure = is_sure or (may_be and place(part) in file.facts.indexed)
         part = part.value
     if not is_sure and not may_be:
@@ -96,18 +93,6 @@ def _holds_call_of_torch(index: ast.expr, file: FileEdit) -> bool:
         or file.api_of_call(part).startswith("torch.")
         for part in parts
     )
-
-
-def _may_be_positions(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
-    """Whether a part of an index may be a tensor: not what a loop counts."""
-    function = function_of(at, file)
-    for part in index.elts if isinstance(index, ast.Tuple) else [index]:
-        if not isinstance(part, _UNKNOWN):
-            continue
-        names = [name.id for name in ast.walk(part) if isinstance(name, ast.Name)]
-        if names and (function is None or not all(map(function.counts, names))):
-            return True
-    return False
 
 
 def _writes(scope: ast.AST, file: FileEdit) -> dict[str, bool]:
@@ -144,7 +129,9 @@ def _writes(scope: ast.AST, file: FileEdit) -> dict[str, bool]:
 
 
 def _root(node: ast.expr | None) -> ast.expr | None:
-    """x of `x[0][1]`."""
+    """x of `x[0][1]`; None for what is asked by a text, which is no tensor."""
     while isinstance(node, ast.Subscript):
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return None
         node = node.value
     return node

@@ -15,7 +15,7 @@ from mindspore import ops  # noqa: TID253
 def tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
     """A tensor of torch's default dtypes: float32 for Python's floats, int64 for whole numbers."""
     if isinstance(data, ms.Tensor):
-        return data.copy() if dtype is None else data.astype(dtype)
+        return data.copy() if dtype in (None, data.dtype) else data.astype(dtype)
     if isinstance(data, (list, tuple)) and any(isinstance(part, ms.Tensor) for part in data):
         return ops.stack([tensor(part, dtype) for part in data])
     array = np.asarray(data)

@@ -50,7 +50,7 @@ def overwrite(held: Any, values: Any) -> Any:
     """Write values into a tensor that has other names, or into a Parameter, and return it."""
     if isinstance(held, ms.Parameter):
         return write(held, ops.broadcast_to(_tensor(values), held.shape))
-    held[...] = values
+    held[...] = unshared(values)
     return held
 
 

@@ -68,6 +68,19 @@ class Net(nn.Module):
         F.relu(x, inplace=True)
         return x
 """,
+    "positions from numpy": """
+import numpy as np
+
+class Net(nn.Module):
+    def forward(self, x):
+        order = np.argsort(np.array([3, 1, 2]))
+        rows, columns = np.array([0, 1]), np.array([1, 2])
+        count = np.prod((1, 2))
+        y = x[:, order].sum() + x[rows, columns].sum() + x[:, :count].mean()
+        for k in np.array([2, 0]):
+            y = y + x[:, k].sum() * 2
+        return x[:, order[:2]] + y + x[range(2), range(2)].mean()
+""",
     "layers in place, their input read again": """
 class Net(nn.Module):
     def __init__(self):

@@ -109,6 +109,9 @@ class FileEdit:
     tensors: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
     #: What is written into in a function or the module; whether as it is only done to a tensor.
     writes: dict[ast.AST, dict[str, bool]] = field(default_factory=dict)
+    #: What is imported from numpy and scipy, and what they made; None before anything asks.
+    names_of_numpy: frozenset[str] | None = None
+    made_by_numpy: frozenset[tuple[ast.AST | None, str]] | None = None
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.

@@ -175,3 +175,15 @@ def _bound(function: _Function) -> set[str]:
             found.add(node.id)
         stack.extend(ast.iter_child_nodes(node))
     return found
+
+
+def pairs_of(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The targets of an assignment with their values; all of a value that is not written out."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+    elif isinstance(value, (ast.Tuple, ast.List)):
+        for one, other in zip(target.elts, value.elts, strict=False):
+            yield from pairs_of(one, other)
+    else:
+        for one in target.elts:
+            yield from pairs_of(one, value)

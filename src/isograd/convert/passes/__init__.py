@@ -41,7 +41,7 @@ from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
 from isograd.convert.passes.starting_values import StartingValues
-from isograd.convert.passes.subscripts import Subscripts
+from isograd.convert.passes.subscripts import NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy
 from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
@@ -79,6 +79,7 @@ PASSES: tuple[Pass, ...] = (
     Calls(),
     Members(),
     References(),
+    NumpyIndices(),
     Subscripts(),
     BitwiseOperators(),
     Constants(),

@@ -340,13 +340,16 @@ def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> No
     """Write into an element of a tensor, or into the tensor that something holds."""
     owner = target.value
     held = owner_of_data(owner, file) if is_data(owner) else _source(owner, file)
-    index = target.slice
-    if isinstance(index, ast.Tuple):
-        key = ", ".join(_key(part, file) for part in index.elts)
-        key = f"({key}{',' if len(index.elts) == 1 else ''})"
-    else:
-        key = _key(index, file)
+    key = key_of(target.slice, file)
     file.replace(node, f"{file.name('composites.put')}({held}, {key}, {code})")
+
+
+def key_of(index: ast.expr, file: FileEdit) -> str:
+    """An index as an argument."""
+    if not isinstance(index, ast.Tuple):
+        return _key(index, file)
+    parts = ", ".join(_key(part, file) for part in index.elts)
+    return f"({parts}{',' if len(index.elts) == 1 else ''})"
 
 
 def _key(index: ast.expr, file: FileEdit) -> str:

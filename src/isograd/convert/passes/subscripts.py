@@ -1,10 +1,95 @@
-"""Slices with steps along several axes: MindSpore's own crash in their gradient."""
+"""Elements taken by what MindSpore's own index refuses, or crashes at in its gradient."""
 
 from __future__ import annotations
 
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.inplace import key_of
+from isograd.convert.tree import names_of, pairs_of
+
+_NUMBERS = ("numpy", "scipy")
+
+
+class NumpyIndices:
+    """`x[order]` where order was made by numpy or scipy, or is a range."""
+
+    kinds = (ast.Subscript,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Take the elements by a function, which sees whether x is a tensor."""
+        assert isinstance(node, ast.Subscript)
+        if not isinstance(node.ctx, ast.Load):
+            return False
+        index = node.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        if not any(_is_of_numpy(part, file) for part in parts):
+            return False
+        owner, key = file.source(node.value), key_of(index, file)
+        file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
+        return True
+
+
+def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a part of an index is an array, a number or a range by what it was made by."""
+    if isinstance(node, ast.Slice):
+        ends = (node.lower, node.upper, node.step)
+        return any(end is not None and _is_of_numpy(end, file) for end in ends)
+    if _is_made(node, file):
+        return True
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    known = _made_by_numpy(file)
+    is_own = file.tree.is_own(node.id, node)
+    return (file.tree.function(node) if is_own else None, node.id) in known
+
+
+def _is_made(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a call is of numpy or scipy, or makes a range."""
+    if not isinstance(node, ast.Call):
+        return False
+    root: ast.expr = node
+    while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    is_range = root is node.func and isinstance(root, ast.Name) and root.id == "range"
+    return is_range or (isinstance(root, ast.Name) and root.id in _names_of_numpy(file))
+
+
+def _names_of_numpy(file: FileEdit) -> frozenset[str]:
+    """What is imported from numpy and scipy."""
+    if file.names_of_numpy is None:
+        found = set[str]()
+        for node in file.tree.nodes:
+            if isinstance(node, ast.Import):
+                for part in node.names:
+                    if part.name.partition(".")[0] in _NUMBERS:
+                        found.add(part.asname or part.name.partition(".")[0])
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                if (node.module or "").partition(".")[0] in _NUMBERS:
+                    found |= {part.asname or part.name for part in node.names}
+        file.names_of_numpy = frozenset(found)
+    return file.names_of_numpy
+
+
+def _made_by_numpy(file: FileEdit) -> frozenset[tuple[ast.AST | None, str]]:
+    """Names that hold what a function of numpy or scipy returned, with their functions."""
+    if file.made_by_numpy is None:
+        found = set[tuple[ast.AST | None, str]]()
+        for node in file.tree.nodes:
+            pairs: list[tuple[ast.expr, ast.expr]] = []
+            if isinstance(node, ast.Assign):
+                pairs = [pair for part in node.targets for pair in pairs_of(part, node.value)]
+            elif isinstance(node, ast.For):
+                is_counted = getattr(getattr(node.iter, "func", None), "id", "") == "range"
+                pairs = [] if is_counted else [(node.target, node.iter)]
+            for target, value in pairs:
+                if _is_made(value, file):
+                    around = file.tree.function(node)
+                    found |= {(around, name) for name in names_of(target)}
+        file.made_by_numpy = frozenset(found)
+    return file.made_by_numpy
 
 
 class Subscripts:

@@ -7,13 +7,12 @@ Elsewhere a port leaves `contiguous` out; here it is what makes the copy.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from isograd.convert.aliases import is_taken_by_copy
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.inplace import may_be_positions
-from isograd.convert.tree import names_of
+from isograd.convert.tree import names_of, pairs_of
 
 
 class TakenByCopy:
@@ -28,7 +27,7 @@ class TakenByCopy:
             pairs = [(ast.Name(name), node.iter) for name in names_of(node.target)]
         else:
             assert isinstance(node, ast.Assign)
-            pairs = [pair for target in node.targets for pair in _pairs(target, node.value)]
+            pairs = [pair for target in node.targets for pair in pairs_of(target, node.value)]
         done = set[ast.expr]()
         for target, value in pairs:
             if value in done or not isinstance(target, (ast.Name, ast.Attribute)):
@@ -41,17 +40,6 @@ class TakenByCopy:
                 taken = f"{file.name('composites.taken')}({file.source(value)})"
                 file.replace(value, taken)
         return False
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        yield target, value
-    elif isinstance(value, (ast.Tuple, ast.List)):
-        for one, other in zip(target.elts, value.elts, strict=False):
-            yield from _pairs(one, other)
-    else:
-        for one in target.elts:
-            yield from _pairs(one, value)
 
 
 def _is_copied_and_written(

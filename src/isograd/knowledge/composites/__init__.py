@@ -54,6 +54,7 @@ from isograd.knowledge.composites.distributions import (
 )
 from isograd.knowledge.composites.indexing import (
     argsort,
+    at,
     bincount,
     count_nonzero,
     cummax,
@@ -1068,6 +1069,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "index_add",
     "index_copy",
     "index_fill",
+    "at",
     "index_put",
     "inference_mode",
     "init_constant",

@@ -24,6 +24,25 @@ def select(input: Any, dim: int, index: int) -> Any:
     return take(input, axis, np.array([index % input.shape[axis]])).squeeze(axis)
 
 
+def at(owner: Any, key: Any) -> Any:
+    """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy."""
+    if not isinstance(owner, ms.Tensor):
+        return owner[key]
+    parts = key if isinstance(key, tuple) else (key,)
+    given = [_position(part) for part in parts]
+    return owner[tuple(given)] if isinstance(key, tuple) else owner[given[0]]
+
+
+def _position(part: Any) -> Any:
+    if isinstance(part, np.ndarray):
+        return ms.Tensor(part)
+    if isinstance(part, range):
+        return ms.Tensor(np.arange(part.start, part.stop, part.step))
+    if isinstance(part, slice):
+        return slice(*map(_position, (part.start, part.stop, part.step)))
+    return part.item() if isinstance(part, np.generic) else part
+
+
 def take_elements(input: Any, index: Any) -> Any:
     """`torch.take`: the elements at positions of the flattened tensor."""
     return ops.gather(input.reshape(-1), index.reshape(-1), 0).reshape(index.shape)

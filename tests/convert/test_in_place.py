@@ -158,6 +158,9 @@ i = x > 0; y = x[i]; y[y > 3] = 0; x = x + y.sum()
 y = x[torch.tensor([0, 1])][0]; y[0] = 5; x = x + y.sum()
 y = x[torch.tensor([0, 1])]; z = y[0]; z[0] = 3; x = x + y.sum()
 for r in x[torch.tensor([0, 1])]: r.add_(1)
+y, z = selected(x); y[0] = 5; z[0] = 6; x = x + y.sum() + z.sum()
+y = drawn(x); y[0] = 5; x = x + y.sum()
+order = np.array([0, 2]); y = x[order]; y[0] = 5; x = x + y.sum()
 h = Holder(x); h.mean = x[torch.tensor([0, 1])]; h.mean[0] = 5; x = x.sum() + h.mean
 i = 1; y = x[i]; y[0] = 5
 y = torch.zeros(3, 4); y.copy_(x); y[0] = 5; x = x + y.sum()
@@ -219,6 +222,7 @@ y = torch.atleast_2d(x); y += 1
 """.strip().splitlines()
 
 _HEAD = """
+import numpy as np
 import torch
 from torch import nn
 import torch as the_same_torch
@@ -237,6 +241,18 @@ def fill_argument(v):
 def scale_all(tensors):
     for tensor in tensors:
         tensor.mul_(2)
+
+
+def selected(v):
+    keep = v > 0
+    keep = keep[:]
+    keep = keep[torch.arange(len(keep))]
+    return v[keep], v[torch.tensor([0, 1])]
+
+
+def drawn(v):
+    order = np.random.RandomState(0).permutation(len(v))
+    return v[order]
 
 
 class Holder:

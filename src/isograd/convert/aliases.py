@@ -178,6 +178,10 @@ class Function:
         """The names that the function binds."""
         return frozenset(binding.name for binding in self._bindings if binding.is_of_name)
 
+    def values_of(self, name: str) -> list[ast.expr]:
+        """What assignments bind to a name, one to one."""
+        return self._values.get(name, [])
+
     def is_container(self, name: str) -> bool:
         """Whether a name is bound to a list, a tuple or a dictionary that is written out."""
         return any(

@@ -9,6 +9,8 @@ from isograd.convert.passes.inplace import key_of
 from isograd.convert.tree import names_of, pairs_of
 
 _NUMBERS = ("numpy", "scipy")
+#: Methods of numpy's random generators that give positions.
+_OF_GENERATORS = frozenset("choice permutation integers randint".split())
 
 
 class NumpyIndices:
@@ -19,7 +21,7 @@ class NumpyIndices:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Take the elements by a function, which sees whether x is a tensor."""
         assert isinstance(node, ast.Subscript)
-        if not isinstance(node.ctx, ast.Load):
+        if not isinstance(node.ctx, ast.Load) or _is_of_numpy(node.value, file):
             return False
         index = node.slice
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
@@ -50,6 +52,9 @@ def _is_made(node: ast.expr, file: FileEdit) -> bool:
     """Whether a call is of numpy or scipy, or makes a range."""
     if not isinstance(node, ast.Call):
         return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _OF_GENERATORS:
+        if file.use(node.func) is None and _names_of_numpy(file):
+            return True
     root: ast.expr = node
     while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
         root = root.func if isinstance(root, ast.Call) else root.value

@@ -11,17 +11,20 @@ import ast
 from isograd.convert.aliases import is_taken_by_copy
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
-from isograd.convert.passes.inplace import may_be_positions
+from isograd.convert.passes.inplace import function_of, may_be_positions
 from isograd.convert.tree import names_of, pairs_of
 
 
 class TakenByCopy:
     """`part = x[mask]` where something writes into part behind it."""
 
-    kinds = (ast.Assign, ast.For)
+    kinds = (ast.Assign, ast.For, ast.Return)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Take it without the way back to its tensor; the assignment itself is for other passes."""
+        if isinstance(node, ast.Return):
+            _returned(node.value, file)
+            return False
         pairs: list[tuple[ast.expr, ast.expr]]
         if isinstance(node, ast.For):
             pairs = [(ast.Name(name), node.iter) for name in names_of(node.target)]
@@ -37,18 +40,36 @@ class TakenByCopy:
                 file.replace(value, f"{file.source(value)}.contiguous()")
             elif isinstance(value, ast.Subscript) and _is_copied_and_written(target, value, file):
                 done.add(value)
-                taken = f"{file.name('composites.taken')}({file.source(value)})"
-                file.replace(value, taken)
+                _take(value, file)
         return False
+
+
+def _take(value: ast.Subscript, file: FileEdit) -> None:
+    file.replace(value, f"{file.name('composites.taken')}({file.source(value)})")
+
+
+def _returned(value: ast.expr | None, file: FileEdit) -> None:
+    """`return x[mask], y[mask]`: who asked for them may write into them."""
+    for part in value.elts if isinstance(value, ast.Tuple) else [value]:
+        if isinstance(part, ast.Subscript) and _is_surely_copied(part, file):
+            _take(part, file)
+
+
+def _is_surely_copied(value: ast.Subscript, file: FileEdit) -> bool:
+    part: ast.expr = value
+    while isinstance(part, ast.Subscript):
+        if is_taken_by_copy(part) or _holds_positions(part.slice, file):
+            return True
+        part = part.value
+    return False
 
 
 def _is_copied_and_written(
     target: ast.Name | ast.Attribute, value: ast.Subscript, file: FileEdit
 ) -> bool:
     part: ast.expr = value
-    is_sure = may_be = False
+    is_sure, may_be = _is_surely_copied(value, file), False
     while isinstance(part, ast.Subscript):
-        is_sure = is_sure or is_taken_by_copy(part) or _holds_call_of_torch(part.slice, file)
         may_be = may_be or may_be_positions(part.slice, value, file)
         is_sure = is_sure or (may_be and place(part) in file.facts.indexed)
         part = part.value
@@ -73,14 +94,27 @@ def _around(target: ast.expr, at: ast.AST, file: FileEdit) -> dict[str, bool]:
     return _writes(around or file.tree.module, file)
 
 
-def _holds_call_of_torch(index: ast.expr, file: FileEdit) -> bool:
-    """Whether an index is a mask that is turned round, or what a function of torch makes."""
+def _holds_positions(index: ast.expr, file: FileEdit) -> bool:
+    """Whether an index holds a mask that is turned round, or what something of torch makes."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(
-        (isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Invert))
-        or file.api_of_call(part).startswith("torch.")
-        for part in parts
-    )
+    return any(_is_positions(part, file) for part in parts)
+
+
+def _is_positions(node: ast.expr, file: FileEdit) -> bool:
+    if not isinstance(node, ast.Name):
+        return _makes_positions(node, file)
+    function = function_of(node, file)
+    roots = [_root(value) for value in function.values_of(node.id)] if function is not None else []
+    others = [root for root in roots if getattr(root, "id", "") != node.id]
+    return bool(others) and all(root and _makes_positions(root, file) for root in others)
+
+
+def _makes_positions(node: ast.expr, file: FileEdit) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    if isinstance(node, ast.Compare):
+        return not any(isinstance(one, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for one in node.ops)
+    return file.api_of_call(node).startswith("torch.")
 
 
 def _writes(scope: ast.AST, file: FileEdit) -> dict[str, bool]:

@@ -9,6 +9,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.knowledge.composites.basics import take
+from isograd.knowledge.composites.writing import taken
 
 
 class Found(NamedTuple):
@@ -25,12 +26,15 @@ def select(input: Any, dim: int, index: int) -> Any:
 
 
 def at(owner: Any, key: Any) -> Any:
-    """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy."""
+    """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy.
+
+    What arrays take is a copy: `taken` says why.
+    """
     if not isinstance(owner, ms.Tensor):
         return owner[key]
     parts = key if isinstance(key, tuple) else (key,)
     given = [_position(part) for part in parts]
-    return owner[tuple(given)] if isinstance(key, tuple) else owner[given[0]]
+    return taken(owner[tuple(given)] if isinstance(key, tuple) else owner[given[0]])
 
 
 def _position(part: Any) -> Any:

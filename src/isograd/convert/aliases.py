@@ -17,7 +17,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from isograd.convert.held_data import owner_of
-from isograd.convert.tree import Tree, names_of
+from isograd.convert.tree import Tree, names_of, parts_of
 from isograd.scan.behaviour import VIEWS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -99,9 +99,8 @@ def is_taken_by_copy(node: ast.expr) -> bool:
     """Whether a subscript takes by a list or a condition, so that torch copies."""
     if not isinstance(node, ast.Subscript):
         return False
-    index = node.slice
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(part, (ast.List, ast.Compare, ast.ListComp)) for part in parts)
+    kinds = (ast.List, ast.Compare, ast.ListComp)
+    return any(isinstance(part, kinds) for part in parts_of(node.slice))
 
 
 def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
@@ -128,8 +127,7 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
 
 def _adds_axis(index: ast.expr) -> bool:
     """Whether an index holds a None, which reshapes: a name of it is no way to x."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(part, ast.Constant) and part.value is None for part in parts)
+    return any(isinstance(part, ast.Constant) and part.value is None for part in parts_of(index))
 
 
 def _unrepeated(value: ast.expr) -> ast.expr:
@@ -187,7 +185,7 @@ class Function:
         return any(
             isinstance(_unrepeated(value), _BRACKETS)
             or (isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("dict", "list"))
-            for value in self._values.get(name, ())
+            for value in self.values_of(name)
         )
 
     def counts(self, name: str) -> bool:
@@ -200,7 +198,7 @@ class Function:
                 is_numbered = isinstance(called, ast.Name) and called.id == "enumerate"
                 if is_numbered and isinstance(node.target, ast.Tuple):
                     return name in names_of(node.target.elts[0])
-        return any(isinstance(value, ast.Constant) for value in self._values.get(name, ()))
+        return any(isinstance(value, ast.Constant) for value in self.values_of(name))
 
     def is_element(self, name: str) -> bool:
         """Whether a loop binds a name to what something holds, and not to numbers."""

@@ -177,6 +177,11 @@ def _bound(function: _Function) -> set[str]:
     return found
 
 
+def parts_of(index: ast.expr) -> list[ast.expr]:
+    """What an index says of each axis."""
+    return index.elts if isinstance(index, ast.Tuple) else [index]
+
+
 def pairs_of(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """The targets of an assignment with their values; all of a value that is not written out."""
     if not isinstance(target, (ast.Tuple, ast.List)):

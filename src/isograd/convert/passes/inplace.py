@@ -11,7 +11,7 @@ from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
-from isograd.convert.tree import names_of
+from isograd.convert.tree import names_of, parts_of
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
@@ -90,7 +90,6 @@ def _write(
         return
     if target is not receiver or isinstance(target, ast.Subscript):
         _tell_if_of_changed(target, node, file)
-    place = _place(target, file)
     if not is_statement and is_in_chain(node, file):
         if target is receiver:
             file.keep_sources(target)
@@ -100,18 +99,13 @@ def _write(
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
         _write_name(target, node, code, file)
     elif isinstance(target, ast.Subscript):
-        written = _write_element if is_statement else _write_element_in_expression
-        written(target, place, node, code, file)
+        _write_element(target, node, code, file)
     elif isinstance(target, ast.Attribute) and target.attr == "data":
-        if isinstance(target.value, ast.Subscript):
-            _put(target.value, node, code, file)
-        else:
-            owner = owner_of_data(target, file)
-            file.replace(node, f"{file.name('composites.write')}({owner}, {code})")
+        _write_data(target, node, code, "composites.write", file)
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
-        layout.write_statement(file, node, f"{place} = {code}")
+        layout.write_statement(file, node, f"{_place(target, file)} = {code}")
     else:
-        file.replace(node, f"{place}.copy_({code})")
+        file.replace(node, f"{_place(target, file)}.copy_({code})")
 
 
 def _place(target: ast.expr, file: FileEdit) -> str:
@@ -137,12 +131,13 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
             new = f"{file.name('composites.filled')}({file.source(receiver)}, {value})"
             layout.write_statement(file, node, f"{place} = {new}")
             return True
-        return receiver.attr == "data" and _copy_into_data(node, receiver, file)
+        if receiver.attr != "data":
+            return False
     code = file.argument(node.args[0])
-    if isinstance(receiver, ast.Subscript):
-        is_statement = file.tree.is_statement(node)
-        written = _write_element if is_statement else _write_element_in_expression
-        written(receiver, file.source(receiver), node, code, file)
+    if isinstance(receiver, ast.Attribute):
+        _write_data(receiver, node, code, "composites.overwrite", file)
+    elif isinstance(receiver, ast.Subscript):
+        _write_element(receiver, node, code, file)
     elif isinstance(receiver, ast.Name) and use.owner is not PARAMETER:
         _copy_into_name(node, receiver, code, file)
     else:
@@ -181,17 +176,14 @@ def owner_of_data(node: ast.expr, file: FileEdit) -> str:
     return _place(node.value, file)
 
 
-def _copy_into_data(node: ast.Call, receiver: ast.Attribute, file: FileEdit) -> bool:
+def _write_data(
+    target: ast.Attribute, node: ast.Call, code: str, composition: str, file: FileEdit
+) -> None:
     """`p.data.copy_(q.data)`: read, `.data` is a tensor of its own."""
-    code = file.argument(node.args[0])
-    if isinstance(receiver.value, ast.Subscript):
-        _put(receiver.value, node, code, file)
+    if isinstance(target.value, ast.Subscript):
+        _put(target.value, node, code, file)
     else:
-        owner = owner_of_data(receiver, file)
-        file.replace(node, f"{file.name('composites.overwrite')}({owner}, {code})")
-    file.uses += 1
-    file.converted += 1
-    return True
+        file.replace(node, f"{file.name(composition)}({owner_of_data(target, file)}, {code})")
 
 
 def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> None:
@@ -238,14 +230,18 @@ def _is_shaping(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPING
 
 
-def _write_element(
-    target: ast.Subscript, place: str, node: ast.Call, code: str, file: FileEdit
-) -> None:
-    """`x[0].add_(1)`, of a tensor or of a list."""
+def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
+    """`x[0].add_(1)` and `y = x[0].add_(1)`, of a tensor or of a list."""
+    place, is_statement = _place(target, file), file.tree.is_statement(node)
     if is_taken_by_copy(target):
-        message, advice = _COPY.format(place), _COPY_ADVICE.format(place)
-        file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)
+        if is_statement:
+            message, advice = _COPY.format(place), _COPY_ADVICE.format(place)
+            file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)
         layout.write(file, node, code)
+        return
+    if not is_statement:
+        _tell_lost(target, node, file)
+        _put(target, node, code, file)
         return
     if is_data(target.value) and not _is_another(target.value, file):
         # What is written to the data of a tensor is written to the tensor.
@@ -280,24 +276,13 @@ def _write_element(
 def may_be_positions(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
     """Whether a part of an index may be a tensor: not what a loop counts."""
     function = function_of(at, file)
-    for part in index.elts if isinstance(index, ast.Tuple) else [index]:
+    for part in parts_of(index):
         if not isinstance(part, _UNKNOWN_INDEX):
             continue
         names = [name.id for name in ast.walk(part) if isinstance(name, ast.Name)]
         if names and (function is None or not all(map(function.counts, names))):
             return True
     return False
-
-
-def _write_element_in_expression(
-    target: ast.Subscript, place: str, node: ast.Call, code: str, file: FileEdit
-) -> None:
-    """`y = x[0].add_(1)`."""
-    if is_taken_by_copy(target):
-        layout.write(file, node, code)
-        return
-    _tell_lost(target, node, file)
-    _put(target, node, code, file)
 
 
 def _holds_all(name: ast.Name, file: FileEdit) -> bool:
@@ -307,9 +292,14 @@ def _holds_all(name: ast.Name, file: FileEdit) -> bool:
 
 def elements(target: ast.Subscript, file: FileEdit) -> str:
     """`x[0]` that a Parameter can be written by."""
-    owner = target.value
-    held = owner_of_data(owner, file) if is_data(owner) else _source(owner, file)
+    held = _owner_of_element(target, file)
     return f"{file.name('composites.elements')}({held})[{_source(target.slice, file)}]"
+
+
+def _owner_of_element(target: ast.Subscript, file: FileEdit) -> str:
+    """x of `x[0]` and of `x.data[0]`."""
+    owner = target.value
+    return owner_of_data(owner, file) if is_data(owner) else _source(owner, file)
 
 
 def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
@@ -338,9 +328,7 @@ def _is_state_of_network(node: ast.expr, file: FileEdit) -> bool:
 
 def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
     """Write into an element of a tensor, or into the tensor that something holds."""
-    owner = target.value
-    held = owner_of_data(owner, file) if is_data(owner) else _source(owner, file)
-    key = key_of(target.slice, file)
+    held, key = _owner_of_element(target, file), key_of(target.slice, file)
     file.replace(node, f"{file.name('composites.put')}({held}, {key}, {code})")
 
 
@@ -427,7 +415,7 @@ def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
             return node.func.value
         if not isinstance(node.func, ast.Attribute):
             return _out_of(node)
-        if node.func.attr not in _RETURN_SELF and _changes(node, file) is None:
+        if node.func.attr not in _RETURN_SELF and not _is_changing(node.func, file):
             return _out_of(node)
         node = node.func.value
     if isinstance(node, ast.Call) and not _is_lookup(node):
@@ -454,15 +442,15 @@ def _tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> Non
     part: ast.expr = target
     while isinstance(part, (ast.Subscript, ast.Attribute)):
         part = part.value
-    if isinstance(part, ast.Call) and _changes(part, file) is not None:
+    if isinstance(part, ast.Call) and _is_changing(part.func, file):
         file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
 
 
-def _changes(node: ast.Call, file: FileEdit) -> Entry | None:
-    """What is known of the method, if a call is of one that changes its tensor in place."""
-    use = file.use(node.func)
+def _is_changing(method: ast.expr, file: FileEdit) -> bool:
+    """Whether a method changes its tensor in place."""
+    use = file.use(method)
     entry = file.entry(use.api) if use is not None and use.is_member else None
-    return entry if entry is not None and entry.hazard == _IN_PLACE else None
+    return entry is not None and entry.hazard == _IN_PLACE
 
 
 def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
@@ -493,11 +481,7 @@ def _out_of(node: ast.Call) -> ast.expr | None:
 def is_in_chain(node: ast.Call, file: FileEdit) -> bool:
     """Whether another in-place method is called on the result."""
     parent = file.tree.parents.get(node)
-    if not isinstance(parent, ast.Attribute):
-        return False
-    use = file.use(parent)
-    entry = file.entry(use.api) if use is not None and use.is_member else None
-    return entry is not None and entry.hazard == _IN_PLACE
+    return isinstance(parent, ast.Attribute) and _is_changing(parent, file)
 
 
 def _is_read_in_chain(target: ast.expr, node: ast.Call, file: FileEdit) -> bool:

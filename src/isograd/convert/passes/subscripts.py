@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import key_of
-from isograd.convert.tree import names_of, pairs_of
+from isograd.convert.tree import names_of, pairs_of, parts_of
 
 _NUMBERS = ("numpy", "scipy")
 #: Methods of numpy's random generators that give positions.
@@ -23,11 +23,9 @@ class NumpyIndices:
         assert isinstance(node, ast.Subscript)
         if not isinstance(node.ctx, ast.Load) or _is_of_numpy(node.value, file):
             return False
-        index = node.slice
-        parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        if not any(_is_of_numpy(part, file) for part in parts):
+        if not any(_is_of_numpy(part, file) for part in parts_of(node.slice)):
             return False
-        owner, key = file.source(node.value), key_of(index, file)
+        owner, key = file.source(node.value), key_of(node.slice, file)
         file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
         return True
 
@@ -37,7 +35,7 @@ def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
         return any(end is not None and _is_of_numpy(end, file) for end in ends)
-    if _is_made(node, file):
+    if _is_range(node) or _is_call_of_numpy(node, file):
         return True
     while isinstance(node, ast.Subscript):
         node = node.value
@@ -48,8 +46,12 @@ def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     return (file.tree.function(node) if is_own else None, node.id) in known
 
 
-def _is_made(node: ast.expr, file: FileEdit) -> bool:
-    """Whether a call is of numpy or scipy, or makes a range."""
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range"
+
+
+def _is_call_of_numpy(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a call is of numpy or scipy, or draws positions from a generator."""
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Attribute) and node.func.attr in _OF_GENERATORS:
@@ -58,8 +60,7 @@ def _is_made(node: ast.expr, file: FileEdit) -> bool:
     root: ast.expr = node
     while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
         root = root.func if isinstance(root, ast.Call) else root.value
-    is_range = root is node.func and isinstance(root, ast.Name) and root.id == "range"
-    return is_range or (isinstance(root, ast.Name) and root.id in _names_of_numpy(file))
+    return isinstance(root, ast.Name) and root.id in _names_of_numpy(file)
 
 
 def _names_of_numpy(file: FileEdit) -> frozenset[str]:
@@ -79,20 +80,19 @@ def _names_of_numpy(file: FileEdit) -> frozenset[str]:
 
 
 def _made_by_numpy(file: FileEdit) -> frozenset[tuple[ast.AST | None, str]]:
-    """Names that hold what a function of numpy or scipy returned, with their functions."""
+    """Names that hold what numpy or scipy returned, or a range, with their functions."""
     if file.made_by_numpy is None:
         found = set[tuple[ast.AST | None, str]]()
         for node in file.tree.nodes:
-            pairs: list[tuple[ast.expr, ast.expr]] = []
+            targets: list[ast.expr] = []
             if isinstance(node, ast.Assign):
-                pairs = [pair for part in node.targets for pair in pairs_of(part, node.value)]
-            elif isinstance(node, ast.For):
-                is_counted = getattr(getattr(node.iter, "func", None), "id", "") == "range"
-                pairs = [] if is_counted else [(node.target, node.iter)]
-            for target, value in pairs:
-                if _is_made(value, file):
-                    around = file.tree.function(node)
-                    found |= {(around, name) for name in names_of(target)}
+                pairs = (pair for part in node.targets for pair in pairs_of(part, node.value))
+                targets = [t for t, v in pairs if _is_range(v) or _is_call_of_numpy(v, file)]
+            elif isinstance(node, ast.For) and _is_call_of_numpy(node.iter, file):
+                targets = [node.target]
+            for target in targets:
+                around = file.tree.function(node)
+                found |= {(around, name) for name in names_of(target)}
         file.made_by_numpy = frozenset(found)
     return file.made_by_numpy
 

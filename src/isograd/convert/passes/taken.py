@@ -12,7 +12,7 @@ from isograd.convert.aliases import is_taken_by_copy
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.inplace import function_of, may_be_positions
-from isograd.convert.tree import names_of, pairs_of
+from isograd.convert.tree import names_of, pairs_of, parts_of
 
 
 class TakenByCopy:
@@ -96,8 +96,7 @@ def _around(target: ast.expr, at: ast.AST, file: FileEdit) -> dict[str, bool]:
 
 def _holds_positions(index: ast.expr, file: FileEdit) -> bool:
     """Whether an index holds a mask that is turned round, or what something of torch makes."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(_is_positions(part, file) for part in parts)
+    return any(_is_positions(part, file) for part in parts_of(index))
 
 
 def _is_positions(node: ast.expr, file: FileEdit) -> bool:

@@ -15,7 +15,7 @@ from isograd.convert.located import Facts
 from isograd.convert.model import FileConversion, Finding
 from isograd.convert.names import Index, star_names
 from isograd.convert.passes import passes_by_kind
-from isograd.convert.passes.complex_numbers import ABOUT, INSTEAD
+from isograd.convert.passes.complex_numbers import INSTEAD, is_about_them
 from isograd.convert.passes.imports_by_name import imports_torch_by_name
 from isograd.convert.spelling import Spelling, bound_packages
 from isograd.convert.text import Text, narrow
@@ -65,7 +65,7 @@ class Engine:
     def convert(self, source: Source, facts: Facts, place: Place) -> Port:
         """The port of a file; the same text where it does not use torch."""
         tree = read_tree(source.tree, self._kinds)
-        imported = self._index.read(tree.nodes, place.package, place.module)
+        imported = self._index.read(tree, place.package, place.module)
         star_names(tree, imported, self._index.names)
         if not (
             imported.torch
@@ -76,7 +76,7 @@ class Engine:
         ):
             return Port(source.text)
         dropped = {*imported.torch, *(name for _, _, name, _ in imported.third)}
-        is_complex = self._settings.has_complex and ABOUT.search(source.text) is not None
+        is_complex = self._settings.has_complex and is_about_them(source.text)
         spelling = Spelling(
             _taken(tree, dropped),
             bound_packages(source.tree, dropped),
@@ -120,11 +120,9 @@ class Engine:
         try:
             ast.parse(text)
         except (SyntaxError, ValueError, RecursionError) as error:
-            line = getattr(error, "lineno", 0) or 0
             message = f"the port of this file would not parse ({error}), so it was left as it is"
             advice = "Please report it with the file; convert it by hand."
             failed = Finding(source.file, 0, 0, "internal-error", message, advice)
-            del line
             return Port(source.text, (failed,), file.uses, 0)
         findings = tuple(sorted(file.findings))
         return Port(text, findings, file.uses, file.converted, frozenset(file.spelling.used))
@@ -141,19 +139,9 @@ def _told(node: ast.AST, file: FileEdit) -> None:
 
 def _may_use(tree: Tree, facts: Facts) -> bool:
     """Whether a file that does not import torch defines modules by what it imports of others."""
-    imports_mindspore = any(
-        isinstance(node, (ast.Import, ast.ImportFrom))
-        and any(
-            name.partition(".")[0] == "mindspore"
-            for name in (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-            )
-        )
-        for node in tree.nodes
-    )
-    if imports_mindspore:
+    imported = [alias.name for node in tree.of(ast.Import) for alias in node.names]
+    imported += [node.module or "" for node in tree.of(ast.ImportFrom)]
+    if any(name.partition(".")[0] == "mindspore" for name in imported):
         return False
     if any(info.is_module for info in facts.classes.values()):
         return True
@@ -163,10 +151,9 @@ def _may_use(tree: Tree, facts: Facts) -> bool:
 def _taken(tree: Tree, dropped: set[str]) -> set[str]:
     """The names that a file binds by anything but the imports that go away."""
     taken = tree.stored | (tree.used - dropped)
-    for node in tree.nodes:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-            taken |= names - dropped
+    for node in tree.of(ast.Import, ast.ImportFrom):
+        names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        taken |= names - dropped
     return taken
 
 

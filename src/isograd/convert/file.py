@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -109,9 +109,11 @@ class FileEdit:
     tensors: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
     #: What is written into in a function or the module; whether as it is only done to a tensor.
     writes: dict[ast.AST, dict[str, bool]] = field(default_factory=dict)
+    #: The nodes that write or give another name; None before anything asks.
+    writing: Sequence[ast.AST] | None = None
     #: What is imported from numpy and scipy, and what they made; None before anything asks.
     names_of_numpy: frozenset[str] | None = None
-    made_by_numpy: frozenset[tuple[ast.AST | None, str]] | None = None
+    made_by_numpy: Mapping[str, Set[ast.AST | None]] | None = None
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.
@@ -121,11 +123,10 @@ class FileEdit:
 
     def __post_init__(self) -> None:
         known = self.imported.torch
-        for node in self.tree.nodes:
-            if isinstance(node, ast.Name) and node.id in known:
-                if not self.tree.binds(node.id, node):
-                    part, api = resolve(node, self.tree, known[node.id], self.names)
-                    self.named[part] = api
+        for node in self.tree.of(ast.Name):
+            if node.id in known and not self.tree.binds(node.id, node):
+                part, api = resolve(node, self.tree, known[node.id], self.names)
+                self.named[part] = api
 
     # ---- what is there
 

@@ -43,6 +43,9 @@ class _Unit:
     position: int
     node: ast.stmt
     text: str
+    #: The line of the file with which the text begins.
+    first_line: int
+    is_resolved: bool = False
     reads: list[tuple[int, int, Key]] = field(default_factory=list)
     imports: set[str] = field(default_factory=set)
     builtins: list[tuple[int, int, str]] = field(default_factory=list)
@@ -53,7 +56,7 @@ class _Module:
     """A file of compositions: what its names stand for."""
 
     name: str
-    units: list[_Unit] = field(default_factory=list)
+    defined: dict[str, _Unit] = field(default_factory=dict)
     #: Names that are bound by imports of other compositions: a definition, or a whole module.
     borrowed: dict[str, Key] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
@@ -61,23 +64,31 @@ class _Module:
 
 
 class Library:
-    """All compositions."""
+    """All compositions; a file is read when something asks for what it defines."""
 
     def __init__(self, folder: Path = COMPOSITES) -> None:
+        self._paths = {path.stem: path for path in sorted(folder.glob("*.py"))}
+        self._paths.update(_OWN)
         self._modules: dict[str, _Module] = {}
-        paths = {path.stem: path for path in sorted(folder.glob("*.py"))}
-        paths.update(_OWN)
-        for stem, path in paths.items():
-            self._modules[stem] = _read(stem, path.read_text(encoding="utf-8"), set(paths))
-        self._by_key: dict[Key, _Unit] = {
-            (module.name, name): unit
-            for module in self._modules.values()
-            for unit in module.units
-            for name in unit.names
-        }
-        for module in self._modules.values():
-            for unit in module.units:
-                self._resolve(unit, module)
+
+    def _module(self, name: str) -> _Module | None:
+        if name not in self._modules and name in self._paths:
+            text = self._paths[name].read_text(encoding="utf-8")
+            self._modules[name] = _read(name, text, set(self._paths))
+        return self._modules.get(name)
+
+    def _find(self, key: Key) -> _Unit | None:
+        module = self._module(key[0])
+        return None if module is None else module.defined.get(key[1])
+
+    def _unit(self, key: Key) -> _Unit:
+        """A definition with what it reads; raises KeyError where there is none."""
+        unit = self._find(key)
+        if unit is None:
+            raise KeyError(key[1])
+        if not unit.is_resolved:
+            self._resolve(unit, self._modules[unit.module])
+        return unit
 
     def module_of(self, names: Iterable[str]) -> str:
         """The text of a module that defines these names and what they need.
@@ -103,50 +114,48 @@ class Library:
 
     def members(self, name: str) -> frozenset[str]:
         """The methods and properties that a class of compositions has of its own."""
-        node = self._by_key[self._public(name)].node
+        node = self._unit(self._public(name)).node
         assert isinstance(node, ast.ClassDef)
         return frozenset(part.name for part in node.body if isinstance(part, ast.FunctionDef))
 
     def _public(self, name: str) -> Key:
-        for own in _OWN:
-            if (own, name) in self._by_key:
-                return (own, name)
-        key = self._modules["__init__"].borrowed.get(name)
-        if key is None:
-            found = [key for key in self._by_key if key[1] == name]
-            if len(found) != 1:
-                raise KeyError(name)
-            return found[0]
-        return self._followed(key)
+        public = self._module("__init__")
+        if public is not None and name in public.borrowed:
+            return self._followed(public.borrowed[name])
+        found = [(stem, name) for stem in _OWN if self._find((stem, name)) is not None]
+        found = found or [(s, name) for s in self._paths if self._find((s, name)) is not None]
+        if len(found) != 1:
+            raise KeyError(name)
+        return found[0]
 
     def _followed(self, key: Key) -> Key:
         seen = set()
-        while key not in self._by_key and key not in seen:
+        while self._find(key) is None and key not in seen:
             seen.add(key)
-            module = self._modules.get(key[0])
+            module = self._module(key[0])
             if module is None or key[1] not in module.borrowed:
                 raise KeyError(key[1])
             key = module.borrowed[key[1]]
         return key
 
     def _resolve(self, unit: _Unit, module: _Module) -> None:
-        own = {name for other in module.units for name in other.names}
+        unit.is_resolved = True
         tree = read_tree(ast.Module([unit.node], []), {ast.Name, ast.Attribute})
-        for node in tree.nodes:
-            if isinstance(node, ast.Name):
-                if not tree.binds(node.id, node):
-                    self._resolve_name(node, unit, module, own)
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                other = module.modules.get(node.value.id)
+        for node in tree.of(ast.Name):
+            if not tree.binds(node.id, node):
+                self._resolve_name(node, unit, module)
+        for member in tree.of(ast.Attribute):
+            if isinstance(member.value, ast.Name):
+                other = module.modules.get(member.value.id)
                 if other is not None:
-                    start, end = _span(unit, node)
-                    unit.reads.append((start, end, self._followed((other, node.attr))))
+                    start, end = _span(unit, member)
+                    unit.reads.append((start, end, self._followed((other, member.attr))))
 
-    def _resolve_name(self, node: ast.Name, unit: _Unit, module: _Module, own: set[str]) -> None:
+    def _resolve_name(self, node: ast.Name, unit: _Unit, module: _Module) -> None:
         name = node.id
         if name in module.modules:
             return
-        if name in own:
+        if name in module.defined:
             unit.reads.append((*_span(unit, node), (module.name, name)))
         elif name in module.borrowed:
             unit.reads.append((*_span(unit, node), self._followed(module.borrowed[name])))
@@ -159,7 +168,7 @@ class Library:
         waiting = list(roots)
         seen: dict[int, _Unit] = {}
         while waiting:
-            unit = self._by_key[waiting.pop()]
+            unit = self._unit(waiting.pop())
             if id(unit) not in seen:
                 seen[id(unit)] = unit
                 waiting += [key for _, _, key in unit.reads]
@@ -175,7 +184,7 @@ class Library:
                 return
             state[id(unit)] = False
             for key in sorted({key for _, _, key in unit.reads}):
-                visit(self._by_key[key])
+                visit(self._unit(key))
             ordered.append(unit)
 
         for unit in sorted(units, key=lambda unit: (unit.module, unit.position)):
@@ -205,8 +214,8 @@ def _read(stem: str, text: str, stems: set[str]) -> _Module:
             while first > 1 and lines[first - 2].startswith("#:"):
                 first -= 1
             body = "\n".join(lines[first - 1 : node.end_lineno])
-            ast.increment_lineno(node, 1 - first)
-            module.units.append(_Unit(stem, names, position, node, body))
+            unit = _Unit(stem, names, position, node, body, first)
+            module.defined.update(dict.fromkeys(names, unit))
     return module
 
 
@@ -243,10 +252,11 @@ def _span(unit: _Unit, node: ast.expr) -> tuple[int, int]:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     lines = unit.text.split("\n")
-    before = sum(len(line) + 1 for line in lines[: node.lineno - 1])
-    start = len(lines[node.lineno - 1].encode()[: node.col_offset].decode())
-    last = sum(len(line) + 1 for line in lines[: node.end_lineno - 1])
-    end = len(lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode())
+    above, last_above = node.lineno - unit.first_line, node.end_lineno - unit.first_line
+    before = sum(len(line) + 1 for line in lines[:above])
+    start = len(lines[above].encode()[: node.col_offset].decode())
+    last = sum(len(line) + 1 for line in lines[:last_above])
+    end = len(lines[last_above].encode()[: node.end_col_offset].decode())
     return before + start, last + end
 
 

@@ -44,7 +44,8 @@ def held_data(tree: Tree, named: Mapping[ast.AST, str]) -> HeldData:
     named: the torch APIs that names and attributes of the file stand for.
     """
     found = HeldData()
-    scopes = {tree.function(node) for node in tree.nodes if owner_of(node) is not None}
+    nodes = (*tree.of(ast.Attribute), *tree.of(ast.Call))
+    scopes = {tree.function(node) for node in nodes if owner_of(node) is not None}
     for scope in scopes:
         _of_scope(tree.module if scope is None else scope, scope, named, found)
     return found

@@ -21,9 +21,7 @@ def write_imports(file: FileEdit, package: str) -> None:
     """Leave out what imports torch, and add what the new code needs."""
     third = {(id(node), id(alias)): (name, full) for node, alias, name, full in file.imported.third}
     removed: list[Import] = []
-    for node in file.tree.nodes:
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
+    for node in file.tree.of(ast.Import, ast.ImportFrom):
         gone = [alias for alias in node.names if _is_torch(node, alias, file, package)]
         foreign = [alias for alias in node.names if (id(node), id(alias)) in third]
         if not gone and not foreign:

@@ -71,13 +71,13 @@ class Index:
         self.modules: dict[str, dict[str, str]] = {}
         self.roots: set[str] = set(own or ())
 
-    def read(self, nodes: list[ast.AST], package: str, module: str) -> ImportedNames:
+    def read(self, tree: Tree, package: str, module: str) -> ImportedNames:
         """The names that a file's imports bind."""
         found = ImportedNames()
-        for node in nodes:
+        for node in tree.of(ast.Import, ast.ImportFrom):
             if isinstance(node, ast.Import):
                 self._plain(node, found)
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 self._from(node, package, found)
         self.modules[module] = dict(found.torch)
         return found
@@ -123,8 +123,8 @@ class Index:
 def star_names(tree: Tree, imported: ImportedNames, names: TorchNames) -> None:
     """Give the names that `from torch import *` binds to those that the file reads."""
     for base in imported.stars:
-        for node in tree.nodes:
-            if isinstance(node, ast.Name) and node.id not in imported.torch:
+        for node in tree.of(ast.Name):
+            if node.id not in imported.torch:
                 full = names.canonical(f"{names.canonical(base)}.{node.id}")
                 if names.kind(full) not in ("", "m"):
                     imported.torch[node.id] = full

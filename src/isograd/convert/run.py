@@ -35,7 +35,7 @@ GENERATED = "_torch_compat"
 _EVERY = 20
 #: Of files with so much text together the trees are kept from the first reading for the second;
 #: a tree takes 33 times its text (measured on timm).
-_KEPT_BYTES = 4 << 20
+_KEPT_BYTES = 8 << 20
 _ADVICE = "Please report it with the file; convert it by hand."
 #: Attributes that only torch's layers have, functions that replace them, and packed lines, which
 #: only recurrent layers of torch's shape take; whoever uses them needs torch-shaped layers.

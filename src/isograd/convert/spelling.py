@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from isograd.knowledge.marks import MARKED, mark
@@ -102,11 +102,11 @@ class Spelling:
         """Keep the imports and compositions that the text does use."""
         for short in list(self.statements):
             stays = short == COMPOSITES and self.present
-            if not stays and re.search(rf"\b{self._names[short]}\.", text) is None:
+            if not stays and not any(True for _ in _members(self._names[short], text)):
                 del self.statements[short], self._names[short]
         alias = self._names.get(COMPOSITES)
         if alias is not None:
-            self.used &= {*re.findall(rf"\b{alias}\.(\w+)", text), *self.present}
+            self.used &= {*_members(alias, text), *self.present}
 
     def imports(self) -> list[str]:
         """The import statements to add: MindSpore's first, the generated module last."""
@@ -121,6 +121,12 @@ class Spelling:
         lines = sorted(lines)
         lines += [f"{home} import {', '.join(sorted(names))}" for home, names in several.items()]
         return [*lines, own] if own else lines
+
+
+def _members(package: str, text: str) -> Iterator[str]:
+    """What a text reads of a package; the pattern begins with a text, which is found quickly."""
+    pattern = rf"{package}(?<!\w{package})\.(\w*)"
+    return (found[1] for found in re.finditer(pattern, text))
 
 
 def bound_packages(module: ast.Module, dropped: Collection[str]) -> dict[str, str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import TypeVar, overload
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 #: Nodes that read or bind names.
@@ -15,6 +18,8 @@ _NAMED = frozenset(
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
 #: Nodes that every tree of a process shares, which stand nowhere.
 _WORDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
+_Node = TypeVar("_Node", bound=ast.AST)
+_Other = TypeVar("_Other", bound=ast.AST)
 Loop = ast.For | ast.comprehension
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -32,7 +37,26 @@ class Tree:
     used: set[str] = field(default_factory=set)
     #: Nodes inside f-strings.
     formatted: set[ast.AST] = field(default_factory=set)
-    _bound: dict[ast.AST, set[str]] = field(default_factory=dict)
+    #: What binds a name in a body: stored names, functions and classes.
+    binding: list[ast.AST] = field(default_factory=list)
+
+    @cached_property
+    def _by_kind(self) -> dict[type, list[ast.AST]]:
+        found: dict[type, list[ast.AST]] = {}
+        for node in self.nodes:
+            found.setdefault(node.__class__, []).append(node)
+        return found
+
+    @overload
+    def of(self, kind: type[_Node], /) -> list[_Node]: ...
+    @overload
+    def of(self, kind: type[_Node], other: type[_Other], /) -> list[_Node | _Other]: ...
+    @overload
+    def of(self, *kinds: type[ast.AST]) -> list[ast.AST]: ...
+    def of(self, *kinds: type[ast.AST]) -> Sequence[ast.AST]:
+        """The nodes of these kinds, inner ones first; kinds that nobody asked for have none."""
+        found = [self._by_kind.get(kind, []) for kind in kinds]
+        return found[0] if len(found) == 1 else sorted(chain(*found), key=_inner_first)
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, innermost first."""
@@ -87,13 +111,30 @@ class Tree:
             return
         inner: ast.AST = node
         for part in self.above(node):
-            if isinstance(part, _FUNCTIONS):
-                is_inside = isinstance(part, ast.Lambda) or inner in part.body
+            if isinstance(part, _FUNCTIONS) and _is_in_body(inner, part):
                 if part not in self._bound:
-                    self._bound[part] = _bound(part)
-                if is_inside:
-                    yield self._bound[part]
+                    self._bound[part] = _arguments(part)
+                yield self._bound[part]
             inner = part
+
+    @cached_property
+    def _bound(self) -> dict[ast.AST, set[str]]:
+        """The parameters and variables of functions, imports left out."""
+        found: dict[ast.AST, set[str]] = {}
+        for node in self.binding:
+            name: str = node.id if isinstance(node, ast.Name) else node.name  # type: ignore[attr-defined]
+            inner = node
+            for part in self.above(node):
+                if isinstance(part, _FUNCTIONS) and _is_in_body(inner, part):
+                    if part not in found:
+                        found[part] = _arguments(part)
+                    found[part].add(name)
+                    if not isinstance(part, ast.Lambda):
+                        break
+                elif isinstance(part, ast.ClassDef):
+                    break
+                inner = part
+        return found
 
 
 def names_of(node: ast.AST) -> list[str]:
@@ -140,12 +181,14 @@ def _note(tree: Tree, node: ast.AST) -> None:
         tree.used.add(node.id)
         if not isinstance(node.ctx, ast.Load):
             tree.stored.add(node.id)
+            tree.binding.append(node)
     elif isinstance(node, ast.FormattedValue):
         tree.formatted.update(ast.walk(node.value))
     elif isinstance(node, ast.arg):
         tree.stored.add(node.arg)
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         tree.used.add(node.name)
+        tree.binding.append(node)
 
 
 def _inner_first(node: ast.AST) -> tuple[int, int, int, int]:
@@ -158,23 +201,16 @@ def _inner_first(node: ast.AST) -> tuple[int, int, int, int]:
     )
 
 
-def _bound(function: _Function) -> set[str]:
-    """The parameters and variables of a function, imports left out."""
+def _is_in_body(node: ast.AST, function: _Function) -> bool:
+    """Whether a child of a function is of its body, not a default, a decorator or an annotation."""
+    return isinstance(function, ast.Lambda) or node in function.body
+
+
+def _arguments(function: _Function) -> set[str]:
     arguments = function.args
     several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    found = {part.arg for part in several}
-    found |= {part.arg for part in (arguments.vararg, arguments.kwarg) if part is not None}
-    body = [function.body] if isinstance(function, ast.Lambda) else function.body
-    stack: list[ast.AST] = list(body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-            continue
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        stack.extend(ast.iter_child_nodes(node))
-    return found
+    several += [part for part in (arguments.vararg, arguments.kwarg) if part is not None]
+    return {part.arg for part in several}
 
 
 def parts_of(index: ast.expr) -> list[ast.expr]:

@@ -83,6 +83,7 @@ ROOMY = (
 )
 
 
+@lru_cache(maxsize=4096)
 def is_closed(code: str) -> bool:
     """Whether an expression stays one beside any operator: an atom, or in brackets as a whole."""
     made = _expression(code)
@@ -379,13 +380,13 @@ def _stands_alone(found: re.Match[str]) -> bool:
     return opened and (after.startswith((")", "]", ",", "{, ")) or not after)
 
 
-@lru_cache(maxsize=4096)
 def _is_plain_number(text: str, found: re.Match[str]) -> bool:
     """Whether a number needs no brackets: nothing is called on it, and it has no sign."""
     follows = found.string[found.end() : found.end() + 1]
     return text[:1].isdigit() and text.replace(".", "").isalnum() and follows not in (".", "[")
 
 
+@lru_cache(maxsize=4096)
 def _is_atom(text: str) -> bool:
     try:
         node = ast.parse(text, mode="eval").body

@@ -38,11 +38,8 @@ class ImportsByName:
 def imports_torch_by_name(tree: Tree) -> bool:
     """Whether a file imports torch, or what needs it, by a text."""
     return any(
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and _needs_torch(node.value)
-        and _importing(node, tree) != ""
-        for node in tree.nodes
+        isinstance(node.value, str) and _needs_torch(node.value) and _importing(node, tree) != ""
+        for node in tree.of(ast.Constant)
     )
 
 

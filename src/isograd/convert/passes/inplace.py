@@ -318,11 +318,10 @@ def _is_state_of_network(node: ast.expr, file: FileEdit) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict"
     return isinstance(node, ast.Name) and any(
-        isinstance(part, ast.Assign)
-        and isinstance(part.value, ast.Call)
+        isinstance(part.value, ast.Call)
         and any(isinstance(target, ast.Name) and target.id == node.id for target in part.targets)
         and _is_state_of_network(part.value, file)
-        for part in file.tree.nodes
+        for part in file.tree.of(ast.Assign)
     )
 
 

@@ -155,9 +155,9 @@ def _layers_in_place(node: ast.Call, file: FileEdit) -> LayersInPlace:
 def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
     """Those of all classes; a class has its inner classes' as well."""
     found: dict[ast.AST | None, LayersInPlace] = {}
-    for node in file.tree.nodes:
+    for node in file.tree.of(ast.Call):
         statement = file.tree.parents.get(node)
-        if not (isinstance(node, ast.Call) and isinstance(statement, ast.Assign)):
+        if not isinstance(statement, ast.Assign):
             continue
         names = [target.attr for target in statement.targets if isinstance(target, ast.Attribute)]
         made = _made_in_place(node, names, file) if names else LayersInPlace()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
+from collections.abc import Mapping, Set
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import key_of
@@ -41,9 +43,10 @@ def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
         node = node.value
     if not isinstance(node, ast.Name):
         return False
-    known = _made_by_numpy(file)
-    is_own = file.tree.is_own(node.id, node)
-    return (file.tree.function(node) if is_own else None, node.id) in known
+    functions = _made_by_numpy(file).get(node.id, frozenset())
+    if not functions:
+        return False
+    return (file.tree.function(node) if file.tree.is_own(node.id, node) else None) in functions
 
 
 def _is_range(node: ast.expr) -> bool:
@@ -67,33 +70,31 @@ def _names_of_numpy(file: FileEdit) -> frozenset[str]:
     """What is imported from numpy and scipy."""
     if file.names_of_numpy is None:
         found = set[str]()
-        for node in file.tree.nodes:
-            if isinstance(node, ast.Import):
-                for part in node.names:
-                    if part.name.partition(".")[0] in _NUMBERS:
-                        found.add(part.asname or part.name.partition(".")[0])
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                if (node.module or "").partition(".")[0] in _NUMBERS:
-                    found |= {part.asname or part.name for part in node.names}
+        for node in file.tree.of(ast.Import):
+            for part in node.names:
+                if part.name.partition(".")[0] in _NUMBERS:
+                    found.add(part.asname or part.name.partition(".")[0])
+        for taken in file.tree.of(ast.ImportFrom):
+            if not taken.level and (taken.module or "").partition(".")[0] in _NUMBERS:
+                found |= {part.asname or part.name for part in taken.names}
         file.names_of_numpy = frozenset(found)
     return file.names_of_numpy
 
 
-def _made_by_numpy(file: FileEdit) -> frozenset[tuple[ast.AST | None, str]]:
+def _made_by_numpy(file: FileEdit) -> Mapping[str, Set[ast.AST | None]]:
     """Names that hold what numpy or scipy returned, or a range, with their functions."""
     if file.made_by_numpy is None:
-        found = set[tuple[ast.AST | None, str]]()
-        for node in file.tree.nodes:
+        found = defaultdict[str, set[ast.AST | None]](set)
+        for node in file.tree.of(ast.Assign, ast.For):
             targets: list[ast.expr] = []
             if isinstance(node, ast.Assign):
                 pairs = (pair for part in node.targets for pair in pairs_of(part, node.value))
                 targets = [t for t, v in pairs if _is_range(v) or _is_call_of_numpy(v, file)]
-            elif isinstance(node, ast.For) and _is_call_of_numpy(node.iter, file):
+            elif _is_call_of_numpy(node.iter, file):
                 targets = [node.target]
-            for target in targets:
-                around = file.tree.function(node)
-                found |= {(around, name) for name in names_of(target)}
-        file.made_by_numpy = frozenset(found)
+            for name in (name for target in targets for name in names_of(target)):
+                found[name].add(file.tree.function(node))
+        file.made_by_numpy = dict(found)
     return file.made_by_numpy
 
 

@@ -7,12 +7,16 @@ Elsewhere a port leaves `contiguous` out; here it is what makes the copy.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 from isograd.convert.aliases import is_taken_by_copy
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.inplace import function_of, may_be_positions
 from isograd.convert.tree import names_of, pairs_of, parts_of
+
+_WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)
 
 
 class TakenByCopy:
@@ -122,22 +126,20 @@ def _writes(scope: ast.AST, file: FileEdit) -> dict[str, bool]:
         return file.writes[scope]
     found: dict[str, bool] = {}
     others: list[tuple[str, str]] = []
-    for node in ast.walk(scope):
+    for node in _writing(scope, file):
         target: ast.expr | None = None
         is_of_tensor = False
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            root = _root(node.value)
-            if isinstance(root, ast.Name):
-                others.append((node.targets[0].id, root.id))
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Assign):
+            bound, root = node.targets[0], _root(node.value)
+            if isinstance(bound, ast.Name) and isinstance(root, ast.Name):
+                others.append((bound.id, root.id))
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             target = node.value
             is_of_tensor = isinstance(node.slice, (ast.Slice, ast.Tuple, ast.Compare))
         elif isinstance(node, ast.AugAssign):
             target = node.target
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = node.func.attr
-            if name.endswith("_") and not name.endswith("__"):
-                target, is_of_tensor = node.func.value, True
+            target, is_of_tensor = node.func.value, True
         target = _root(target)
         if isinstance(target, (ast.Name, ast.Attribute)):
             key = ast.unparse(target)
@@ -147,6 +149,31 @@ def _writes(scope: ast.AST, file: FileEdit) -> dict[str, bool]:
             found[other] = found.get(other, False) or found[name]
     file.writes[scope] = found
     return found
+
+
+def _writing(scope: ast.AST, file: FileEdit) -> Sequence[ast.AST]:
+    """The nodes of a function or the module that write, or give another name, in their order."""
+    if file.writing is None:
+        nodes = file.tree.of(*_WRITING)
+        file.writing = [node for node in nodes if _writes_or_renames(node)]
+    if not isinstance(scope, ast.stmt):
+        return file.writing
+    first = bisect_left(file.writing, scope.lineno, key=_last_line)
+    last = bisect_right(file.writing, _last_line(scope), key=_last_line)
+    return file.writing[first:last]
+
+
+def _writes_or_renames(node: ast.AST) -> bool:
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr.endswith("_") and not node.func.attr.endswith("__")
+    return not isinstance(node, ast.Call)
+
+
+def _last_line(node: ast.AST) -> int:
+    line: int = node.end_lineno  # type: ignore[attr-defined]  # a node of tree.nodes has a place
+    return line
 
 
 def _root(node: ast.expr | None) -> ast.expr | None:

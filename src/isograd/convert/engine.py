@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -35,6 +35,8 @@ class Place:
     package: str = ""
     level: int = 0
     generated: str = "_torch_compat"
+    #: The name under which the project keeps a module that this file imports; empty if foreign.
+    canonical: Callable[[str], str] = str
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Engine:
     def convert(self, source: Source, facts: Facts, place: Place) -> Port:
         """The port of a file; the same text where it does not use torch."""
         tree = read_tree(source.tree, self._kinds)
-        imported = self._index.read(tree, place.package, place.module)
+        imported = self._index.read(tree, place.package, place.module, place.canonical)
         star_names(tree, imported, self._index.names)
         if not (
             imported.torch

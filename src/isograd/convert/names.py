@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.tree import Tree
@@ -71,14 +71,19 @@ class Index:
         self.modules: dict[str, dict[str, str]] = {}
         self.roots: set[str] = set(own or ())
 
-    def read(self, tree: Tree, package: str, module: str) -> ImportedNames:
-        """The names that a file's imports bind."""
+    def read(
+        self, tree: Tree, package: str, module: str, canonical: Callable[[str], str] = str
+    ) -> ImportedNames:
+        """The names that a file's imports bind.
+
+        canonical: the one name of a module of the project's by what a file calls it.
+        """
         found = ImportedNames()
         for node in tree.of(ast.Import, ast.ImportFrom):
             if isinstance(node, ast.Import):
                 self._plain(node, found)
             else:
-                self._from(node, package, found)
+                self._from(node, package, canonical, found)
         self.modules[module] = dict(found.torch)
         return found
 
@@ -94,7 +99,13 @@ class Index:
                 name, full = (alias.asname, alias.name) if alias.asname else (root, root)
                 found.third.append((node, alias, name, full))
 
-    def _from(self, node: ast.ImportFrom, package: str, found: ImportedNames) -> None:
+    def _from(
+        self,
+        node: ast.ImportFrom,
+        package: str,
+        canonical: Callable[[str], str],
+        found: ImportedNames,
+    ) -> None:
         base = absolute_name(package, node)
         if base is None:
             return
@@ -103,7 +114,7 @@ class Index:
         for alias in node.names:
             name = alias.asname or alias.name
             if is_own:
-                held = self.modules.get(base, {})
+                held = self.modules.get(canonical(base) or base, {})
                 if alias.name == "*":
                     found.torch.update(
                         {key: full for key, full in held.items() if not key.startswith("_")}

@@ -166,7 +166,9 @@ def _read_all(run: _Run) -> None:
     paths = [run.base / file for file in run.files.python]
     imports = {path: _imports(run, path) for path in paths}
     order = list(reading_order(paths, imports))
-    run.names.roots = {name.partition(".")[0] for name in run.index.names.values() if name}
+    own = (*run.index.names.values(), *run.index.imported)
+    roots = {name.partition(".")[0] for name in own if name}
+    run.names.roots = {root for root in roots if run.index.layout.is_own(root)}
     run.files.python = [path.relative_to(run.base) for path in order]
     for done, path in enumerate(order):
         file = path.relative_to(run.base).as_posix()
@@ -191,7 +193,8 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
         if read.source is None:
             return
         name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
-        facts, summary = locate(read.source, run.index, name=name, package=package)
+        seen = run.index.seen_from(path)
+        facts, summary = locate(read.source, seen, name=name, package=package)
     except OSError as error:
         reason = error.strerror or str(error)
         run.failed[path] = Finding(file, 0, 0, "unreadable", f"it cannot be read: {reason}")
@@ -335,10 +338,10 @@ def _write(folder: Path | None, file: Path, raw: bytes, original: Path) -> None:
 
 def _home(run: _Run, file: Path) -> Path:
     """The folder, below the root, of the generated module that a file uses."""
-    folder = file.parent
-    if not (run.base / folder / "__init__.py").is_file():
+    folder, is_package = file.parent, run.index.layout.is_package
+    if not is_package(run.base / folder):
         return folder
-    while folder != Path() and (run.base / folder.parent / "__init__.py").is_file():
+    while folder != Path() and is_package(run.base / folder.parent):
         folder = folder.parent
     return folder
 
@@ -346,17 +349,27 @@ def _home(run: _Run, file: Path) -> Path:
 def _place(run: _Run, file: Path) -> Place:
     path = run.base / file
     home = _home(run, file)
-    is_package = (run.base / file.parent / "__init__.py").is_file()
+    is_package = run.index.layout.is_package(path.parent)
     level = len(file.parent.relative_to(home).parts) + 1 if is_package else 0
-    return Place(run.index.names.get(path, ""), run.index.packages.get(path, ""), level, GENERATED)
+    return Place(
+        run.index.names.get(path, ""),
+        run.index.packages.get(path, ""),
+        level,
+        GENERATED,
+        run.index.seen_from(path).canonical,
+    )
 
 
 def _generated(run: _Run, folder: Path | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Write the generated modules; returns their paths with the names in them."""
-    loose = {home for home in run.composites if not (run.base / home / "__init__.py").is_file()}
+    layout = run.index.layout
+    loose = {home for home in run.composites if not layout.is_package(run.base / home)}
     together = set().union(*(run.composites[home] for home in loose)) if loose else set()
+    # Its files are imported from there, with that folder alone on Python's search path.
+    searched = set().union(*(layout.searched[run.base / home] for home in loose))
+    loose |= {folder.relative_to(run.base) for folder in searched}
     found = []
-    for home in sorted(run.composites):
+    for home in sorted({*run.composites, *loose}):
         names = together if home in loose else run.composites[home]
         file = home / f"{GENERATED}.py"
         if folder is not None:

@@ -131,7 +131,11 @@ class _Index:
             names = self.modules
             try:
                 _, summary = scan_source(
-                    source, names, answers, name=names.names[other], package=names.packages[other]
+                    source,
+                    names.seen_from(other),
+                    answers,
+                    name=names.names[other],
+                    package=names.packages[other],
                 )
             except Exception:  # noqa: S112  # a neighbour that cannot be read costs its names alone
                 continue

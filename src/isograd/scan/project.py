@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from isograd.scan.layout import Layout
 from isograd.scan.state import ModuleSummary
 
 _IMPORT = re.compile(
@@ -20,6 +22,9 @@ class ModuleIndex:
         self.base = root if root.is_dir() else root.parent
         self.names: dict[Path, str] = {}
         self.packages: dict[Path, str] = {}
+        self.layout = Layout(self.base)
+        #: Names by which the project's files import each other.
+        self.imported: set[str] = set()
         self._file_of: dict[str, Path] = {}
         self._summaries: dict[str, ModuleSummary] = {}
         self._prefixes: set[str] = set()
@@ -39,6 +44,7 @@ class ModuleIndex:
             relative.pop()
         found = package if is_package else [*package, path.stem]
         name = ".".join(found if package else relative)
+        self.layout.add(path)
         self.names[path] = name
         self.packages[path] = name if is_package else name.rpartition(".")[0]
         for spelling in {name, ".".join(relative)}:
@@ -57,6 +63,18 @@ class ModuleIndex:
         path = self._file_of.get(name)
         return None if path is None else self._summaries.get(self.names[path])
 
+    def seen_from(self, path: Path) -> Seen:
+        """The project as the imports of one of its files see it."""
+        return Seen(self, path.parent)
+
+    def file_of(self, name: str, folder: Path) -> Path | None:
+        """The file that a module's name stands for in the files of a folder."""
+        return self.layout.find(name, folder) or self._file_of.get(name)
+
+    def summary_of(self, path: Path) -> ModuleSummary | None:
+        """What a file exports, if it has been read."""
+        return self._summaries.get(self.names[path])
+
     def keep(self, summary: ModuleSummary) -> None:
         """Remember what a module exports."""
         self._summaries[summary.name] = summary
@@ -71,11 +89,37 @@ class ModuleIndex:
                 absolute = _absolute(base, package)
                 listed = [part.split()[0] for part in names.split(",") if part.split()]
                 candidates = [absolute, *(f"{absolute}.{name}" for name in listed)]
+            if base.startswith("."):
+                self.layout.note_relative(path.parent, len(base) - len(base.lstrip(".")))
             for candidate in candidates:
-                target = self._file_of.get(candidate)
+                target = self.file_of(candidate, path.parent)
                 if target is not None and target != path:
                     found.append(target)
+                    self.imported.add(candidate)
+                    self.layout.note(candidate, target)
         return found
+
+
+class Seen:
+    """What the names of modules stand for in the files of one folder."""
+
+    def __init__(self, index: ModuleIndex, folder: Path) -> None:
+        self._index = index
+        self._folder = folder
+
+    def has(self, name: str) -> bool:
+        """Whether the project has such a module or package."""
+        return self._index.layout.has(name, self._folder) or self._index.has(name)
+
+    def module(self, name: str) -> ModuleSummary | None:
+        """The summary of a module, if it has been read."""
+        path = self._index.file_of(name, self._folder)
+        return None if path is None else self._index.summary_of(path)
+
+    def canonical(self, name: str) -> str:
+        """The one name under which the project keeps a module; empty if it is not its own."""
+        path = self._index.file_of(name, self._folder)
+        return "" if path is None else self._index.names[path]
 
 
 def _absolute(base: str, package: list[str]) -> str:
@@ -96,6 +140,16 @@ def _package_of(folder: Path) -> list[str]:
             break
         folder = folder.parent
     return parts[::-1]
+
+
+def layout_of(folder: Path) -> Layout:
+    """The layout of a folder of Python files, by their imports."""
+    paths = sorted(folder.rglob("*.py"))
+    index = ModuleIndex(folder, paths)
+    for path in paths:
+        with contextlib.suppress(OSError):
+            index.imports(path, path.read_bytes().decode("utf-8", errors="replace"))
+    return index.layout
 
 
 def reading_order(files: list[Path], imports: dict[Path, list[Path]]) -> Iterator[Path]:

@@ -101,7 +101,7 @@ def _scan_files(
         try:
             found, summary = scan_source(
                 source,
-                index,
+                index.seen_from(path),
                 answers,
                 name=index.names.get(path, ""),
                 package=index.packages.get(path, ""),

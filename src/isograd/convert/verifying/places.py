@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isograd.errors import UsageError
+from isograd.scan.project import layout_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ def place_of(path: Path, package: str | None = None) -> Place:
         )
     if (target / "__init__.py").is_file():
         return Place(packages=((package or target.name, target),))
-    return Place((target,))
+    layout = layout_of(target)
+    is_namespace = layout.is_package(target)
+    packages = ((package or target.name, target),) if is_namespace or package else ()
+    return Place(layout.search_path, packages)
 
 
 def place_of_port(original: Path, port: Path) -> Place:
@@ -58,8 +62,10 @@ def place_of_port(original: Path, port: Path) -> Place:
     The port of a package may be the folder itself or hold a folder of the package's name.
     """
     source = original.resolve()
-    if source.is_dir() and (source / "__init__.py").is_file():
+    if not source.is_dir():
+        return place_of(port)
+    if (source / "__init__.py").is_file():
         inside = port / source.name
         folder = inside if (inside / "__init__.py").is_file() else port
         return place_of(folder, source.name)
-    return place_of(port)
+    return place_of(port, source.name if layout_of(source).is_package(source) else None)

@@ -42,8 +42,13 @@ class _Packages(importlib.abc.MetaPathFinder):
         folder = self._folders.get(fullname)
         if folder is None:
             return None
+        file = Path(folder) / "__init__.py"
+        if not file.is_file():
+            found = importlib.machinery.ModuleSpec(fullname, None, is_package=True)
+            found.submodule_search_locations = [folder]
+            return found
         return importlib.util.spec_from_file_location(
-            fullname, Path(folder) / "__init__.py", submodule_search_locations=[folder]
+            fullname, file, submodule_search_locations=[folder]
         )
 
 

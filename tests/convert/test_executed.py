@@ -81,6 +81,28 @@ class Net(nn.Module):
             y = y + x[:, k].sum() * 2
         return x[:, order[:2]] + y + x[range(2), range(2)].mean()
 """,
+    "lists of modules that hold None": """
+class Net(nn.Module):
+    def __init__(self, extra=None, width=None):
+        super().__init__()
+        make = lambda i: nn.Linear(6, 6) if i else None
+        self.layers = nn.ModuleList([])
+        for i in range(2):
+            last = nn.Linear(6, 6) if i else None
+            self.layers.append(nn.ModuleList([nn.Linear(6, 6), last]))
+        self.made = nn.ModuleList([make(i) for i in range(2)])
+        self.given = nn.ModuleList([extra])
+        self.named = nn.ModuleDict({"a": nn.Linear(6, 6), "b": extra})
+
+    def forward(self, x):
+        for first, last in self.layers:
+            x = first(x)
+            if last is not None:
+                x = last(x)
+        for layer in [*self.made, *self.given, *self.named.values()]:
+            x = x if layer is None else layer(x)
+        return x
+""",
     "layers in place, their input read again": """
 class Net(nn.Module):
     def __init__(self):

@@ -12,6 +12,7 @@ from isograd.convert import plain
 from isograd.convert.aliases import Function
 from isograd.convert.generated import library
 from isograd.convert.held_data import HeldData, held_data
+from isograd.convert.lists_of_none import CONTAINERS, hold_none
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
@@ -129,6 +130,14 @@ class FileEdit:
                 self.named[part] = api
 
     # ---- what is there
+
+    def is_shaped(self, api: str) -> bool:
+        """Whether a class stands as a torch-shaped one in this file."""
+        return self.settings.is_shaped(api) or (api in CONTAINERS and self._lists_hold_none)
+
+    @cached_property
+    def _lists_hold_none(self) -> bool:
+        return hold_none(self.tree, self.api_of_call)
 
     def use(self, node: ast.AST) -> Use | None:
         """The API of torch that a name or an attribute names, or None."""

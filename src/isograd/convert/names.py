@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from isograd.convert.tree import Tree
 from isograd.scan.imports import absolute_name
@@ -15,19 +16,7 @@ from isograd.scan.names import TorchNames
 _OWN = ("torch", "torchvision", "torchaudio", "functorch", "einops")
 #: Libraries that import torch: a port cannot use them as they are.
 THIRD_PARTY = frozenset(
-    """timm torchtext pytorch_lightning lightning lightning_fabric transformers accelerate apex
-    xformers flash_attn torchmetrics kornia fvcore iopath detectron2 mmcv mmengine mmdet mmseg
-    mmcls einops_exts torch_geometric torch_scatter torch_sparse torch_cluster torchdiffeq
-    torchsde gpytorch botorch pyro diffusers peft bitsandbytes deepspeed fairscale fairseq
-    segmentation_models_pytorch efficientnet_pytorch pretrainedmodels torchsummary torchinfo
-    thop ptflops torch_xla torch_tensorrt torchao triton ignite catalyst fastai open_clip clip
-    sentence_transformers torchvision torchaudio lpips pytorch_msssim pytorch_metric_learning
-    torchdata torcheval monai albumentations.pytorch safetensors.torch
-    ray.train.torch tensorboardX.torch effdet vit_pytorch x_transformers einx local_attention
-    hyper_connections entmax e3nn escnn dgl spconv MinkowskiEngine kaolin nvdiffrast tinycudann
-    mamba_ssm causal_conv1d selective_scan_cuda ultralytics compressai loralib neuralop allennlp
-    speechbrain espnet espnet2 antialiased_cnns ranger_adabelief adabelief_pytorch lion_pytorch
-    schedulefree geffnet pytorchcv nflows normflows ncps higher cvxpylayers theseus""".split()
+    Path(__file__).with_name("torch_packages.txt").read_text(encoding="utf-8").split()
 )
 #: Other libraries that say in their names what they need: rotary_embedding_torch, torchtyping.
 _SAYS_TORCH = re.compile(r"(py)?torch\w+|\w*_(py)?torch(_\w*)?")

@@ -56,7 +56,7 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         return
     value = file.value(entry) if entry.signature or entry.value else ""
     is_class = file.names.kind(use.api) == "M"
-    if value and is_class and file.settings.is_shaped(entry.api):
+    if value and is_class and file.is_shaped(entry.api):
         _renamed(node, value, file)
         return
     call = file.call(node)

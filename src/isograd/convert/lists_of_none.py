@@ -1,0 +1,106 @@
+"""Lists of modules that hold None: torch's take it, MindSpore's own refuse it."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from isograd.convert.tree import Tree, pairs_of
+
+CONTAINERS = frozenset(("torch.nn.ModuleList", "torch.nn.ModuleDict"))
+#: Methods of lists by the place of what they put in.
+_PUT = {"append": 0, "extend": 0, "insert": 1}
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
+_Scope = ast.FunctionDef | ast.AsyncFunctionDef | None
+
+
+def hold_none(tree: Tree, api_of_call: Callable[[ast.AST], str]) -> bool:
+    """Whether something in a file that makes lists of modules may put None into one."""
+    calls = tree.of(ast.Call)
+    made = [call for call in calls if api_of_call(call) in CONTAINERS]
+    if not made:
+        return False
+    values = _Values(tree)
+    put = [argument for call in made for argument in call.args[:1]]
+    for call in calls:
+        place = _PUT.get(getattr(call.func, "attr", ""))
+        if place is not None and isinstance(call.func, ast.Attribute):
+            put += call.args[place : place + 1]
+    return any(values.may_be_none(value, inside=True) for value in put)
+
+
+class _Values:
+    """What the names of a file are bound to."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._bound: defaultdict[tuple[_Scope, str], list[ast.expr]] = defaultdict(list)
+        for node in tree.of(ast.Assign):
+            for target, value in (p for t in node.targets for p in pairs_of(t, node.value)):
+                if isinstance(target, ast.Name):
+                    self._bound[tree.function(node), target.id].append(value)
+        for function in tree.of(ast.FunctionDef):
+            for name in _without_default(function):
+                self._bound[function, name].append(ast.Constant(None))
+
+    def may_be_none(
+        self, node: ast.expr, *, inside: bool = False, seen: frozenset[object] = frozenset()
+    ) -> bool:
+        """Whether an expression may be None by how it is written; inside: or holds one."""
+
+        def also(part: ast.expr, *, inside: bool = inside) -> bool:
+            return self.may_be_none(part, inside=inside, seen=seen)
+
+        if isinstance(node, ast.Constant):
+            return node.value is None
+        if isinstance(node, ast.IfExp):
+            return also(node.body) or also(node.orelse)
+        if isinstance(node, ast.Starred):
+            return also(node.value, inside=True)
+        if inside and isinstance(node, (ast.List, ast.Tuple)):
+            return any(also(part) for part in node.elts)
+        if inside and isinstance(node, ast.Dict):
+            return any(also(part) for part in node.values)
+        if inside and isinstance(node, _COMPREHENSIONS):
+            return also(node.elt)
+        if isinstance(node, ast.Name):
+            return self._of_name(node, node.id, inside, seen)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._of_name(node, node.func.id, False, seen, is_called=True)
+        return False
+
+    def _of_name(
+        self,
+        at: ast.expr,
+        name: str,
+        inside: bool,
+        seen: frozenset[object],
+        is_called: bool = False,
+    ) -> bool:
+        scope = self._tree.function(at)
+        if (scope, name, inside) in seen:
+            return False
+        seen |= {(scope, name, inside)}
+        values = self._bound.get((scope, name)) or self._bound.get((None, name), [])
+        if is_called:
+            values = [value.body for value in values if isinstance(value, ast.Lambda)]
+            values += self._returned_by(name)
+        return any(self.may_be_none(value, inside=inside, seen=seen) for value in values)
+
+    def _returned_by(self, name: str) -> Iterator[ast.expr]:
+        """What the file's functions of a name return."""
+        for node in self._tree.of(ast.Return):
+            function = self._tree.function(node)
+            if function is not None and function.name == name and node.value is not None:
+                yield node.value
+
+
+def _without_default(function: ast.FunctionDef) -> Iterator[str]:
+    """The parameters that are None where the caller gives nothing."""
+    given = function.args
+    several = [*given.posonlyargs, *given.args]
+    pairs = [*zip(several[::-1], given.defaults[::-1], strict=False)]
+    for parameter, default in [*pairs, *zip(given.kwonlyargs, given.kw_defaults, strict=True)]:
+        if isinstance(default, ast.Constant) and default.value is None:
+            yield parameter.arg

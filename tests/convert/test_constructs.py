@@ -259,6 +259,18 @@ def test_libraries_that_need_torch_are_told_at_their_import() -> None:
     assert 'DropPath = compat.unconverted("timm.layers.DropPath")' in port
 
 
+def test_an_installed_library_that_says_that_it_needs_torch_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, needed in (("readouts", "torch>=2"), ("plain", 'torch; extra == "nets"')):
+        (tmp_path / f"{name}-1.0.dist-info").mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: {needed}\n"
+        (tmp_path / f"{name}-1.0.dist-info" / "METADATA").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    _, findings = port_of("import torch\nfrom readouts import Readout\nfrom plain import plain\n")
+    assert [finding.api for finding in findings] == ["readouts.Readout"]
+
+
 @pytest.mark.parametrize(
     ("library", "needs_torch"),
     [

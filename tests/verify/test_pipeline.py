@@ -87,3 +87,37 @@ def test_what_the_case_does_not_name_is_skipped(
     status, found = report(make_case.write())
     assert (status, found["verdict"]) == (0, "equivalent")
     assert [s["stage"] for s in found["stages"] if s["verdict"] == "skipped"] == skipped
+
+
+def test_a_network_without_parameters_is_judged_by_what_it_computes(
+    tmp_path: Path, report: Callable[[Path], tuple[int, Any]]
+) -> None:
+    (tmp_path / "a.py").write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return torch.relu(x) * 2\n\ndef loss(y):\n    return (y * y).mean()\n\n"
+        "def optimizer(net):\n    raise ValueError('there is nothing to train')\n"
+    )
+    (tmp_path / "b.py").write_text(
+        "from mindspore import nn, ops\n\nclass Net(nn.Cell):\n    def construct(self, x):\n"
+        "        return ops.relu(x) * FACTOR\n\ndef loss(y):\n    return (y * y).mean()\n\n"
+        "def optimizer(net):\n    raise ValueError('there is nothing to train')\n"
+    )
+    case = tmp_path / "case.toml"
+    case.write_text(
+        "".join(
+            f'[{side}]\nframework = "{framework}"\nmodel = "{file}:Net"\nloss = "{file}:loss"\n'
+            f'optimizer = "{file}:optimizer"\n'
+            for side, framework, file in (
+                ("reference", "torch", "a.py"),
+                ("port", "mindspore", "b.py"),
+            )
+        )
+        + "[[inputs]]\nshape = [2, 5]\n[verify]\nsteps = 2\n"
+    )
+    text = (tmp_path / "b.py").read_text()
+    for factor, verdict in (("2", "equivalent"), ("3", "divergent")):
+        (tmp_path / "b.py").write_text(text.replace("FACTOR", factor))
+        _, found = report(case)
+        assert found["verdict"] == verdict
+        skipped = [s["stage"] for s in found["stages"] if s["verdict"] == "skipped"]
+        assert skipped == ["parameters", "update", "training"]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 from isograd.convert.tree import Tree
@@ -20,6 +23,7 @@ THIRD_PARTY = frozenset(
 )
 #: Other libraries that say in their names what they need: rotary_embedding_torch, torchtyping.
 _SAYS_TORCH = re.compile(r"(py)?torch\w+|\w*_(py)?torch(_\w*)?")
+_IS_TORCH = re.compile(r"torch(?![\w.-])")
 
 
 @dataclass
@@ -43,10 +47,22 @@ def is_torch(name: str) -> bool:
     return name.partition(".")[0] in _OWN
 
 
+@cache
+def _requires_torch(root: str) -> bool:
+    """Whether a library that is installed here says that it needs torch."""
+    if root in sys.stdlib_module_names:
+        return False
+    try:
+        needed = metadata.distribution(root).requires or []
+    except (metadata.PackageNotFoundError, OSError, ValueError):
+        return False
+    return any(_IS_TORCH.match(line) and "extra ==" not in line for line in needed)
+
+
 def is_third_party(name: str) -> bool:
     """Whether a dotted name belongs to a library that needs torch."""
     root = name.partition(".")[0]
-    if root in THIRD_PARTY or _SAYS_TORCH.fullmatch(root):
+    if root in THIRD_PARTY or _SAYS_TORCH.fullmatch(root) or _requires_torch(root):
         return True
     parts = name.split(".")
     return any(".".join(parts[: i + 1]) in THIRD_PARTY for i in range(1, len(parts)))

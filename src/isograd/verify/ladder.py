@@ -98,6 +98,9 @@ class Ladder:
             if case.reference.optimizer is None:
                 for stage in (Stage.UPDATE, Stage.TRAINING):
                     self._skip(stage, "the case names no optimizer")
+            elif not any(p.trainable for p in self._session.reference_structure.parameters):
+                for stage in (Stage.UPDATE, Stage.TRAINING):
+                    self._skip(stage, "the network has no parameters to train")
             else:
                 self._timed(Stage.UPDATE, self._update)
                 self._timed(Stage.TRAINING, self._training)
@@ -142,7 +145,10 @@ class Ladder:
         self._notes += prepared.notes
         if self._keep is not None:
             self._keeper = Keeper(self._keep, session)
-        self._set(Stage.PARAMETERS, prepared.checked, prepared.detail)
+        if session.reference_structure.parameters or session.port_structure.parameters:
+            self._set(Stage.PARAMETERS, prepared.checked, prepared.detail)
+        else:
+            self._skip(Stage.PARAMETERS, "neither network has parameters")
 
     def _forward(self) -> None:
         session = self._session

@@ -259,6 +259,31 @@ def test_libraries_that_need_torch_are_told_at_their_import() -> None:
     assert 'DropPath = compat.unconverted("timm.layers.DropPath")' in port
 
 
+def test_all_names_of_a_library_that_needs_torch() -> None:
+    port, findings = port_of("import torch\nfrom fastai.learner import *\n\nx = torch.relu(y)\n")
+    assert [(finding.line, finding.api) for finding in findings] == [(2, "fastai.learner.*")]
+    assert "x = ops.relu(y)" in port
+
+
+def test_a_name_of_torchs_that_the_file_defines_anew() -> None:
+    port, findings = port_of(
+        "from torch.utils.data import Dataset\n\n\nclass Dataset(Dataset):\n"
+        "    def __init__(self, folder, size):\n        self.folder = folder\n\n\n"
+        'data = Dataset("here", 8)\n\n\ndef make():\n    return Dataset("there", 8)\n'
+    )
+    assert 'data = Dataset("here", 8)' in port
+    assert 'return Dataset("there", 8)' in port
+    assert not findings
+
+
+def test_values_that_nobody_calls_are_of_a_result() -> None:
+    port, findings = port_of(
+        "import torch\n\ndef f(table, x):\n    return table.any().values, torch.sort(x).values\n"
+    )
+    assert port.count(".values") == 2
+    assert not findings
+
+
 def test_an_installed_library_that_says_that_it_needs_torch_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

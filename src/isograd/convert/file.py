@@ -124,10 +124,21 @@ class FileEdit:
 
     def __post_init__(self) -> None:
         known = self.imported.torch
+        own = {
+            node.name: node
+            for node in self.tree.module.body
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name in known
+        }
         for node in self.tree.of(ast.Name):
-            if node.id in known and not self.tree.binds(node.id, node):
+            if node.id not in known or self.tree.binds(node.id, node):
+                continue
+            if node.id not in own or not self._is_behind(node, own[node.id]):
                 part, api = resolve(node, self.tree, known[node.id], self.names)
                 self.named[part] = api
+
+    def _is_behind(self, node: ast.Name, definition: ast.ClassDef | ast.FunctionDef) -> bool:
+        """Whether a name is read when the file has defined it anew: `class Dataset(Dataset)`."""
+        return self.tree.function(node) is not None or node.lineno > (definition.end_lineno or 0)
 
     # ---- what is there
 

@@ -32,6 +32,7 @@ def write_imports(file: FileEdit, package: str) -> None:
             removed.append(node)
             continue
         lines = [_placeholder(file, node, *third[(id(node), id(alias))]) for alias in foreign]
+        lines = [line for line in lines if line]
         kept = [alias for alias in node.names if alias not in gone and alias not in foreign]
         _rewrite(file, node, kept, lines)
         removed.append(node)
@@ -76,7 +77,10 @@ def _is_unknown(node: Import, gone: list[ast.alias], file: FileEdit) -> bool:
 
 
 def _placeholder(file: FileEdit, node: Import, name: str, full: str) -> str:
+    """What stands for something of a library that needs torch; nothing for all of its names."""
     file.finding(node, "third-party", _NO_LIBRARY.format(full), _ADVICE, api=full)
+    if name == "*":
+        return ""
     return f"{name} = {file.unconverted(full)}"
 
 

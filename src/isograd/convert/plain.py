@@ -75,6 +75,8 @@ OF_CELLS = frozenset(
     """apply register_forward_hook register_forward_pre_hook register_buffer training
     register_backward_hook register_state_dict_pre_hook""".split()
 )
+#: Methods of tensors that are attributes of results, and of pandas' tables: `x.max(0).values`.
+OF_RESULTS = frozenset(("torch.Tensor.values", "torch.Tensor.indices"))
 #: Decorators of torch's compilers: without them the function computes the same.
 DECORATORS = frozenset(
     """torch.jit.ignore torch.jit.unused torch.jit.export torch.jit.script

@@ -35,6 +35,8 @@ class Members:
             return True
         if use.api in plain.LEFT_ALONE or not isinstance(node.ctx, ast.Load):
             return True
+        if use.api in plain.OF_RESULTS:
+            return False
         file.uses += 1
         if file.is_ported_module_member(use):
             file.converted += 1

@@ -81,6 +81,53 @@ class Net(nn.Module):
             y = y + x[:, k].sum() * 2
         return x[:, order[:2]] + y + x[range(2), range(2)].mean()
 """,
+    "layers derived from torch's private bases": """
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.loss import _Loss
+
+class Dice(_Loss):
+    def __init__(self, smooth=1.0, reduction="mean"):
+        super().__init__(reduction=reduction)
+        self.smooth = smooth
+
+    def forward(self, x):
+        p = torch.sigmoid(x)
+        loss = 1 - (2 * p.sum(1) + self.smooth) / (p.sum(1) + self.smooth + 9)
+        return loss.mean() if self.reduction == "mean" else loss.sum()
+
+class Frozen(_BatchNorm):
+    def forward(self, x):
+        mean, var = self.running_mean, self.running_var
+        return F.batch_norm(x, mean, var, self.weight, self.bias, False, 0.0, self.eps) * 2
+
+class Scaled(_DropoutNd):
+    def forward(self, x):
+        return x * (1 + self.p)
+
+class Weighted(nn.modules.loss._WeightedLoss):
+    def forward(self, x):
+        return (x * self.weight).sum()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.scaled, self.dice = Frozen(3), Scaled(0.25), Dice(reduction="sum")
+        self.weighted = Weighted(torch.tensor([1.0, 2.0, 3.0]).reshape(3, 1, 1))
+
+    def forward(self, x):
+        x = self.scaled(self.norm(x))
+        return self.dice(x.flatten(1)) + x + self.weighted(x)
+""",
+    "a network that asks whether its input needs a gradient": """
+class Net(nn.Module):
+    def forward(self, x):
+        needs, y = x.requires_grad, x * 3
+        rounded = torch.round(y)
+        if needs and y.requires_grad and not rounded.detach().requires_grad:
+            rounded = y + (rounded - y).detach()
+        return rounded
+""",
     "lists of modules that hold None": """
 class Net(nn.Module):
     def __init__(self, extra=None, width=None):

@@ -22,6 +22,15 @@ from isograd.knowledge.composites import data_of, elements
 
 #: Statements about a tensor `x` of shape (3, 4), whose port does the same.
 FAITHFUL = """
+x[torch.nonzero(x.sum(1) > 1e9).squeeze(1)] = 0
+rows = torch.where(x.sum(1) > 1e9)[0]; x[rows] = 0
+rows = (x[:, 0] > -1e9).nonzero(as_tuple=True)[0]; x[rows[:2]] = 5
+rows = torch.where(x.sum(1) > 1e9)[0]; x[rows] = x[rows] * 2
+a, b = torch.where(x > 1e9); x[a, b] = 0
+order = np.array([2, 0]); x[order] = 0
+x[:, np.argsort([3, 1, 2, 0])] = x * 1
+x[range(2), range(2)] = 7
+n = np.zeros(3); n[np.where(n > 1)[0]] = 2; x[0] = float(n.sum())
 y = x[0]; y += 1
 y = x[0]; y.add_(1)
 y = x[:, 0]; y.mul_(2)

@@ -89,6 +89,85 @@ def test_what_the_case_does_not_name_is_skipped(
     assert [s["stage"] for s in found["stages"] if s["verdict"] == "skipped"] == skipped
 
 
+_FORCED = {
+    "a.py": """
+import torch
+from torch import nn
+
+def unit(w):
+    return w / w.flatten(1).norm(dim=1).reshape(-1, 1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 5))
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                self.weight.copy_(unit(self.weight))
+        return torch.relu(x @ self.weight.t())
+
+def loss(y):
+    return (y * y).mean()
+
+def optimizer(net):
+    return torch.optim.SGD(net.parameters(), 0.1)
+""",
+    "b.py": """
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+def unit(w):
+    return w / ops.norm(w, dim=1).reshape(-1, 1)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.weight = ms.Parameter(np.zeros((4, 5), np.float32))
+
+    def construct(self, x):
+        if self.training:
+            ops.assign(self.weight, ops.stop_gradient(unit(self.weight) * FACTOR))
+        return ops.relu(x @ self.weight.T)
+
+def loss(y):
+    return (y * y).mean()
+
+def optimizer(net):
+    return nn.SGD(net.trainable_params(), 0.1)
+""",
+}
+_FORCED_CASE = """
+[reference]
+framework = "torch"
+model = "a.py:Net"
+loss = "a.py:loss"
+optimizer = "a.py:optimizer"
+[port]
+framework = "mindspore"
+model = "b.py:Net"
+loss = "b.py:loss"
+optimizer = "b.py:optimizer"
+[[inputs]]
+shape = [2, 5]
+[verify]
+steps = 2
+"""
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [("1", "equivalent"), ("1.001", "divergent")])
+def test_a_network_whose_forward_writes_its_weights(
+    factor: str, verdict: str, tmp_path: Path, report: Callable[[Path], tuple[int, Any]]
+) -> None:
+    for name, text in _FORCED.items():
+        (tmp_path / name).write_text(text.replace("FACTOR", factor))
+    (tmp_path / "case.toml").write_text(_FORCED_CASE)
+    _, found = report(tmp_path / "case.toml")
+    assert found["verdict"] == verdict
+
+
 def test_a_network_without_parameters_is_judged_by_what_it_computes(
     tmp_path: Path, report: Callable[[Path], tuple[int, Any]]
 ) -> None:

@@ -53,9 +53,11 @@ def collect() -> dict[str, Any]:
     for module_name, module in sorted(_modules().items(), key=lambda item: _order(item[0])):
         names[module_name] = "m"
         for attribute in sorted(dir(module)):
-            if attribute.startswith("_"):
-                continue
             value = getattr(module, attribute, None)
+            if attribute.startswith("_"):
+                if module_name.startswith("torch.nn.modules.") and _kind(value, torch) == "M":
+                    names[f"torch.nn.{attribute}"] = "M"  # what people derive their own from
+                continue
             name = f"{module_name}.{attribute}"
             if isinstance(value, types.ModuleType):
                 continue

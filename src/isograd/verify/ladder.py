@@ -48,6 +48,7 @@ from isograd.verify.prepare import prepare
 from isograd.verify.session import Session
 from isograd.verify.severity import severity_below_noise, severity_of
 from isograd.verify.training import (
+    begin_alike,
     free_losses,
     replay_updates,
     resynchronised_steps,
@@ -270,6 +271,8 @@ class Ladder:
 
     def _update(self) -> None:
         result, losses, findings, record = replay_updates(self._session)
+        if result.first and begin_alike(self._session):
+            result, losses, findings, record = replay_updates(self._session)
         left_out = {f.module for f in findings}
         explained = explain_updates(self._session, record, result, findings)
         self._granted_rules = explained.granted

@@ -143,6 +143,22 @@ def replay_updates(
     return result, losses, findings, record
 
 
+def begin_alike(session: Session) -> bool:
+    """Give the port the reference's parameters; whether it had others.
+
+    Forward methods may write to their own (forced weight norm, as in Karras' networks): after the
+    stages before, both sides hold what their own rounding has left.
+    """
+    state: Tensors = session.reference.call("state")
+    held = session.as_reference(session.port.call("state"))
+    infos, _ = session.infos()
+    trained = [name for name, info in infos.items() if info.trainable and name in held]
+    if all(np.array_equal(state[name].values, held[name].values) for name in trained):
+        return False
+    session.port.call("load_state", session.transfer(state))
+    return True
+
+
 def _left_out(session: Session, ours: set[str], theirs: set[str]) -> Iterator[Finding]:
     """Parameters that only one of the two optimizers updates."""
     first, second = session.infos()

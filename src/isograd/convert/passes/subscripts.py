@@ -7,29 +7,70 @@ from collections import defaultdict
 from collections.abc import Mapping, Set
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.inplace import key_of
+from isograd.convert.passes.inplace import elements, function_of, key_of
 from isograd.convert.tree import names_of, pairs_of, parts_of
 
 _NUMBERS = ("numpy", "scipy")
+_SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
 #: Methods of numpy's random generators that give positions.
 _OF_GENERATORS = frozenset("choice permutation integers randint".split())
 
 
 class NumpyIndices:
-    """`x[order]` where order was made by numpy or scipy, or is a range."""
+    """`x[order]` where order was made by numpy or scipy, or is a range; or where one writes."""
 
     kinds = (ast.Subscript,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Take the elements by a function, which sees whether x is a tensor."""
         assert isinstance(node, ast.Subscript)
-        if not isinstance(node.ctx, ast.Load) or _is_of_numpy(node.value, file):
+        if _is_of_numpy(node.value, file):
             return False
+        if not isinstance(node.ctx, ast.Load):
+            return isinstance(node.ctx, ast.Store) and _stored(node, file)
         if not any(_is_of_numpy(part, file) for part in parts_of(node.slice)):
             return False
         owner, key = file.source(node.value), key_of(node.slice, file)
         file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
         return True
+
+
+def _stored(node: ast.Subscript, file: FileEdit) -> bool:
+    """`x[order] = 0` at positions of numpy's, and at those that were looked for: perhaps none."""
+    if not isinstance(file.tree.parents.get(node), ast.Assign):
+        return False
+    are_numpys = any(_is_of_numpy(part, file) for part in parts_of(node.slice))
+    if are_numpys or _may_be_none(node.slice, file):
+        file.replace(node, elements(node, file))
+        return True
+    return False
+
+
+def _may_be_none(index: ast.expr, file: FileEdit) -> bool:
+    """Whether an index is of the positions where something holds: MindSpore refuses none."""
+    root: ast.expr = index
+    while not _is_search(root, file):
+        if isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+            root = root.func.value
+        elif isinstance(root, (ast.Subscript, ast.Attribute)):
+            root = root.value
+        else:
+            break
+    if not isinstance(root, ast.Name):
+        return _is_search(root, file)
+    function = function_of(root, file)
+    values = function.values_of(root.id) if function is not None else []
+    others = [value for value in values if root.id not in names_of(value)]
+    return any(_may_be_none(value, file) for value in others)
+
+
+def _is_search(node: ast.expr, file: FileEdit) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    api = file.api_of_call(node)
+    if api == "torch.where":
+        return len(node.args) == 1 and not node.keywords
+    return api in _SEARCHES or getattr(node.func, "attr", "") in ("nonzero", "argwhere")
 
 
 def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:

@@ -452,6 +452,7 @@ from isograd.knowledge.composites.torch_layers import (
 )
 from isograd.knowledge.composites.torch_losses import (
     AnyLoss,
+    AnyWeightedLoss,
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -718,6 +719,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "AnyDropout",
     "AnyInstanceNorm",
     "AnyLoss",
+    "AnyWeightedLoss",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",

@@ -9,7 +9,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.knowledge.composites.basics import take
-from isograd.knowledge.composites.writing import taken
+from isograd.knowledge.composites.writing import position, taken
 
 
 class Found(NamedTuple):
@@ -33,18 +33,8 @@ def at(owner: Any, key: Any) -> Any:
     if not isinstance(owner, ms.Tensor):
         return owner[key]
     parts = key if isinstance(key, tuple) else (key,)
-    given = [_position(part) for part in parts]
+    given = [position(part) for part in parts]
     return taken(owner[tuple(given)] if isinstance(key, tuple) else owner[given[0]])
-
-
-def _position(part: Any) -> Any:
-    if isinstance(part, np.ndarray):
-        return ms.Tensor(part)
-    if isinstance(part, range):
-        return ms.Tensor(np.arange(part.start, part.stop, part.step))
-    if isinstance(part, slice):
-        return slice(*map(_position, (part.start, part.stop, part.step)))
-    return part.item() if isinstance(part, np.generic) else part
 
 
 def take_elements(input: Any, index: Any) -> Any:

@@ -32,6 +32,20 @@ class AnyLoss(WithSettings):
         return type(self).function(*inputs, **settings)
 
 
+class AnyWeightedLoss(AnyLoss):
+    """What the losses with a weight for each class share."""
+
+    def __init__(
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
 class CrossEntropyLoss(AnyLoss, nn.CrossEntropyLoss):  # type: ignore[misc]
     """torch.nn.CrossEntropyLoss."""
 

@@ -223,10 +223,13 @@ def track(parameters: Iterable[Any]) -> None:
 
 
 def learns(tensor: Any) -> bool:
-    """Whether a gradient by a Parameter that learns goes through a tensor: `x.requires_grad`."""
+    """Whether a gradient goes through a tensor: `x.requires_grad`.
+
+    Also by an input of a network: MindSpore's `grad` marks all arguments of its function.
+    """
     if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
         return bool(tensor.requires_grad)
-    return bool(_reached(tensor))
+    return bool(tensor._requires_grad)
 
 
 def leaf(tensor: Any) -> Any:

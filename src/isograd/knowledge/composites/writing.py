@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
+import numpy as np
 from mindspore import ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
 
@@ -106,6 +107,12 @@ class elements:  # noqa: N801  # stands where a function would
         return (ops.stop_gradient(owner) if isinstance(owner, ms.Parameter) else owner)[key]
 
     def __setitem__(self, key: Any, values: Any) -> None:
+        if not isinstance(self._owner, ms.Tensor):
+            self._owner[key] = values
+            return
+        key = tuple(map(position, key)) if isinstance(key, tuple) else position(key)
+        if isinstance(key, ms.Tensor) and key.ndim and not key.size:
+            return  # nothing to write, which MindSpore refuses
         if not isinstance(self._owner, ms.Parameter):
             self._owner[key] = values
             return
@@ -115,6 +122,17 @@ class elements:  # noqa: N801  # stands where a function would
         write(self._owner, made)
 
 
+def position(part: Any) -> Any:
+    """A part of an index as MindSpore takes it: no array, number or range of numpy's."""
+    if isinstance(part, np.ndarray):
+        return ms.Tensor(part)
+    if isinstance(part, range):
+        return ms.Tensor(np.arange(part.start, part.stop, part.step))
+    if isinstance(part, slice):
+        return slice(*map(position, (part.start, part.stop, part.step)))
+    return part.item() if isinstance(part, np.generic) else part
+
+
 def filled(held: Any, values: Any) -> Any:
     """Values in the shape and the dtype of what they stand for."""
     return ops.broadcast_to(_tensor(values).astype(held.dtype), held.shape)
@@ -122,7 +140,7 @@ def filled(held: Any, values: Any) -> Any:
 
 def data_of(owner: Any) -> Any:
     """`owner.data` that is to be written to: a tensor itself, of anything else what it has."""
-    return owner if isinstance(owner, ms.Tensor) else getattr(owner, "data", owner)
+    return owner if isinstance(owner, (ms.Tensor, np.ndarray)) else getattr(owner, "data", owner)
 
 
 def _tensor(values: Any) -> Any:

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from isograd.compare.metrics import as_float64, difference, norm, patterns, rounding_floor
+from isograd.compare.metrics import (
+    as_float64,
+    difference,
+    norm,
+    patterns,
+    relative_gap,
+    rounding_floor,
+)
 
 NAN, INF = math.nan, math.inf
 
@@ -117,3 +124,16 @@ def test_complex_numbers_are_pairs() -> None:
 def test_storing_costs_a_unit_of_the_dtype(dtype: str, unit: float) -> None:
     assert rounding_floor(8.0, 4, dtype) == pytest.approx(8 * unit, rel=1e-12)
     assert rounding_floor(0.0, 4, dtype) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gap"),
+    [
+        ([0.0, -INF], [0.0, -INF], 0.0),
+        ([0.0, -INF], [-INF, 0.0], INF),
+        ([3.0, 4.0, NAN], [3.0, 4.5, NAN], 0.1),
+        ([3.0, 4.0, INF], [3.0, 4.0, 5.0], INF),
+    ],
+)
+def test_the_gap_of_arrays_with_masks(first: list[float], second: list[float], gap: float) -> None:
+    assert relative_gap(np.array(first), np.array(second)) == pytest.approx(gap)

@@ -78,6 +78,21 @@ def difference(reference: Array, other: Array) -> Difference:
     )
 
 
+def relative_gap(reference: Array, other: Array) -> float:
+    """How far two arrays of one shape lie apart, by the first one's norm.
+
+    Infinite where one of them alone is masked, infinite or no number at a place: an additive mask
+    of zeros and -inf is not its transpose.
+    """
+    found = difference(reference, other)
+    return math.inf if found.pattern_mismatches else found.error / (found.size + 1e-30)
+
+
+def is_close(reference: Array, other: Array, tolerance: float) -> bool:
+    """Whether two arrays of one shape are one but for so much of the first one's norm."""
+    return relative_gap(reference, other) <= tolerance
+
+
 def _difference_of_ordinary(reference: Array, other: Array) -> Difference | None:
     """The same block by block where all is finite and nothing masked; None where it is not."""
     if reference.dtype.kind not in "fiu" or other.dtype.kind not in "fiu" or not reference.size:

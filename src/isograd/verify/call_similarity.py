@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
-from isograd.compare.metrics import norm
+from isograd.compare.metrics import relative_gap
 from isograd.frameworks.base import CallInfo
 from isograd.verify.session import Session
 
@@ -34,6 +35,7 @@ def call_similarity(
         ours, theirs = output("reference", first), output("port", second)
         if ours is None or theirs is None or not ours.size:
             return 1.0
-        return norm(np.nan_to_num(ours - theirs)) / (norm(np.nan_to_num(ours)) + 1e-30)
+        gap = relative_gap(ours, theirs)
+        return gap if math.isfinite(gap) else 1.0
 
     return distance

@@ -261,6 +261,17 @@ def test_values_tell_a_square_matrix_from_its_transpose(network: Network) -> Non
     assert not known.pairs[0].may_be_transposed
 
 
+def test_a_causal_mask_is_not_its_transpose(network: Network) -> None:
+    reference, port = network("torch", "mask = 4 4"), network("mindspore", "mask = 4 4")
+    mask = np.triu(np.full((4, 4), -np.inf), 1)
+    for held, transform in ((mask, Identity()), (mask.T, Transpose((1, 0)))):
+
+        def values(side: str, name: str, held: Array = held) -> Array:
+            return mask if side == "reference" else held
+
+        assert pair_parameters(reference, port, values=values).pairs[0].transform == transform
+
+
 def test_square_layers_of_the_libraries_are_sure(network: Network) -> None:
     pairing = pair_parameters(
         network("torch", "fc Linear 8 8"), network("mindspore", "fc Linear 8 8")

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from isograd.compare.metrics import is_close
 from isograd.compare.pairing.results import ParameterPair, Values
 from isograd.compare.pairing.transforms import Identity, Transform, Transpose, transform_between
 from isograd.frameworks.base import ParameterInfo
@@ -92,9 +93,7 @@ def _equal_under(value: Array, candidate: Array, first: Transform | None) -> lis
 def _are_close(value: Array, candidate: Array) -> bool:
     if value.shape != candidate.shape:
         return False
-    here, there = value.astype(np.float64), candidate.astype(np.float64)
-    scale = float(np.linalg.norm(here))
-    return float(np.linalg.norm(here - there)) <= RELATIVE_TOLERANCE * scale
+    return is_close(value, candidate, RELATIVE_TOLERANCE)
 
 
 def _are_distinct(settled: Sequence[ParameterPair], before: Sequence[ParameterPair]) -> bool:

@@ -128,6 +128,17 @@ class Net(nn.Module):
             rounded = y + (rounded - y).detach()
         return rounded
 """,
+    "casts to whole numbers and booleans have no gradient": """
+class Net(nn.Module):
+    def forward(self, x):
+        x = x * 3
+        whole, kind = x.long(), torch.int32
+        part = x - whole.float()
+        y = part * 2 + x.to(torch.int64) * 0.5 + x.type(torch.IntTensor) + x.to(kind) * 2
+        y = y + x.bool().to(x) + x.int().type_as(x) + (x > 0).long() * x
+        corner = torch.floor(x).long()
+        return y + x.to("cpu", torch.bool).float() + (x - corner) ** 2
+""",
     "lists of modules that hold None": """
 class Net(nn.Module):
     def __init__(self, extra=None, width=None):

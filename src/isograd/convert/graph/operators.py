@@ -114,6 +114,11 @@ def is_known(target: str) -> bool:
     return row_of(target) is not None
 
 
+#: Casts to these dtypes have no gradient in torch; MindSpore 2.10 sends it through.
+_CASTS = frozenset(("aten._to_copy.default", "aten.to.dtype"))
+_WHOLE = frozenset(f"ms.{name}" for name in "bool_ uint8 int8 int16 int32 int64".split())
+
+
 def written(target: str, arguments: Mapping[str, str]) -> str | NotRewritten:
     """The expression of an operator; arguments: their sources by the names of ATen's schema."""
     row = row_of(target)
@@ -124,6 +129,8 @@ def written(target: str, arguments: Mapping[str, str]) -> str | NotRewritten:
         for name, source in arguments.items()
         if name not in row.dropped and name not in _PLACEMENT
     }
+    if target in _CASTS and given.get("dtype", "") in _WHOLE:
+        given["self"] = f"ops.stop_gradient({given['self']})"
     if row.template:
         entry = Entry(
             row.target, Status.SUPPORTED, signature=row.signature or "(self)", rewrite=row.template

@@ -28,6 +28,7 @@ from typing import Protocol
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.calls import Calls
+from isograd.convert.passes.casts import Casts
 from isograd.convert.passes.complex_numbers import ComplexNumbers
 from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.formats import Formats
@@ -73,6 +74,7 @@ PASSES: tuple[Pass, ...] = (
     InPlaceLayers(),
     KeptGraphs(),
     ComplexNumbers(),
+    Casts(),
     Uncertain(),
     SumsOfSelections(),
     StartingValues(),

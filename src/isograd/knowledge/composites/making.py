@@ -50,15 +50,22 @@ _NAMED = {
 }  # fmt: skip
 
 
+#: Dtypes without gradients.
+_WHOLE = (
+    ms.bool_, ms.uint8, ms.uint16, ms.uint32, ms.uint64, ms.int8, ms.int16, ms.int32, ms.int64,
+    builtins.bool, builtins.int,
+)  # fmt: skip
+
+
 def typed(input: Any, kind: Any = None) -> Any:
     """The tensor in a dtype, which torch's name or class may stand for; without one, its name."""
     if kind is None:
         return next(f"torch.{name}Tensor" for name, own in _NAMED.items() if own == input.dtype)
     if isinstance(kind, Typed):
-        return input.astype(kind.dtype)
+        return _as(input, kind.dtype)
     if isinstance(kind, str):
         kind = _NAMED[kind.rpartition(".")[2].removesuffix("Tensor")]
-    return input.astype(kind)
+    return _as(input, kind)
 
 
 def full(size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
@@ -109,7 +116,7 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0) -> Any:
 def _cast(dtype: Any) -> Any:
     def cast(input: Any) -> Any:
         # Out of float into whole numbers torch cuts off, through int64.
-        return input.astype(dtype)
+        return _as(input, dtype)
 
     return cast
 
@@ -123,12 +130,19 @@ def to(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`Tensor.to`: only a dtype, or another tensor's, changes anything."""
     for value in (*args, *kwargs.values()):
         if isinstance(value, ms.Tensor):
-            return input.astype(value.dtype)
+            return _as(input, value.dtype)
         if isinstance(value, type(ms.float32)) or value in (ms.float32, ms.int64, ms.bool_):
-            return input.astype(value)
+            return _as(input, value)
         if not isinstance(value, (str, type(None))) and "mindspore" in type(value).__module__:
-            return input.astype(value)
+            return _as(input, value)
     return input
+
+
+def _as(input: Any, dtype: Any) -> Any:
+    """The tensor in a dtype; MindSpore 2.10 sends gradients through whole numbers, torch none."""
+    if dtype in _WHOLE and input.dtype not in _WHOLE:
+        input = ops.stop_gradient(input)
+    return input.astype(dtype)
 
 
 class _Limits:

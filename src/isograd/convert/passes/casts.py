@@ -1,0 +1,92 @@
+"""Casts to whole numbers and to booleans, through which torch sends no gradient.
+
+MindSpore 2.10 does: the gradient of `x.long().float()` is 1, so `x - x.long()` would have none.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.inplace import function_of
+
+_METHODS = frozenset("long int short char byte bool".split())
+_DTYPES = frozenset(
+    f"torch.{name}"
+    for name in "int64 long int32 int int16 short int8 uint8 bool".split()
+    + "LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split()
+)
+#: What returns whole numbers or booleans, or has no gradient in MindSpore either.
+_WITHOUT_GRADIENT = _METHODS | frozenset(
+    """argmax argmin argsort nonzero argwhere eq ne gt lt ge le equal isnan isinf isfinite isin
+    logical_and logical_or logical_not logical_xor any all floor ceil round trunc sign
+    arange randint randint_like randperm zeros ones full empty zeros_like ones_like full_like
+    empty_like tensor from_numpy bucketize searchsorted one_hot detach multinomial bernoulli
+    unique bincount count_nonzero""".split()
+)
+
+
+class Casts:
+    """`x.long()`, `x.to(torch.int64)`: of what may have a gradient."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Stop the gradient before the cast; the cast itself is for other passes."""
+        assert isinstance(node, ast.Call)
+        if not isinstance(node.func, ast.Attribute) or not _is_cast(node, node.func, file):
+            return False
+        use, value = file.use(node.func), node.func.value
+        if use is None or not use.is_member or _is_without_gradient(value, file):
+            return False
+        file.replace(value, f"{file.name('ops.stop_gradient')}({file.source(value)})")
+        return False
+
+
+def _is_cast(node: ast.Call, method: ast.Attribute, file: FileEdit) -> bool:
+    given = [*node.args, *(part.value for part in node.keywords if part.arg == "dtype")]
+    if method.attr in _METHODS:
+        return not given
+    if method.attr not in ("to", "type"):
+        return False
+    return any(_is_of_whole_numbers(part, file) for part in given)
+
+
+def _is_of_whole_numbers(node: ast.expr, file: FileEdit) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value in _DTYPES
+    use = file.use(node)
+    return use is not None and use.api in _DTYPES
+
+
+def _is_without_gradient(
+    node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
+) -> bool:
+    """Whether an expression is of whole numbers or booleans by how it is written."""
+    if isinstance(node, (ast.Compare, ast.Constant)):
+        return True
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, (ast.Invert, ast.Not)) or _is_without_gradient(
+            node.operand, file, seen
+        )
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)):
+            return True
+        return all(_is_without_gradient(part, file, seen) for part in (node.left, node.right))
+    if isinstance(node, ast.Subscript):
+        return _is_without_gradient(node.value, file, seen)
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        return name in _WITHOUT_GRADIENT or _is_cast_call(node, file)
+    if isinstance(node, ast.Name) and node.id not in seen:
+        function = function_of(node, file)
+        if function is None or node.id in function.parameters:
+            return False
+        values = function.values_of(node.id)
+        known = seen | {node.id}
+        return bool(values) and all(_is_without_gradient(v, file, known) for v in values)
+    return False
+
+
+def _is_cast_call(node: ast.Call, file: FileEdit) -> bool:
+    return isinstance(node.func, ast.Attribute) and _is_cast(node, node.func, file)

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from tests.convert.support import converted, run_port
+from tests.convert.support import converted, port_of, run_port
 
 from isograd.convert.looked_up import Asked, asked_names
 from isograd.convert.model import Level
@@ -36,6 +36,18 @@ WORDS = frozenset(("ReLU", "gru", "Linear", "batch"))
 def test_what_may_be_asked_for(asked: str, expected: Asked) -> None:
     node = ast.parse(asked, mode="eval").body
     assert asked_names(node, LAYERS, WORDS) == expected
+
+
+def test_a_name_that_is_put_together_on_a_line_before() -> None:
+    port, findings = port_of(
+        "from torch import nn\n\ndef conv(n, dims):\n    kind = 'Conv{}d'.format(dims)\n"
+        "    made = getattr(nn, kind)(n, n, 3)\n    if n > 3:\n"
+        "        kind = f'BatchNorm{dims}d'\n        return made, getattr(nn, kind)(n)\n"
+        "    return made, None\n"
+    )
+    assert "Conv2d=" in port
+    assert "BatchNorm3d=" in port
+    assert not findings
 
 
 NET = {

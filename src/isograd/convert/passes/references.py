@@ -6,9 +6,10 @@ import ast
 
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
-from isograd.convert.looked_up import asked_names
+from isograd.convert.looked_up import Asked, asked_names
 from isograd.convert.model import Level
 from isograd.convert.passes.calls import is_in_mint, missing
+from isograd.convert.passes.inplace import function_of
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
 
@@ -103,7 +104,7 @@ def _write_names(
     assert isinstance(parent, ast.Call)
     if file.names.kind(api) != "m":
         return False
-    asked = asked_names(parent.args[1], file.names.members_of(api), file.settings.words)
+    asked = _asked(parent.args[1], api, file)
     found: dict[str, str] = {}
     for name in asked.names:
         whole = f"{api}.{name}"
@@ -121,6 +122,18 @@ def _write_names(
     if lacking or not asked.is_whole:
         _say_asked(node, api, list(found), lacking, file)
     return True
+
+
+def _asked(text: ast.expr, api: str, file: FileEdit) -> Asked:
+    """What of a package a text may name; of a variable, what it is bound to."""
+    function = function_of(text, file)
+    values = [text]
+    if isinstance(text, ast.Name) and function is not None and text.id not in function.parameters:
+        values = function.values_of(text.id) or values
+    members = file.names.members_of(api)
+    asked = [asked_names(value, members, file.settings.words) for value in values]
+    names = {name for part in asked for name in part.names}
+    return Asked(tuple(sorted(names)), all(part.is_whole for part in asked))
 
 
 def _say_asked(

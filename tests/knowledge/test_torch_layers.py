@@ -201,3 +201,17 @@ print(json.dumps([layer.weight.asnumpy().tolist(), layer.weight.requires_grad]))
 
 def test_a_table_that_was_a_view_can_be_loaded() -> None:
     assert _run(LOADED) == [[[1.0, 1.0]] * 3, True]
+
+
+def test_no_gradient_is_lost_in_what_numpy_computes() -> None:
+    import mindspore as ms
+    import numpy as np
+
+    from isograd.knowledge import composites
+
+    matrix = ms.Tensor(np.eye(3, dtype=np.float32) + 1)
+    parameter = ms.Parameter(matrix)
+    assert np.isfinite(composites.qr(parameter)[0].asnumpy()).all()
+    assert np.isfinite(composites.eigvalsh(parameter).asnumpy()).all()
+    with pytest.raises(NotImplementedError, match=r"no gradient of torch\.linalg\.qr"):
+        ms.grad(lambda x: composites.qr(x)[0].sum())(matrix)

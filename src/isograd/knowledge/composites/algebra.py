@@ -10,7 +10,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.knowledge.composites.basics import take
+from isograd.knowledge.composites.basics import refuse_gradient, take
 
 
 def dot(input: Any, tensor: Any) -> Any:
@@ -63,6 +63,7 @@ def linalg_svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:  # n
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
     """Q and R, by numpy (LAPACK as in torch); without a gradient."""
+    refuse_gradient("linalg.qr", A)
     how: Any = mode
     found = np.linalg.qr(A.asnumpy(), how)
     return ms.Tensor(found[0]), ms.Tensor(found[1])
@@ -70,6 +71,7 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
 
 def eigvalsh(A: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     """The eigenvalues of a symmetric matrix, by numpy; without a gradient."""
+    refuse_gradient("linalg.eigvalsh", A)
     return ms.Tensor(np.linalg.eigvalsh(A.asnumpy(), UPLO))
 
 
@@ -106,9 +108,10 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 
 def frexp(input: Any) -> tuple[Any, Any]:
-    """Mantissa and exponent, by numpy; without a gradient."""
+    """Mantissa and exponent."""
     mantissa, exponent = np.frexp(input.asnumpy())
-    return ms.Tensor(mantissa), ms.Tensor(exponent.astype(np.int32))
+    scale = np.ldexp(np.ones_like(mantissa), -exponent)
+    return input * ms.Tensor(scale), ms.Tensor(exponent.astype(np.int32))
 
 
 def local_response_norm(

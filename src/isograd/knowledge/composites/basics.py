@@ -14,6 +14,15 @@ from numpy.typing import NDArray
 Numbers = NDArray[Any]
 
 
+def refuse_gradient(name: str, tensor: Any) -> None:
+    """Raise where a gradient would go through what numpy computes, and be lost."""
+    if (tensor * 1)._requires_grad:
+        raise NotImplementedError(
+            f"MindSpore has no gradient of torch.{name}, which this port computes by numpy: "
+            "detach() what it is given where no gradient is needed"
+        )
+
+
 def cast(x: Any, dtype: Any) -> Any:
     """To a dtype that is given by name, with or without "torch."."""
     return x.astype(getattr(ms, str(dtype).rpartition(".")[2]))

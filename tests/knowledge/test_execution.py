@@ -133,7 +133,7 @@ SPELLINGS = set(
     torch.optim.RMSProp torch.utils.tensorboard.SummaryWriter
     torch.utils.tensorboard.writer.SummaryWriter torch.optim.Optimizer.param_groups
     torch.nn._BatchNorm torch.nn._InstanceNorm torch.nn._NormBase torch.nn._ConvNd
-    torch.nn._DropoutNd torch.nn._Loss torch.optim.Optimizer.state
+    torch.nn._DropoutNd torch.nn._Loss torch.nn._WeightedLoss torch.optim.Optimizer.state
     torch.optim.Optimizer.defaults""".split()
 )
 RESOLVE = """

@@ -203,15 +203,25 @@ def test_a_table_that_was_a_view_can_be_loaded() -> None:
     assert _run(LOADED) == [[[1.0, 1.0]] * 3, True]
 
 
+_REFUSED = """
+import mindspore as ms, numpy as np
+from isograd.knowledge.composites import eigvalsh, qr
+matrix = ms.Tensor(np.eye(3, dtype=np.float32) + 1)
+parameter = ms.Parameter(matrix)
+found = qr(parameter)[0], eigvalsh(parameter)
+print(*(np.isfinite(part.asnumpy()).all() for part in found))
+try:
+    ms.grad(lambda x: qr(x)[0].sum())(matrix)
+except NotImplementedError as error:
+    print(error)
+"""
+
+
 def test_no_gradient_is_lost_in_what_numpy_computes() -> None:
-    import mindspore as ms
-    import numpy as np
-
-    from isograd.knowledge import composites
-
-    matrix = ms.Tensor(np.eye(3, dtype=np.float32) + 1)
-    parameter = ms.Parameter(matrix)
-    assert np.isfinite(composites.qr(parameter)[0].asnumpy()).all()
-    assert np.isfinite(composites.eigvalsh(parameter).asnumpy()).all()
-    with pytest.raises(NotImplementedError, match=r"no gradient of torch\.linalg\.qr"):
-        ms.grad(lambda x: composites.qr(x)[0].sum())(matrix)
+    # In a process of its own: an error inside `grad` leaves MindSpore 2.10 recording.
+    done = subprocess.run(
+        [sys.executable, "-c", _REFUSED], capture_output=True, text=True, check=True
+    )
+    finite, refused = done.stdout.strip().splitlines()[-2:]
+    assert finite == "True True"
+    assert refused.startswith("MindSpore has no gradient of torch.linalg.qr")

@@ -137,6 +137,9 @@ class Net(nn.Module):
         y = part * 2 + x.to(torch.int64) * 0.5 + x.type(torch.IntTensor) + x.to(kind) * 2
         y = y + x.bool().to(x) + x.int().type_as(x) + (x > 0).long() * x
         corner = torch.floor(x).long()
+        filled = torch.zeros_like(x)
+        filled += x
+        y = y + filled.long().float()
         return y + x.to("cpu", torch.bool).float() + (x - corner) ** 2
 """,
     "lists of modules that hold None": """

@@ -28,6 +28,7 @@ rows = (x[:, 0] > -1e9).nonzero(as_tuple=True)[0]; x[rows[:2]] = 5
 rows = torch.where(x.sum(1) > 1e9)[0]; x[rows] = x[rows] * 2
 a, b = torch.where(x > 1e9); x[a, b] = 0
 order = np.array([2, 0]); x[order] = 0
+a, b = torch.tensor([0]), torch.tensor([1]); a = b.view(-1); b = a.view(-1); x[a] = 0
 x[:, np.argsort([3, 1, 2, 0])] = x * 1
 x[range(2), range(2)] = 7
 n = np.zeros(3); n[np.where(n > 1)[0]] = 2; x[0] = float(n.sum())

@@ -45,6 +45,11 @@ class Layout:
     below: str = ""
 
 
+_LIBRARY = {
+    "lib/__init__.py": "from .models.net import Net\n",
+    "lib/models/net.py": _NET.format(parts="lib.models.parts"),
+    "lib/models/parts.py": _PARTS,
+}
 LAYOUTS = {
     "a script beside a folder": Layout(
         {
@@ -96,19 +101,11 @@ LAYOUTS = {
         "train",
     ),
     "a folder without __init__.py in a package": Layout(
-        {
-            "lib/__init__.py": "from .models.net import Net\n",
-            "lib/models/net.py": _NET.format(parts="lib.models.parts"),
-            "lib/models/parts.py": _PARTS,
-        },
+        _LIBRARY,
         "lib",
     ),
     "the same package alone": Layout(
-        {
-            "lib/__init__.py": "from .models.net import Net\n",
-            "lib/models/net.py": _NET.format(parts="lib.models.parts"),
-            "lib/models/parts.py": _PARTS,
-        },
+        _LIBRARY,
         "lib",
         converted="lib",
         below="lib",

@@ -89,8 +89,8 @@ def relative_gap(reference: Array, other: Array) -> float:
 
 
 def is_close(reference: Array, other: Array, tolerance: float) -> bool:
-    """Whether two arrays of one shape are one but for so much of the first one's norm."""
-    return relative_gap(reference, other) <= tolerance
+    """Whether two arrays have one shape and are one but for so much of the first one's norm."""
+    return reference.shape == other.shape and relative_gap(reference, other) <= tolerance
 
 
 def _difference_of_ordinary(reference: Array, other: Array) -> Difference | None:

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from isograd.convert.tree import Tree, pairs_of
+from isograd.convert.tree import Tree, defaults_of, pairs_of
 
 CONTAINERS = frozenset(("torch.nn.ModuleList", "torch.nn.ModuleDict"))
 #: Methods of lists by the place of what they put in.
@@ -41,8 +41,8 @@ class _Values:
                 if isinstance(target, ast.Name):
                     self._bound[tree.function(node), target.id].append(value)
         for function in tree.of(ast.FunctionDef):
-            for name in _without_default(function):
-                self._bound[function, name].append(ast.Constant(None))
+            for name, value in defaults_of(function).items():
+                self._bound[function, name].append(value)
 
     def may_be_none(
         self, node: ast.expr, *, inside: bool = False, seen: frozenset[object] = frozenset()
@@ -94,13 +94,3 @@ class _Values:
             function = self._tree.function(node)
             if function is not None and function.name == name and node.value is not None:
                 yield node.value
-
-
-def _without_default(function: ast.FunctionDef) -> Iterator[str]:
-    """The parameters that are None where the caller gives nothing."""
-    given = function.args
-    several = [*given.posonlyargs, *given.args]
-    pairs = [*zip(several[::-1], given.defaults[::-1], strict=False)]
-    for parameter, default in [*pairs, *zip(given.kwonlyargs, given.kw_defaults, strict=True)]:
-        if isinstance(default, ast.Constant) and default.value is None:
-            yield parameter.arg

@@ -102,7 +102,7 @@ class Spelling:
         """Keep the imports and compositions that the text does use."""
         for short in list(self.statements):
             stays = short == COMPOSITES and self.present
-            if not stays and not any(True for _ in _members(self._names[short], text)):
+            if not stays and next(_members(self._names[short], text), None) is None:
                 del self.statements[short], self._names[short]
         alias = self._names.get(COMPOSITES)
         if alias is not None:

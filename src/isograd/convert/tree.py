@@ -213,6 +213,15 @@ def _arguments(function: _Function) -> set[str]:
     return {part.arg for part in several}
 
 
+def defaults_of(function: _Function) -> dict[str, ast.expr]:
+    """The defaults of a function's parameters."""
+    given = function.args
+    places = [part.arg for part in (*given.posonlyargs, *given.args)]
+    found = dict(zip(places[::-1], given.defaults[::-1], strict=False))
+    named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    return found | {part.arg: value for part, value in named if value is not None}
+
+
 def parts_of(index: ast.expr) -> list[ast.expr]:
     """What an index says of each axis."""
     return index.elts if isinstance(index, ast.Tuple) else [index]

@@ -29,6 +29,9 @@ _NO_LINE_ENDS = str.maketrans(
      "\u2029": "字"}
 )  # fmt: skip
 
+#: What a text that belongs to no folder imports.
+_NO_PROJECT = ModuleIndex(Path("/"), []).seen_from(Path("/"))
+
 
 class StaleError(Exception):
     """The text has changed meanwhile, so that nobody waits for the answer."""
@@ -72,7 +75,7 @@ class Projects:
         source.text = source.text.translate(_NO_LINE_ENDS)
         root = _root(path, folders)
         if path is None or root is None:
-            found, _ = scan_source(source, ModuleIndex(Path("/"), []), self._answers)
+            found, _ = scan_source(source, _NO_PROJECT, self._answers)
             return found
         index = self._indexes.get(root)
         if index is None or (path not in index.modules.names and path.exists()):
@@ -80,7 +83,7 @@ class Projects:
         index.read_imports(path, source.text, texts, self._answers, is_stale)
         found, _ = scan_source(
             source,
-            index.modules,
+            index.modules.seen_from(path),
             self._answers,
             name=index.modules.names.get(path, ""),
             package=index.modules.packages.get(path, ""),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isograd.scan.layout import Layout
+from isograd.scan.sources import find_files
 from isograd.scan.state import ModuleSummary
 
 _IMPORT = re.compile(
@@ -57,11 +58,6 @@ class ModuleIndex:
     def has(self, name: str) -> bool:
         """Whether the project has such a module or package."""
         return name in self._prefixes
-
-    def module(self, name: str) -> ModuleSummary | None:
-        """The summary of a module, if it has been read."""
-        path = self._file_of.get(name)
-        return None if path is None else self._summaries.get(self.names[path])
 
     def seen_from(self, path: Path) -> Seen:
         """The project as the imports of one of its files see it."""
@@ -144,7 +140,7 @@ def _package_of(folder: Path) -> list[str]:
 
 def layout_of(folder: Path) -> Layout:
     """The layout of a folder of Python files, by their imports."""
-    paths = sorted(folder.rglob("*.py"))
+    paths = [path for path in find_files(folder, []) if path.suffix == ".py"]
     index = ModuleIndex(folder, paths)
     for path in paths:
         with contextlib.suppress(OSError):

@@ -214,7 +214,7 @@ class Boundaries:
                 if j in slots:
                     i, layout = slots[j]
                     same_size = layout.port_shape == values.shape
-                    if same_size and _close(first[i], layout.to_reference(values)):
+                    if same_size and is_close(first[i], layout.to_reference(values), _SAME):
                         continue
                 if not self._occurs(around, values):
                     return False
@@ -260,9 +260,3 @@ def _is_misshapen(result: UnitResult) -> bool:
 
 def _arrays(tensors: Tensors, word: str) -> list[Array]:
     return [value.values for value in in_slots(tensors, word)]
-
-
-def _close(first: Array, second: Array) -> bool:
-    if first.shape != second.shape:
-        return False
-    return is_close(first, second, _SAME)

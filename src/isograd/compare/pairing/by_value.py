@@ -85,15 +85,11 @@ def _equal_under(value: Array, candidate: Array, first: Transform | None) -> lis
         if transform is not None and transform not in transforms:
             transforms.append(transform)
     equal = [
-        transform for transform in transforms if _are_close(transform.apply([value])[0], candidate)
+        transform
+        for transform in transforms
+        if is_close(transform.apply([value])[0], candidate, RELATIVE_TOLERANCE)
     ]
     return equal[:1] if Identity() in equal else equal
-
-
-def _are_close(value: Array, candidate: Array) -> bool:
-    if value.shape != candidate.shape:
-        return False
-    return is_close(value, candidate, RELATIVE_TOLERANCE)
 
 
 def _are_distinct(settled: Sequence[ParameterPair], before: Sequence[ParameterPair]) -> bool:

@@ -9,6 +9,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import function_of
+from isograd.convert.passes.taken import written_around
 
 _METHODS = frozenset("long int short char byte bool".split())
 _DTYPES = frozenset(
@@ -81,6 +82,8 @@ def _is_without_gradient(
     if isinstance(node, ast.Name) and node.id not in seen:
         function = function_of(node, file)
         if function is None or node.id in function.parameters:
+            return False
+        if node.id in written_around(node, node, file):
             return False
         values = function.values_of(node.id)
         known = seen | {node.id}

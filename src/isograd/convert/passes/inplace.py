@@ -11,7 +11,7 @@ from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
-from isograd.convert.tree import names_of, parts_of
+from isograd.convert.tree import defaults_of, names_of, parts_of
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
@@ -701,14 +701,7 @@ def _has_plain_default(
     """Whether an argument has a number or a string as its default."""
     if function is None:
         return False
-    arguments = function.args
-    places = [*arguments.posonlyargs, *arguments.args]
-    defaults = dict(
-        zip([part.arg for part in places[::-1]], arguments.defaults[::-1], strict=False)
-    )
-    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    defaults |= {part.arg: value for part, value in named if value is not None}
-    found = defaults.get(parameter.arg)
+    found = defaults_of(function).get(parameter.arg)
     return isinstance(found, ast.Constant) and found.value is not None
 
 

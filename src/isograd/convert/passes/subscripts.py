@@ -46,7 +46,7 @@ def _stored(node: ast.Subscript, file: FileEdit) -> bool:
     return False
 
 
-def _may_be_none(index: ast.expr, file: FileEdit) -> bool:
+def _may_be_none(index: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()) -> bool:
     """Whether an index is of the positions where something holds: MindSpore refuses none."""
     root: ast.expr = index
     while not _is_search(root, file):
@@ -59,9 +59,10 @@ def _may_be_none(index: ast.expr, file: FileEdit) -> bool:
     if not isinstance(root, ast.Name):
         return _is_search(root, file)
     function = function_of(root, file)
-    values = function.values_of(root.id) if function is not None else []
-    others = [value for value in values if root.id not in names_of(value)]
-    return any(_may_be_none(value, file) for value in others)
+    if function is None or root.id in seen:
+        return False
+    known = seen | {root.id}
+    return any(_may_be_none(value, file, known) for value in function.values_of(root.id))
 
 
 def _is_search(node: ast.expr, file: FileEdit) -> bool:

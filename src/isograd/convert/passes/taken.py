@@ -39,7 +39,7 @@ class TakenByCopy:
         for target, value in pairs:
             if value in done or not isinstance(target, (ast.Name, ast.Attribute)):
                 continue
-            if _is_laid_out(value) and ast.unparse(target) in _around(target, value, file):
+            if _is_laid_out(value) and ast.unparse(target) in written_around(target, value, file):
                 done.add(value)
                 file.replace(value, f"{file.source(value)}.contiguous()")
             elif isinstance(value, ast.Subscript) and _is_copied_and_written(target, value, file):
@@ -79,7 +79,7 @@ def _is_copied_and_written(
         part = part.value
     if not is_sure and not may_be:
         return False
-    is_of_tensor = _around(target, value, file).get(ast.unparse(target))
+    is_of_tensor = written_around(target, value, file).get(ast.unparse(target))
     return is_of_tensor is not None and (is_sure or is_of_tensor)
 
 
@@ -92,7 +92,7 @@ def _is_laid_out(value: ast.expr) -> bool:
     )
 
 
-def _around(target: ast.expr, at: ast.AST, file: FileEdit) -> dict[str, bool]:
+def written_around(target: ast.expr, at: ast.AST, file: FileEdit) -> dict[str, bool]:
     """What is written into where a name is known; the attributes of objects everywhere."""
     around = file.tree.function(at) if isinstance(target, ast.Name) else None
     return _writes(around or file.tree.module, file)

@@ -1,6 +1,6 @@
-"""Operators, and sums of nothing, give in a port what they give in torch.
+"""Operators, sums of nothing, and functions of whole numbers give in a port what torch gives.
 
-MindSpore has others of the former or none, and leaves the latter undefined.
+MindSpore has other operators or none, leaves such sums undefined, and raises of whole numbers.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.convert.support import converted, port_of, run_port
+
+#: The dtype and the values of each expression.
+Answers = list[tuple[str, list[float]]]
 
 #: Of whole numbers `n` and `k`, fractions `x`, a mask `b`, and `held`, whose kind nothing shows.
 EXPRESSIONS = """
@@ -49,6 +53,15 @@ x.masked_select(n > 100).sum()
 x[n > 100].sum(0, keepdim=True)
 x[n[:, 0] > 100].sum(dim=1)
 x[n > 1].sum(dtype=torch.float64)
+x * torch.log(torch.tensor(10000))
+torch.exp(torch.arange(4)) + torch.arange(4).sin()
+torch.sigmoid(-torch.arange(6).view(2, 3)[0])
+torch.exp(torch.arange(4).float()).log2()
+torch.cos((n > 1).long() * 2)
+torch.cat([x, torch.tensor([[1, 2, 3]])])
+torch.stack([b[0], n.argmax(1).repeat(2)[:3], torch.arange(3) / 2])
+torch.cat([torch.zeros(1, 3, dtype=torch.long), n.cumsum(0)])
+x[1:].shape.numel() * (x * 2).size().numel() * x.shape[1:].numel() + x
 """.split("\n")[1:-1]
 
 FUNCTIONS = "import torch\nfrom torch import Tensor as T\n\n\n" + "\n\n".join(
@@ -70,7 +83,7 @@ print(json.dumps([[str(part.dtype).lower().rpartition(".")[2], part.tolist()] fo
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], list[object]]:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answers, Answers]:
     """What each expression is in torch and in the port."""
     folder = tmp_path_factory.mktemp("operators")
     port, report = converted(folder, {"net.py": FUNCTIONS})
@@ -87,8 +100,10 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], lis
 
 
 @pytest.mark.parametrize("number", range(len(EXPRESSIONS)), ids=EXPRESSIONS)
-def test_an_operator(number: int, answers: tuple[list[object], list[object]]) -> None:
-    assert answers[1][number] == answers[0][number]
+def test_an_operator(number: int, answers: tuple[Answers, Answers]) -> None:
+    (kind, values), (expected_kind, expected) = answers[1][number], answers[0][number]
+    assert kind == expected_kind
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("code", ["n >> 1", "~n", "1 & n", "~np.isnan(x)"])

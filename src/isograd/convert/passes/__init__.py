@@ -41,11 +41,13 @@ from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
+from isograd.convert.passes.shapes import Shapes
 from isograd.convert.passes.starting_values import StartingValues
 from isograd.convert.passes.subscripts import NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy
 from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
+from isograd.convert.passes.whole import JoinedParts, RealFunctions
 from isograd.convert.passes.writes import Writes
 
 
@@ -75,6 +77,9 @@ PASSES: tuple[Pass, ...] = (
     KeptGraphs(),
     ComplexNumbers(),
     Casts(),
+    RealFunctions(),
+    JoinedParts(),
+    Shapes(),
     Uncertain(),
     SumsOfSelections(),
     StartingValues(),

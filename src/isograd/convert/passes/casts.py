@@ -10,15 +10,10 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import function_of
 from isograd.convert.passes.taken import written_around
+from isograd.convert.whole_numbers import CASTS, is_whole_dtype, may_be_whole
 
-_METHODS = frozenset("long int short char byte bool".split())
-_DTYPES = frozenset(
-    f"torch.{name}"
-    for name in "int64 long int32 int int16 short int8 uint8 bool".split()
-    + "LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split()
-)
 #: What returns whole numbers or booleans, or has no gradient in MindSpore either.
-_WITHOUT_GRADIENT = _METHODS | frozenset(
+_WITHOUT_GRADIENT = CASTS | frozenset(
     """argmax argmin argsort nonzero argwhere eq ne gt lt ge le equal isnan isinf isfinite isin
     logical_and logical_or logical_not logical_xor any all floor ceil round trunc sign
     arange randint randint_like randperm zeros ones full empty zeros_like ones_like full_like
@@ -35,7 +30,11 @@ class Casts:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Stop the gradient before the cast; the cast itself is for other passes."""
         assert isinstance(node, ast.Call)
-        if not isinstance(node.func, ast.Attribute) or not _is_cast(node, node.func, file):
+        if not isinstance(node.func, ast.Attribute):
+            return False
+        if node.func.attr == "type_as":
+            return _as_other(node, node.func.value, file)
+        if not _is_cast(node, node.func, file):
             return False
         use, value = file.use(node.func), node.func.value
         if use is None or not use.is_member or _is_without_gradient(value, file):
@@ -44,20 +43,24 @@ class Casts:
         return False
 
 
+def _as_other(node: ast.Call, value: ast.expr, file: FileEdit) -> bool:
+    """`x.type_as(y)`, where y may be of whole numbers."""
+    if len(node.args) != 1 or not may_be_whole(node.args[0], file):
+        return False
+    given = f"{file.argument(value)}, {file.source(node.args[0])}.dtype"
+    file.replace(node, f"{file.name('composites.typed')}({given})")
+    file.uses += 1
+    file.converted += 1
+    return True
+
+
 def _is_cast(node: ast.Call, method: ast.Attribute, file: FileEdit) -> bool:
     given = [*node.args, *(part.value for part in node.keywords if part.arg == "dtype")]
-    if method.attr in _METHODS:
+    if method.attr in CASTS:
         return not given
     if method.attr not in ("to", "type"):
         return False
-    return any(_is_of_whole_numbers(part, file) for part in given)
-
-
-def _is_of_whole_numbers(node: ast.expr, file: FileEdit) -> bool:
-    if isinstance(node, ast.Constant):
-        return node.value in _DTYPES
-    use = file.use(node)
-    return use is not None and use.api in _DTYPES
+    return any(is_whole_dtype(part, file) for part in given)
 
 
 def _is_without_gradient(

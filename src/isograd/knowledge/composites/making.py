@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import numbers
 from typing import Any
@@ -66,6 +67,22 @@ def typed(input: Any, kind: Any = None) -> Any:
     if isinstance(kind, str):
         kind = _NAMED[kind.rpartition(".")[2].removesuffix("Tensor")]
     return _as(input, kind)
+
+
+def floating(input: Any) -> Any:
+    """The tensor as torch's functions of real numbers take it: whole numbers as float32."""
+    return input.astype(ms.float32) if input.dtype in _WHOLE else input
+
+
+def of_one_dtype(tensors: Any) -> Any:
+    """The tensors in the dtype of their sum, as torch puts them side by side."""
+    kind = functools.reduce(promote_types, (part.dtype for part in tensors))
+    return [part.astype(kind) for part in tensors]
+
+
+def element_count(shape: Any) -> builtins.int:
+    """How many elements a tensor of this shape has."""
+    return math.prod(shape)
 
 
 def full(size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:

@@ -1,0 +1,47 @@
+"""Methods of shapes, which are plain tuples in MindSpore."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.inplace import function_of
+
+_MAKING = frozenset(("torch.Size", "torch.broadcast_shapes"))
+
+
+class Shapes:
+    """`x.shape[2:].numel()`."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the product of the sizes."""
+        assert isinstance(node, ast.Call)
+        if not isinstance(node.func, ast.Attribute) or node.func.attr != "numel":
+            return False
+        shape = node.func.value
+        if not _is_shape(shape, file):
+            return False
+        file.replace(node, f"{file.name('composites.element_count')}({file.source(shape)})")
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _is_shape(node: ast.expr, file: FileEdit) -> bool:
+    """Whether an expression is a shape, or a part of one, by how it is written."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice) and _is_shape(node.value, file)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "shape"
+    if isinstance(node, ast.Call):
+        is_asked = isinstance(node.func, ast.Attribute) and node.func.attr == "size"
+        return (is_asked and not node.args) or file.api_of_call(node) in _MAKING
+    if not isinstance(node, ast.Name):
+        return False
+    function = function_of(node, file)
+    values = function.values_of(node.id) if function is not None else []
+    return bool(values) and all(
+        not isinstance(value, ast.Name) and _is_shape(value, file) for value in values
+    )

@@ -1,0 +1,60 @@
+"""Functions that take whole numbers and booleans in torch, and raise of them in MindSpore 2.10."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.whole_numbers import may_be_whole
+
+#: Functions of real numbers: of whole ones torch computes in float32.
+_REAL = frozenset(
+    """exp expm1 log log2 log10 log1p rsqrt reciprocal sin cos tan sinh cosh tanh asin acos atan
+    arcsin arccos arctan asinh acosh atanh arcsinh arccosh arctanh sigmoid erf erfc erfinv lgamma
+    digamma logit deg2rad rad2deg i0 logsumexp""".split()
+)
+_JOINING = frozenset(
+    f"torch.{name}" for name in "cat concat concatenate stack hstack vstack".split()
+)
+
+
+class RealFunctions:
+    """`torch.log(torch.tensor(10000))`: the function itself is for other passes."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write what it is given in float32 if it is whole."""
+        assert isinstance(node, ast.Call)
+        use = file.use(node.func)
+        if use is None or use.api.rpartition(".")[2] not in _REAL:
+            return False
+        named = [part.value for part in node.keywords if part.arg == "input"]
+        of = (node.args or named)[:1]
+        if use.is_member:
+            assert isinstance(node.func, ast.Attribute)
+            of = [node.func.value]
+        for part in of:
+            if may_be_whole(part, file):
+                file.replace(part, f"{file.name('composites.floating')}({file.source(part)})")
+        return False
+
+
+class JoinedParts:
+    """`torch.cat([x, torch.tensor([1])])`: the function itself is for other passes."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the parts in one dtype where some are whole and the others are not known to be."""
+        assert isinstance(node, ast.Call)
+        if file.api_of_call(node) not in _JOINING:
+            return False
+        named = [part.value for part in node.keywords if part.arg == "tensors"]
+        for parts in (node.args or named)[:1]:
+            if not isinstance(parts, (ast.List, ast.Tuple)):
+                continue
+            if len({may_be_whole(part, file) for part in parts.elts}) == 2:
+                code = f"{file.name('composites.of_one_dtype')}({file.source(parts)})"
+                file.replace(parts, code)
+        return False

@@ -1,0 +1,110 @@
+"""Which expressions may be of whole numbers or booleans by how they are written.
+
+Functions of real numbers take them in torch and raise in MindSpore 2.10, and so does `cat` of
+several dtypes.  Arguments of functions and attributes are not looked into: nothing shows it there.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.inplace import function_of
+
+DTYPES = frozenset(
+    f"torch.{name}"
+    for name in "int64 long int32 int int16 short int8 uint8 bool".split()
+    + "LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split()
+)
+#: Casts by their own names.
+CASTS = frozenset("long int short char byte bool".split())
+#: What makes whole numbers unless a dtype or a fraction is given.
+_OF_VALUES = frozenset("tensor as_tensor arange full".split())
+#: What makes whole numbers whatever it is given.
+_POSITIONS = frozenset(
+    """argmax argmin argsort nonzero argwhere randint randint_like randperm bincount searchsorted
+    bucketize count_nonzero one_hot tril_indices triu_indices""".split()
+)
+_MASKS = frozenset(
+    """eq ne gt lt ge le isnan isinf isfinite isin logical_and logical_or logical_not logical_xor
+    any all""".split()
+)
+#: Methods and functions whose result is of the same kind as their tensor.
+_SAME = frozenset(
+    """view reshape flatten unsqueeze squeeze expand expand_as repeat permute transpose t clone
+    contiguous detach to cpu cuda sum cumsum prod cumprod max min amax amin clamp abs flip roll
+    repeat_interleave index_select gather tril triu unbind""".split()
+)
+
+
+def may_be_whole(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether an expression is a tensor that may be of whole numbers or booleans."""
+    if isinstance(node, ast.Compare):
+        return any(may_be_whole(part, file, seen) for part in (node.left, *node.comparators))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Invert)):
+        return may_be_whole(node.operand, file, seen)
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Div):
+            return False
+        parts = (node.left, node.right)
+        found = [may_be_whole(part, file, seen) for part in parts]
+        return any(found) and all(
+            is_whole or _is_number(part) for is_whole, part in zip(found, parts, strict=True)
+        )
+    if isinstance(node, ast.Subscript):
+        return may_be_whole(node.value, file, seen)
+    if isinstance(node, ast.Name) and node.id not in seen:
+        function = function_of(node, file)
+        known = seen | {node.id}
+        return function is not None and any(
+            may_be_whole(value, file, known) for value in function.values_of(node.id)
+        )
+    return isinstance(node, ast.Call) and _makes_them(node, file, seen)
+
+
+def _makes_them(node: ast.Call, file: FileEdit, seen: frozenset[str]) -> bool:
+    api = file.api_of_call(node)
+    if not api and not isinstance(node.func, ast.Attribute):
+        return False
+    name = api.rpartition(".")[2] if api else node.func.attr  # type: ignore[attr-defined]  # no API: a method
+    if api in DTYPES:
+        return True
+    given = [part.value for part in node.keywords if part.arg == "dtype"]
+    if not api and name in ("to", "type", "astype"):
+        given += [part for part in node.args if _is_dtype(part, file)]
+    if given:
+        return any(is_whole_dtype(part, file) for part in given)
+    if api and not api.startswith("torch."):
+        return False
+    if api and name in _OF_VALUES:
+        return not any(_is_fraction(part) for part in ast.walk(node) if part is not node)
+    if name in _POSITIONS or name in _MASKS or (not api and name in CASTS and not node.args):
+        return True
+    if name not in _SAME:
+        return False
+    of = node.args[:1] if api else [node.func.value]  # type: ignore[attr-defined]  # as above
+    return any(may_be_whole(part, file, seen) for part in of)
+
+
+def is_whole_dtype(node: ast.expr, file: FileEdit) -> bool:
+    """Whether an expression names a dtype of whole numbers or the one of booleans."""
+    if isinstance(node, ast.Constant):
+        return node.value in DTYPES
+    use = file.use(node)
+    return use is not None and use.api in DTYPES
+
+
+def _is_dtype(node: ast.expr, file: FileEdit) -> bool:
+    """Whether an argument of `x.to` is a dtype: one of torch's, or another tensor's."""
+    return file.use(node) is not None or (isinstance(node, ast.Attribute) and node.attr == "dtype")
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether a number of Python's leaves the other operand what it is: all but fractions may."""
+    return not _is_fraction(node) and isinstance(node, (ast.Constant, ast.Name, ast.Attribute))
+
+
+def _is_fraction(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (float, complex))
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)

@@ -26,6 +26,7 @@ HERE = Path(__file__).parent / "expressions"
 HEAD = """
 import json
 import math
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

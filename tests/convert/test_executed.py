@@ -128,6 +128,18 @@ class Net(nn.Module):
             rounded = y + (rounded - y).detach()
         return rounded
 """,
+    "numbers of numpy's beside tensors": """
+import numpy as np
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.scale = nn.Linear(6, 6), 1 / np.sqrt(6)
+
+    def forward(self, x):
+        return np.sqrt(2) * self.layer(self.scale * x) + np.cos(1.0) * x
+""",
     "casts to whole numbers and booleans have no gradient": """
 class Net(nn.Module):
     def forward(self, x):

@@ -1,6 +1,7 @@
-"""Operators, sums of nothing, and functions of whole numbers give in a port what torch gives.
+"""Operators, sums of nothing, whole numbers and numpy's give in a port what they give in torch.
 
-MindSpore has other operators or none, leaves such sums undefined, and raises of whole numbers.
+MindSpore has other operators or none, leaves such sums undefined, raises of whole numbers, and
+leaves `np.sqrt(2) * x` to numpy.
 """
 
 from __future__ import annotations
@@ -61,10 +62,35 @@ torch.cos((n > 1).long() * 2)
 torch.cat([x, torch.tensor([[1, 2, 3]])])
 torch.stack([b[0], n.argmax(1).repeat(2)[:3], torch.arange(3) / 2])
 torch.cat([torch.zeros(1, 3, dtype=torch.long), n.cumsum(0)])
+np.sqrt(2) * x + HALF - np.log(3) / x
+-np.log(10000) / 3 * torch.arange(4)
+(np.float32(0.5) * n).exp() + np.prod(x.shape)
+np.float64(1) > x
+Scaled(2)(x)
+torch.full((2,), np.log(2)) + torch.tensor(np.float32(0.5))
+torch.tensor([np.log(2), 1.0])
+torch.tensor([[np.float32(2)], [1.0]])
 x[1:].shape.numel() * (x * 2).size().numel() * x.shape[1:].numel() + x
 """.split("\n")[1:-1]
 
-FUNCTIONS = "import torch\nfrom torch import Tensor as T\n\n\n" + "\n\n".join(
+HEAD = """import numpy as np
+import torch
+from torch import Tensor as T
+
+HALF = np.log(2 * np.pi) / 2
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.scale = 1 / np.sqrt(width)
+
+    def forward(self, x):
+        return (self.scale * x).relu()
+
+
+"""
+FUNCTIONS = HEAD + "\n\n".join(
     f"def f{number}(n: T, k: T, x: T, b: T, held):\n    b = b > 0\n    return {code}\n"
     for number, code in enumerate(EXPRESSIONS)
 )

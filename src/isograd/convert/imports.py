@@ -7,6 +7,7 @@ import re
 
 from isograd.convert.file import FileEdit
 from isograd.convert.names import is_torch
+from isograd.convert.numbers_of_numpy import meeting_numpy
 from isograd.scan.imports import absolute_name
 
 _NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
@@ -37,9 +38,9 @@ def write_imports(file: FileEdit, package: str) -> None:
         _rewrite(file, node, kept, lines)
         removed.append(node)
     file.spelling.settle(file.text.result())
-    recording = _recording(file)
+    settings = [_recording(file), meeting_numpy(file)]
     _add(file, removed)
-    _add_setting(file, recording)
+    _add_settings(file, [statement for statement in settings if statement])
 
 
 def _is_torch(node: Import, alias: ast.alias, file: FileEdit, package: str) -> bool:
@@ -166,15 +167,16 @@ def _runs(module: ast.Module) -> bool:
     )
 
 
-def _add_setting(file: FileEdit, statement: str) -> None:
-    """A statement behind the imports at the top."""
+def _add_settings(file: FileEdit, statements: list[str]) -> None:
+    """Statements behind the imports at the top."""
     head = _head(file.tree.module.body)
-    if not statement or not head:
+    if not statements or not head:
         return
     last = head[-1]
     assert last.end_lineno is not None
     at = file.text.line_start(last.end_lineno + 1)
-    file.text.insert(at, f"{file.text.newline}{statement}{file.text.newline}")
+    line = file.text.newline
+    file.text.insert(at, line + "".join(f"{statement}{line}" for statement in statements))
 
 
 def _head(body: list[ast.stmt]) -> list[ast.stmt]:

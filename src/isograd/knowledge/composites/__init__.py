@@ -27,6 +27,7 @@ from isograd.knowledge.composites.algebra import (
 )
 from isograd.knowledge.composites.attention import (
     MultiheadAttention,
+    multi_head_attention_forward,
 )
 from isograd.knowledge.composites.creating import (
     empty,
@@ -171,6 +172,7 @@ from isograd.knowledge.composites.making import (
     new_zeros,
     normal,
     normal_like,
+    numpy_gives_way,
     of_one_dtype,
     poisson,
     promote_types,
@@ -845,6 +847,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "MultiLabelSoftMarginLoss",
     "MultiStepLR",
     "MultiheadAttention",
+    "multi_head_attention_forward",
     "MultiplicativeLR",
     "NAdam",
     "NLLLoss",
@@ -1164,6 +1167,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "norm",
     "normal",
     "normal_like",
+    "numpy_gives_way",
     "of_one_dtype",
     "normalize",
     "on_accelerator",

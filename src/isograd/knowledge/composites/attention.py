@@ -79,59 +79,140 @@ class MultiheadAttention(Module, nn.MultiheadAttention):  # type: ignore[misc]
         is_causal: bool = False,
     ) -> tuple[Any, Any]:
         """The attended values, and the weights of the attention (or None)."""
-        batched = query.ndim == 3
-        if not batched:
-            query, key, value = (x.expand_dims(0) for x in (query, key, value))
-            if key_padding_mask is not None:
-                key_padding_mask = key_padding_mask.expand_dims(0)
-        elif not self.batch_first:
-            query, key, value = (ops.swapaxes(x, 0, 1) for x in (query, key, value))
-        q, k, v = self._projected(query, key, value)
-        k, v, attn_mask, key_padding_mask = self._longer(k, v, attn_mask, key_padding_mask)
-        q, k, v = (self._heads(x) for x in (q, k, v))
-        scores = ops.matmul(q, ops.swapaxes(k, -1, -2)) / math.sqrt(q.shape[-1])
-        scores = _masked(scores, attn_mask)
+        axis = 0 if query.ndim == 2 or self.batch_first else 1
+        weights = [self.in_proj_weight]
+        if not self._qkv_same_embed_dim:
+            weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        more = [] if self.bias_k is None else [(self.bias_k, self.bias_v)]
+        found, attention = _attended(
+            (query, key, value),
+            axis,
+            self.num_heads,
+            _projections(weights, self.in_proj_bias),
+            more,
+            self.add_zero_attn,
+            (self.out_proj.weight, self.out_proj.bias),
+            self.dropout if self.training else 0.0,
+            (attn_mask, key_padding_mask),
+        )
+        return found, _shown(attention, query.ndim, need_weights, average_attn_weights)
+
+
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    average_attn_weights: bool = True,
+) -> tuple[Any, Any]:
+    """The attention of torch.nn.MultiheadAttention with the weights given; sequences go first."""
+    weights = [in_proj_weight]
+    if use_separate_proj_weight:
+        weights = [q_proj_weight, k_proj_weight, v_proj_weight]
+    found, attention = _attended(
+        (query, key, value),
+        0 if query.ndim == 2 else 1,
+        num_heads,
+        _projections(weights, in_proj_bias),
+        [] if bias_k is None else [(bias_k, bias_v)],
+        add_zero_attn,
+        (out_proj_weight, out_proj_bias),
+        dropout_p if training else 0.0,
+        (attn_mask, key_padding_mask),
+    )
+    return found, _shown(attention, query.ndim, need_weights, average_attn_weights)
+
+
+def _attended(
+    inputs: tuple[Any, Any, Any],
+    axis: int,
+    num_heads: int,
+    projections: list[tuple[Any, Any]],
+    more: list[tuple[Any, Any]],
+    add_zero: bool,
+    out_projection: tuple[Any, Any],
+    dropout: float,
+    masks: tuple[Any, Any],
+) -> tuple[Any, Any]:
+    """The attended values, and the weights by batch, head, query and key.
+
+    axis: of the batches.  more: keys and values that are put behind the others.
+    masks: one for pairs of positions, and one for the keys of each batch.
+    """
+    batched = inputs[0].ndim == 3
+    attn_mask, key_padding_mask = masks
+    if not batched:
+        inputs = tuple(x.expand_dims(0) for x in inputs)
         if key_padding_mask is not None:
-            scores = _masked(scores, key_padding_mask.expand_dims(1).expand_dims(1))
-        weights = layers.dropout(softmax_by_hand(scores, -1), self.dropout, self.training)
-        joined = ops.swapaxes(ops.matmul(weights, v), 1, 2)
-        found = self.out_proj(joined.reshape(*joined.shape[:2], -1))
-        if average_attn_weights:
-            weights = weights.mean(1)
-        if not batched:
-            found, weights = found.squeeze(0), weights.squeeze(0)
-        elif not self.batch_first:
-            found = ops.swapaxes(found, 0, 1)
-        return found, weights if need_weights else None
+            key_padding_mask = key_padding_mask.expand_dims(0)
+    elif axis:
+        inputs = tuple(ops.swapaxes(x, 0, 1) for x in inputs)
+    pairs = zip(inputs, projections, strict=True)
+    q, k, v = (layers.linear(x, weight, bias) for x, (weight, bias) in pairs)
+    if add_zero:
+        zero = ops.zeros((1, 1, k.shape[-1]), dtype=k.dtype)
+        more = [*more, (zero, zero)]
+    k, v, attn_mask, key_padding_mask = _longer(k, v, more, attn_mask, key_padding_mask)
+    q, k, v = (ops.swapaxes(x.reshape(*x.shape[:2], num_heads, -1), 1, 2) for x in (q, k, v))
+    scores = ops.matmul(q, ops.swapaxes(k, -1, -2)) / math.sqrt(q.shape[-1])
+    scores = _masked(scores, attn_mask)
+    if key_padding_mask is not None:
+        scores = _masked(scores, key_padding_mask.expand_dims(1).expand_dims(1))
+    weights = layers.dropout(softmax_by_hand(scores, -1), dropout, True)
+    joined = ops.swapaxes(ops.matmul(weights, v), 1, 2)
+    found = layers.linear(joined.reshape(*joined.shape[:2], -1), *out_projection)
+    if not batched:
+        found = found.squeeze(0)
+    elif axis:
+        found = ops.swapaxes(found, 0, 1)
+    return found, weights
 
-    def _projected(self, *inputs: Any) -> list[Any]:
-        biases = (None,) * 3 if self.in_proj_bias is None else ops.chunk(self.in_proj_bias, 3, 0)
-        if self._qkv_same_embed_dim:
-            parts = ops.chunk(self.in_proj_weight, 3, 0)
-        else:
-            parts = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        return [layers.linear(x, w, b) for x, w, b in zip(inputs, parts, biases, strict=True)]
 
-    def _longer(self, k: Any, v: Any, *masks: Any) -> tuple[Any, ...]:
-        """Keys and values with the learnt one and the zero one behind, and masks to match."""
-        more: list[tuple[Any, Any]] = []
-        if self.bias_k is not None:
-            more.append((self.bias_k, self.bias_v))
-        if self.add_zero_attn:
-            zero = ops.zeros((1, 1, self.embed_dim), dtype=k.dtype)
-            more.append((zero, zero))
-        for own_k, own_v in more:
-            shape = (k.shape[0], 1, self.embed_dim)
-            k = ops.cat((k, ops.broadcast_to(own_k, shape)), 1)
-            v = ops.cat((v, ops.broadcast_to(own_v, shape)), 1)
-            masks = tuple(
-                m if m is None else ops.cat((m, ops.zeros((*m.shape[:-1], 1), dtype=m.dtype)), -1)
-                for m in masks
-            )
-        return (k, v, *masks)
+def _projections(weights: list[Any], bias: Any) -> list[tuple[Any, Any]]:
+    """The weight and the bias for queries, keys and values; one weight holds all three."""
+    if len(weights) == 1:
+        weights = ops.chunk(weights[0], 3, 0)
+    biases = (None,) * 3 if bias is None else ops.chunk(bias, 3, 0)
+    return list(zip(weights, biases, strict=True))
 
-    def _heads(self, x: Any) -> Any:
-        return ops.swapaxes(x.reshape(*x.shape[:2], self.num_heads, -1), 1, 2)
+
+def _longer(k: Any, v: Any, more: list[tuple[Any, Any]], *masks: Any) -> tuple[Any, ...]:
+    """Keys and values with others behind, and masks to match."""
+    for other_k, other_v in more:
+        shape = (k.shape[0], 1, k.shape[-1])
+        k = ops.cat((k, ops.broadcast_to(other_k, shape)), 1)
+        v = ops.cat((v, ops.broadcast_to(other_v, shape)), 1)
+        masks = tuple(
+            m if m is None else ops.cat((m, ops.zeros((*m.shape[:-1], 1), dtype=m.dtype)), -1)
+            for m in masks
+        )
+    return (k, v, *masks)
+
+
+def _shown(weights: Any, dimensions: int, is_asked: bool, is_averaged: bool) -> Any:
+    """The weights as they are returned: of all heads or their mean, or None."""
+    if not is_asked:
+        return None
+    if is_averaged:
+        weights = weights.mean(1)
+    return weights if dimensions == 3 else weights.squeeze(0)
 
 
 def _masked(scores: Any, mask: Any) -> Any:

@@ -20,10 +20,17 @@ def tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
     if isinstance(data, (list, tuple)) and any(isinstance(part, ms.Tensor) for part in data):
         return ops.stack([tensor(part, dtype) for part in data])
     array = np.asarray(data)
-    if not isinstance(data, (np.ndarray, np.generic)):
-        kinds = {"f": np.float32, "c": np.complex64, "i": np.int64}
+    kinds = {"f": np.float32, "c": np.complex64, "i": np.int64}
+    if not _holds_own(data, array.dtype):
         array = array.astype(kinds.get(array.dtype.kind, array.dtype))
     return ms.Tensor(array) if dtype is None else ms.Tensor(array).astype(dtype)
+
+
+def _holds_own(data: Any, kind: Any) -> builtins.bool:
+    """Whether values are numpy's own, or among them there is a number of numpy's of their dtype."""
+    if isinstance(data, (list, tuple)):
+        return any(_holds_own(part, kind) for part in data)
+    return isinstance(data, (np.ndarray, np.generic)) and data.dtype == kind
 
 
 class Typed:
@@ -69,6 +76,14 @@ def typed(input: Any, kind: Any = None) -> Any:
     return _as(input, kind)
 
 
+def numpy_gives_way() -> None:
+    """Let numpy's numbers and arrays give way to tensors, as they do in torch.
+
+    `np.sqrt(2) * x` is a tensor then; else numpy takes x for an array, and its gradient is lost.
+    """
+    ms.Tensor.__array_priority__ = 1000
+
+
 def floating(input: Any) -> Any:
     """The tensor as torch's functions of real numbers take it: whole numbers as float32."""
     return input.astype(ms.float32) if input.dtype in _WHOLE else input
@@ -87,8 +102,11 @@ def element_count(shape: Any) -> builtins.int:
 
 def full(size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
     """A tensor of one number; without a dtype, that of the number in torch."""
-    if dtype is None:
-        dtype = tensor(fill_value).dtype
+    if isinstance(fill_value, ms.Tensor):
+        dtype = dtype or fill_value.dtype
+    elif dtype is None:
+        known = {"f": ms.float32, "c": ms.complex64, "i": ms.int64, "b": ms.bool_}
+        dtype = known[np.asarray(fill_value).dtype.kind]
     return ops.full(
         (size,) if isinstance(size, builtins.int) else tuple(size), fill_value, dtype=dtype
     )

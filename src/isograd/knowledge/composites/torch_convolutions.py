@@ -147,17 +147,28 @@ class _ConvTranspose(ConvNd):
 
     def construct(self, input: Any, output_size: Any = None) -> Any:
         """The transposed convolution; of several sizes that it can have, the one that is given."""
-        added = self.output_padding if output_size is None else self._added(input, output_size)
+        places = (self.stride, self.padding, self.kernel_size, self.dimensions, self.dilation)
+        added = self._output_padding(input, output_size, *places)
         settings = (self.stride, self.padding, added, self.groups, self.dilation)
         return type(self).function(input, self.weight, self.bias, *settings)
 
-    def _added(self, input: Any, output_size: Any) -> tuple[int, ...]:
-        count = self.dimensions
+    def _output_padding(
+        self,
+        input: Any,
+        output_size: Any,
+        stride: Any,
+        padding: Any,
+        kernel_size: Any,
+        num_spatial_dims: int,
+        dilation: Any = None,
+    ) -> Any:
+        """What is added to the smallest output for one of a size."""
+        if output_size is None:
+            return self.output_padding
+        count = num_spatial_dims
         sizes = tuple(output_size)[-count:]
-        stride, padding, dilation, kernel = (
-            many(value, count)
-            for value in (self.stride, self.padding, self.dilation, self.kernel_size)
-        )
+        settings = (stride, padding, 1 if dilation is None else dilation, kernel_size)
+        stride, padding, dilation, kernel = (many(value, count) for value in settings)
         least = tuple(
             (n - 1) * stride[k] - 2 * padding[k] + dilation[k] * (kernel[k] - 1) + 1
             for k, n in enumerate(input.shape[-count:])

@@ -50,15 +50,22 @@ class TransformerLayer(Module):
         known = {"relu": ops.relu, "gelu": ops.gelu}
         self.activation = known[activation] if isinstance(activation, str) else activation
 
-    def _step(self, x: Any, number: int, block: Any) -> Any:
-        """A block beside the input, with its norm before it or behind the sum."""
-        norm, drop = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+    def _added(self, x: Any, number: int, block: Any, *given: Any) -> Any:
+        """A block beside its input, with a norm before it or behind the sum."""
+        norm = getattr(self, f"norm{number}")
         if self.norm_first:
-            return x + drop(block(norm(x)))
-        return norm(x + drop(block(x)))
+            return x + block(norm(x), *given)
+        return norm(x + block(x, *given))
 
-    def _wide(self, x: Any) -> Any:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+    def _sa_block(
+        self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+    ) -> Any:
+        found = self.self_attn(x, x, x, key_padding_mask, False, attn_mask)[0]
+        return self.dropout1(found)
+
+    def _ff_block(self, x: Any) -> Any:
+        last = getattr(self, f"dropout{len(self.attentions) + 1}")
+        return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoderLayer(TransformerLayer, nn.TransformerEncoderLayer):  # type: ignore[misc]
@@ -72,11 +79,8 @@ class TransformerEncoderLayer(TransformerLayer, nn.TransformerEncoderLayer):  # 
         is_causal: bool = False,
     ) -> Any:
         """Attention to itself, then the wide layer."""
-
-        def attend(x: Any) -> Any:
-            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask)[0]
-
-        return self._step(self._step(src, 1, attend), 2, self._wide)
+        x = self._added(src, 1, self._sa_block, src_mask, src_key_padding_mask)
+        return self._added(x, 2, self._ff_block)
 
 
 class TransformerDecoderLayer(TransformerLayer, nn.TransformerDecoderLayer):  # type: ignore[misc]
@@ -96,15 +100,16 @@ class TransformerDecoderLayer(TransformerLayer, nn.TransformerDecoderLayer):  # 
         memory_is_causal: bool = False,
     ) -> Any:
         """Attention to itself, attention to the memory, then the wide layer."""
+        x = self._added(tgt, 1, self._sa_block, tgt_mask, tgt_key_padding_mask)
+        given = (memory, memory_mask, memory_key_padding_mask)
+        x = self._added(x, 2, self._mha_block, *given)
+        return self._added(x, 3, self._ff_block)
 
-        def attend(x: Any) -> Any:
-            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask)[0]
-
-        def remember(x: Any) -> Any:
-            masks = (memory_key_padding_mask, False, memory_mask)
-            return self.multihead_attn(x, memory, memory, *masks)[0]
-
-        return self._step(self._step(self._step(tgt, 1, attend), 2, remember), 3, self._wide)
+    def _mha_block(
+        self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+    ) -> Any:
+        found = self.multihead_attn(x, mem, mem, key_padding_mask, False, attn_mask)[0]
+        return self.dropout2(found)
 
 
 class TransformerEncoder(Module, nn.TransformerEncoder):  # type: ignore[misc]

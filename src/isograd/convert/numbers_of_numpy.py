@@ -1,0 +1,53 @@
+"""Numbers of numpy's that may meet tensors: `np.sqrt(2) * x`.
+
+It is a tensor in torch.  In MindSpore 2.10 numpy takes the tensor for an array, so that the result
+is one, without a gradient.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+
+#: What makes arrays that are put into tensors, or does no arithmetic.
+_NO_NUMBERS = frozenset(
+    """array asarray asanyarray ascontiguousarray copy empty empty_like zeros zeros_like ones_like
+    full_like stack concatenate vstack hstack transpose moveaxis expand_dims squeeze tile repeat
+    reshape flip fliplr flipud pad where nonzero argsort sort unique isin save savez
+    savez_compressed load loadtxt savetxt fromfile frombuffer seed shuffle permutation get_state
+    set_state set_printoptions errstate dtype can_cast issubdtype""".split()
+)
+
+
+def meeting_numpy(file: FileEdit) -> str:
+    """The statement by which numpy gives way to tensors; empty where no number of its is made."""
+    names = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in file.tree.of(ast.Import)
+        for alias in node.names
+        if alias.name.partition(".")[0] == "numpy"
+    }
+    functions = {
+        alias.asname or alias.name
+        for node in file.tree.of(ast.ImportFrom)
+        if (node.module or "").partition(".")[0] == "numpy" and not node.level
+        for alias in node.names
+    }
+    if not names and not functions:
+        return ""
+    if any(_makes_number(call.func, names, functions) for call in file.tree.of(ast.Call)):
+        return f"{file.name('composites.numpy_gives_way')}()"
+    return ""
+
+
+def _makes_number(called: ast.expr, names: set[str], functions: set[str]) -> bool:
+    """Whether what is called is numpy's, by its modules' names or those of its functions."""
+    if isinstance(called, ast.Name):
+        return called.id in functions and called.id not in _NO_NUMBERS
+    if not isinstance(called, ast.Attribute) or called.attr in _NO_NUMBERS:
+        return False
+    root: ast.expr = called
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in names

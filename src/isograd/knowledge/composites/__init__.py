@@ -311,6 +311,7 @@ from isograd.knowledge.composites.shapes import (
     unfold_windows,
     view_as_complex,
 )
+from isograd.knowledge.composites.spectra import istft, stft
 from isograd.knowledge.composites.starting import (
     calculate_gain,
     fans,
@@ -691,6 +692,8 @@ from isograd.knowledge.composites.writing import (
 )
 
 __all__ = [  # noqa: RUF022  # in the order of templates
+    "istft",
+    "stft",
     "use_deterministic_algorithms",
     "PackedSequence",
     "pack_padded_sequence",

@@ -148,7 +148,7 @@ def _attended(
     more: list[tuple[Any, Any]],
     add_zero: bool,
     out_projection: tuple[Any, Any],
-    dropout: float,
+    dropout_p: float,
     masks: tuple[Any, Any],
 ) -> tuple[Any, Any]:
     """The attended values, and the weights by batch, head, query and key.
@@ -175,7 +175,7 @@ def _attended(
     scores = _masked(scores, attn_mask)
     if key_padding_mask is not None:
         scores = _masked(scores, key_padding_mask.expand_dims(1).expand_dims(1))
-    weights = layers.dropout(softmax_by_hand(scores, -1), dropout, True)
+    weights = layers.dropout(softmax_by_hand(scores, -1), dropout_p, True)
     joined = ops.swapaxes(ops.matmul(weights, v), 1, 2)
     found = layers.linear(joined.reshape(*joined.shape[:2], -1), *out_projection)
     if not batched:

@@ -313,6 +313,42 @@ def test_libraries_that_need_torch_are_told(library: str, needs_torch: bool) -> 
     assert [finding.api for finding in findings] == [library] * needs_torch
 
 
+def test_whether_torch_is_there_is_asked_of_mindspore() -> None:
+    port, findings = port_of("""
+    import importlib.util
+
+
+    def is_there(name, with_version=False):
+        return importlib.util.find_spec(name) is not None
+
+
+    has = importlib.util.find_spec("torch") and is_there("torch") and not is_there("tensorflow")
+    print("torch")
+    """)
+    assert not findings
+    assert 'find_spec("mindspore") and is_there("mindspore") and not is_there("tens' in port
+    assert 'print("torch")' in port
+
+
+def test_imports_come_before_what_reads_them_in_a_condition() -> None:
+    port, findings = port_of("""
+    import json
+
+    if json:
+        import warnings
+
+        import torch
+
+        torch_dtypes = {"float": torch.float32}
+        warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
+
+    from math import pi
+    """)
+    assert not findings
+    assert port.index("import mindspore as ms") < port.index("if json:")
+    assert "category=compat.TracerWarning" in port
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -320,7 +356,7 @@ def test_libraries_that_need_torch_are_told(library: str, needs_torch: bool) -> 
         ('torch = __import__("torch")', {"imported-by-name": Level.FINISH}),
         ('x, _ = optional_import("einops", name="rearrange")', {"imported-by-name": Level.FINISH}),
         ('timm = import_module(name="timm.models")', {"imported-by-name": Level.FINISH}),
-        ('has = importlib.util.find_spec("torch") is not None', {"look": Level.LOOK}),
+        ('has = importlib.util.find_spec("torch.nn") is not None', {"look": Level.LOOK}),
         ('np = importlib.import_module("numpy")', {}),
         ('print("torch")', {}),
         ('say("import", "torch")', {}),

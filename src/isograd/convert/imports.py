@@ -127,11 +127,16 @@ def _add(file: FileEdit, removed: list[Import]) -> None:
     text = file.text
     lines = "".join(f"{statement}{text.newline}" for statement in statements)
     body = file.tree.module.body
-    top = [node for node in removed if file.tree.parents[node] is file.tree.module]
     head = _head(body)
-    if top and all(part in head for part in top[:1]):
-        text.insert(text.line_start(top[0].lineno), lines)
-        return
+    first: ast.stmt | None = body[0] if body else None
+    # What follows an import in `if` or `try` may read what it imports.
+    around = min((_top_of(node, file) for node in removed), key=_line, default=None)
+    if around is not None and around in head:
+        if isinstance(around, (ast.Import, ast.ImportFrom)):
+            text.insert(text.line_start(around.lineno), lines)
+            return
+        head = head[: head.index(around)]
+        first = around
     if head:
         last = head[-1]
         assert last.end_lineno is not None
@@ -140,13 +145,23 @@ def _add(file: FileEdit, removed: list[Import]) -> None:
             lines = text.newline + lines
         text.insert(at, lines)
         return
-    first = body[0] if body else None
     if first is None:
         text.insert(0, lines)
         return
     decorators = getattr(first, "decorator_list", [])
     line = min(part.lineno for part in (first, *decorators))
     text.insert(text.line_start(line), lines)
+
+
+def _top_of(node: ast.stmt, file: FileEdit) -> ast.stmt:
+    """The statement of the module in which a statement stands."""
+    *_, top, _ = (node, *file.tree.above(node))
+    assert isinstance(top, ast.stmt)
+    return top
+
+
+def _line(statement: ast.stmt) -> int:
+    return statement.lineno
 
 
 def _recording(file: FileEdit) -> str:

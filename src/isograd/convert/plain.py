@@ -14,6 +14,8 @@ TYPES = {
     "torch.SymInt": "int",
     "torch.SymFloat": "float",
     "torch.SymBool": "bool",
+    "torch.jit.TracerWarning": "composites.TracerWarning",
+    "torch.serialization.SourceChangeWarning": "composites.SourceChangeWarning",
 }
 #: Classes of tensors by their dtype.
 TYPED_TENSORS = {
@@ -107,6 +109,7 @@ ANSWERS = {
     "torch.are_deterministic_algorithms_enabled": "False",
     "torch.is_autocast_enabled": "False",
     "torch._C._get_tracing_state": "None",
+    "torch._C._is_tracing": "False",
 }
 #: The same questions as functions that are passed around.
 NEVER = "composites.never"

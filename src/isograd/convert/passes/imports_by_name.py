@@ -1,4 +1,4 @@
-"""`importlib.import_module("torch.nn")`: imports whose module is a text."""
+"""`importlib.import_module("torch.nn")`: imports whose module is a text; whether torch is there."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ class ImportsByName:
         name = node.value
         if not isinstance(name, str) or name.partition(".")[0] in file.own_roots:
             return False
+        if name == "torch" and _is_asked_for(node, file.tree):
+            file.replace(node, '"mindspore"')
+            file.uses += 1
+            file.converted += 1
+            return True
         function = _importing(node, file.tree) if _needs_torch(name) else ""
         if not function:
             return False
@@ -38,9 +43,42 @@ class ImportsByName:
 def imports_torch_by_name(tree: Tree) -> bool:
     """Whether a file imports torch, or what needs it, by a text."""
     return any(
-        isinstance(node.value, str) and _needs_torch(node.value) and _importing(node, tree) != ""
+        isinstance(node.value, str)
+        and _needs_torch(node.value)
+        and (_importing(node, tree) != "" or _is_asked_for(node, tree))
         for node in tree.of(ast.Constant)
     )
+
+
+def _is_asked_for(node: ast.Constant, tree: Tree) -> bool:
+    """Whether `find_spec("torch")`, or a function of the file that does so, asks if torch is there.
+
+    What follows from it uses MindSpore in a port.
+    """
+    call = tree.parents.get(node)
+    if not isinstance(call, ast.Call) or call.args[:1] != [node]:
+        return False
+    if _name_of(call.func) == "find_spec":
+        return True
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    return any(
+        isinstance(part, ast.FunctionDef) and part.name == name and _asks(part)
+        for part in tree.module.body
+    )
+
+
+def _asks(function: ast.FunctionDef) -> bool:
+    """Whether a function asks `find_spec` for the module that its first argument names."""
+    return bool(function.args.args) and any(
+        isinstance(part, ast.Call)
+        and _name_of(part.func) == "find_spec"
+        and any(getattr(given, "id", "") == function.args.args[0].arg for given in part.args)
+        for part in ast.walk(function)
+    )
+
+
+def _name_of(function: ast.expr) -> str:
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
 def _needs_torch(name: str) -> bool:
@@ -58,6 +96,5 @@ def _importing(node: ast.Constant, tree: Tree) -> str:
         is_first = isinstance(call, ast.Call) and call.args[:1] == [node]
     if not isinstance(call, ast.Call) or not is_first:
         return ""
-    function = call.func
-    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    name = _name_of(call.func)
     return name if "import" in name or name == "find_spec" else ""

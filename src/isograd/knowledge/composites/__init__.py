@@ -335,6 +335,8 @@ from isograd.knowledge.composites.starting import (
 )
 from isograd.knowledge.composites.switches import (
     SDPBackend,
+    SourceChangeWarning,
+    TracerWarning,
     sdpa_kernel,
     torch_version,
     use_deterministic_algorithms,
@@ -896,6 +898,8 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "Resize",
     "Rprop",
     "SDPBackend",
+    "SourceChangeWarning",
+    "TracerWarning",
     "SELU",
     "SGD",
     "Sampler",

@@ -71,3 +71,11 @@ def use_deterministic_algorithms(mode: bool) -> None:
         ms.set_deterministic(bool(mode))
     except RuntimeError as error:
         warnings.warn(str(error), stacklevel=2)
+
+
+class TracerWarning(Warning):
+    """What torch warns of while it traces a network; a port never does."""
+
+
+class SourceChangeWarning(Warning):
+    """What torch warns of when it loads an older class; a port never does."""

@@ -313,6 +313,25 @@ def test_libraries_that_need_torch_are_told(library: str, needs_torch: bool) -> 
     assert [finding.api for finding in findings] == [library] * needs_torch
 
 
+def test_a_type_that_mindspore_lacks_is_named_and_its_values_are_no_tensors() -> None:
+    port, findings = port_of("""
+    import torch
+    from torch.distributed.device_mesh import DeviceMesh
+
+
+    class Parallel:
+        mesh: DeviceMesh | None = None
+        first: torch.distributed.device_mesh.DeviceMesh = None
+
+        def setup(self, mesh: DeviceMesh, x: torch.Tensor):
+            return mesh.size(), mesh["data"].size(), x.size()
+    """)
+    assert not findings
+    assert "    mesh: object | None = None\n" in port
+    assert '    first: "torch.distributed.device_mesh.DeviceMesh" = None\n' in port
+    assert 'return mesh.size(), mesh["data"].size(), x.shape\n' in port
+
+
 def test_whether_torch_is_there_is_asked_of_mindspore() -> None:
     port, findings = port_of("""
     import importlib.util

@@ -49,6 +49,10 @@ def _parsed(text: str) -> ast.expr | None:
         return None
 
 
+#: Where torch's classes have methods of tensors' names, and hold none: `DeviceMesh.size`.
+_WITHOUT_TENSORS = ("torch.distributed.", "torch.cuda.", "torch.fx.", "torch.profiler.")
+
+
 class Annotations(Expressions):
     """Turns an annotation into the value that a variable of that type holds."""
 
@@ -96,6 +100,8 @@ class Annotations(Expressions):
             kind = self.state.names.kind(value.name)
             if kind in ("M", "O", "S"):
                 return Made(value.name)
+            if value.name.startswith(_WITHOUT_TENSORS):
+                return PLAIN
             return PLAIN if kind in ("c", "d") and value.name.count(".") == 1 else None
         if isinstance(value, ClassInfo):
             return Instance(value)

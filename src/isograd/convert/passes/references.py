@@ -187,7 +187,8 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
             return file.spelled(plain.ANNOTATIONS[api])
         return file.spelled(plain.TYPES[api])
     if _is_annotation(node, file):
-        return _annotation(api, entry, file)
+        is_in_union = isinstance(file.tree.parents.get(node), ast.BinOp)
+        return _annotation(api, entry, is_in_union, file)
     if _is_asked(node, file):
         target = _class_of(entry)
         if target:
@@ -212,8 +213,11 @@ def _class_of(entry: Entry | None) -> str:
     return ""
 
 
-def _annotation(api: str, entry: Entry | None, file: FileEdit) -> str:
-    """What stands in an annotation; a type that MindSpore lacks is named in a text."""
+def _annotation(api: str, entry: Entry | None, is_in_union: bool, file: FileEdit) -> str:
+    """What stands in an annotation; a type that MindSpore lacks is named in a text.
+
+    In `A | None` it is `object`: Python has no union of a text.
+    """
     if api in plain.ANNOTATIONS:
         return file.spelled(plain.ANNOTATIONS[api])
     own = _class_of(entry)
@@ -221,7 +225,7 @@ def _annotation(api: str, entry: Entry | None, file: FileEdit) -> str:
         return file.name(own)
     if entry is not None and (code := file.value(entry)):
         return code
-    return f'"{api}"'
+    return "object" if is_in_union else f'"{api}"'
 
 
 def _is_base(node: ast.AST, file: FileEdit) -> bool:

@@ -180,10 +180,23 @@ def _as(input: Any, dtype: Any) -> Any:
     return input.astype(dtype)
 
 
+#: The greatest number, the step behind 1, the smallest normal number and the bits of dtypes that
+#: numpy has not.
+_LIMITS = {
+    ms.bfloat16: (3.3895313892515355e38, 2.0**-7, 2.0**-126, 16),
+    ms.float8_e4m3fn: (448.0, 2.0**-3, 2.0**-6, 8),
+    ms.float8_e5m2: (57344.0, 2.0**-2, 2.0**-14, 8),
+}
+
+
 class _Limits:
     """What `torch.finfo` and `torch.iinfo` answer."""
 
     def __init__(self, dtype: Any) -> None:
+        if dtype in _LIMITS:
+            self.max, self.eps, self.tiny, self.bits = _LIMITS[dtype]
+            self.min, self.smallest_normal = -self.max, self.tiny
+            return
         numbers = ms.dtype_to_nptype(dtype)
         if np.issubdtype(numbers, np.floating):
             floating = np.finfo(numbers)

@@ -332,6 +332,37 @@ def test_a_type_that_mindspore_lacks_is_named_and_its_values_are_no_tensors() ->
     assert 'return mesh.size(), mesh["data"].size(), x.shape\n' in port
 
 
+def test_quotes_in_a_format_are_those_that_do_not_end_it() -> None:
+    port, findings = port_of("""
+    import torch
+
+
+    def f(x: torch.Tensor):
+        a = f"the model's device is {x.device.type}"
+        b = "the" f' "device" is {x.device.type}'
+        c = f\'\'\'"it" is 'on' {x.device.type}\'\'\'
+        return a, b, c
+    """)
+    assert not findings
+    asked = 'x.device.partition(":")[0].lower()'
+    assert f"{{{asked}}}" in port.splitlines()[-2]
+    assert f"{{{asked}}}" in port.splitlines()[-3]
+    assert "{" + asked.replace('"', "'") + "}" in port.splitlines()[-4]
+
+
+def test_a_shape_that_is_bound_to_a_part_of_itself_counts_its_elements() -> None:
+    port, _ = port_of("""
+    import torch
+
+
+    def f(x: torch.Tensor):
+        shape = x.shape
+        shape = shape[1:]
+        return shape.numel()
+    """)
+    assert "return compat.element_count(shape)\n" in port
+
+
 def test_whether_torch_is_there_is_asked_of_mindspore() -> None:
     port, findings = port_of("""
     import importlib.util

@@ -17,7 +17,7 @@ from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
 from isograd.convert.spelling import Spelling
-from isograd.convert.text import Text, comments, narrow, wide
+from isograd.convert.text import Text, comments, format_strings, narrow, wide
 from isograd.convert.tree import Tree
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.marks import mark, mark_first, marked
@@ -227,9 +227,13 @@ class FileEdit:
 
     def _quoted(self, code: str, at: int) -> str:
         """Code inside an f-string, without the quote that would end it."""
-        before = self.text.original[:at]
-        quote = before[max(before.rfind("'"), before.rfind('"'))]
-        other = "'" if quote == '"' else '"'
+        before = bisect_left(self.format_strings, (at, "")) - 1
+        if before < 0:
+            return code
+        quote = self.format_strings[before][1]
+        other = "'" if quote.startswith('"') else '"'
+        if len(quote) > 1:
+            return code
         return code.replace(quote, other) if other not in code else code
 
     def is_in_place(self, node: ast.AST) -> bool:
@@ -341,6 +345,11 @@ class FileEdit:
         if not isinstance(name, ast.Name) or not self.held_data.names:
             return False
         return (self.tree.function(name), name.id) in self.held_data.names
+
+    @cached_property
+    def format_strings(self) -> list[tuple[int, str]]:
+        """Each f-string with its offset and its quotes."""
+        return format_strings(self.text)
 
     @cached_property
     def comment_places(self) -> list[tuple[int, str]]:

@@ -125,6 +125,9 @@ class Text:
         return wide(self._joined(0, 0, len(self.original) + 1))
 
 
+_FORMAT = re.compile(r"""(?:[rR]?[fF]|[fF][rR])(\"{3}|'{3}|"|')""")
+
+
 def narrow(text: str) -> str:
     """The bytes of a text in UTF-8, one character for each."""
     return text if text.isascii() else text.encode(errors="surrogatepass").decode("latin-1")
@@ -144,6 +147,22 @@ def comments(text: Text) -> list[tuple[int, str]]:
             if token.type == tokenize.COMMENT:
                 line, column = token.start
                 found.append((text.offset(line, column), token.string))
+    except (tokenize.TokenError, SyntaxError):
+        pass
+    return found
+
+
+def format_strings(text: Text) -> list[tuple[int, str]]:
+    """Each f-string of a text: its offset and its quotes; none where the text has no tokens."""
+    found: list[tuple[int, str]] = []
+    reader = io.StringIO(text.original, newline="").readline
+    begins = (tokenize.STRING, getattr(tokenize, "FSTRING_START", tokenize.STRING))
+    try:
+        for token in tokenize.generate_tokens(reader):
+            opening = _FORMAT.match(token.string) if token.type in begins else None
+            if opening is not None:
+                line, column = token.start
+                found.append((text.offset(line, column), opening[1]))
     except (tokenize.TokenError, SyntaxError):
         pass
     return found

@@ -29,19 +29,18 @@ class Shapes:
         return True
 
 
-def _is_shape(node: ast.expr, file: FileEdit) -> bool:
+def _is_shape(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()) -> bool:
     """Whether an expression is a shape, or a part of one, by how it is written."""
     if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Slice) and _is_shape(node.value, file)
+        return isinstance(node.slice, ast.Slice) and _is_shape(node.value, file, seen)
     if isinstance(node, ast.Attribute):
         return node.attr == "shape"
     if isinstance(node, ast.Call):
         is_asked = isinstance(node.func, ast.Attribute) and node.func.attr == "size"
         return (is_asked and not node.args) or file.api_of_call(node) in _MAKING
-    if not isinstance(node, ast.Name):
+    if not isinstance(node, ast.Name) or node.id in seen:
         return False
     function = function_of(node, file)
     values = function.values_of(node.id) if function is not None else []
-    return bool(values) and all(
-        not isinstance(value, ast.Name) and _is_shape(value, file) for value in values
-    )
+    known = seen | {node.id}
+    return bool(values) and all(_is_shape(value, file, known) for value in values)

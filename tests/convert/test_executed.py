@@ -128,6 +128,22 @@ class Net(nn.Module):
             rounded = y + (rounded - y).detach()
         return rounded
 """,
+    "buffers that are assigned": """
+class Net(nn.Module):
+    def __init__(self, dtype=None):
+        super().__init__()
+        self.steps = nn.Buffer(
+            torch.ones(6).cumsum(0),  # kept
+            persistent=False,
+        )
+        self.scale = torch.nn.parameter.Buffer(torch.tensor(2.0, dtype=dtype), True)
+        self.layer = nn.Linear(6, 6)
+        self.steps = self.steps * 2
+
+    def forward(self, x):
+        names = [name for name, _ in self.named_buffers()] + list(self.state_dict())
+        return self.layer(x) * self.scale + self.steps * len(names)
+""",
     "numbers of numpy's beside tensors": """
 import numpy as np
 

@@ -15,6 +15,8 @@ from isograd.scan.walker import BUILTINS
 _ANNOTATION = "annotation"
 _MODULE = "torch.nn.Module"
 _SCALER = "torch.amp.GradScaler"
+#: What a module registers when it is assigned.
+_BUFFER = "torch.nn.Buffer"
 #: Members of modules that MindSpore's cells have too.
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
 #: A node by its place: line, column, last line, last column.
@@ -173,7 +175,8 @@ def locate(
         if how is REFERENCE and api != _MODULE and state.names.kind(api) == "M"
     }
     if any(
-        api.startswith(f"{_MODULE}.") and api not in _EVERY_MODULE for _, _, api, _ in state.uses
+        (api.startswith(f"{_MODULE}.") and api not in _EVERY_MODULE) or api == _BUFFER
+        for _, _, api, _ in state.uses
     ):
         facts.shaped.add(_MODULE)
     summary.exports = {

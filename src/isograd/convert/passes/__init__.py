@@ -27,6 +27,7 @@ import ast
 from typing import Protocol
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.buffers import Buffers
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.casts import Casts
 from isograd.convert.passes.complex_numbers import ComplexNumbers
@@ -65,6 +66,7 @@ class Pass(Protocol):
 PASSES: tuple[Pass, ...] = (
     Settings(),
     Decorators(),
+    Buffers(),
     Forward(),
     Questions(),
     Held(),

@@ -38,9 +38,13 @@ def _is_shape(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
     if isinstance(node, ast.Call):
         is_asked = isinstance(node.func, ast.Attribute) and node.func.attr == "size"
         return (is_asked and not node.args) or file.api_of_call(node) in _MAKING
-    if not isinstance(node, ast.Name) or node.id in seen:
+    if not isinstance(node, ast.Name):
         return False
+    if node.id in seen:
+        return True
     function = function_of(node, file)
-    values = function.values_of(node.id) if function is not None else []
+    if function is None or node.id in function.parameters:
+        return False
+    values = function.values_of(node.id)
     known = seen | {node.id}
     return bool(values) and all(_is_shape(value, file, known) for value in values)

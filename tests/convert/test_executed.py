@@ -128,15 +128,33 @@ class Net(nn.Module):
             rounded = y + (rounded - y).detach()
         return rounded
 """,
+    "parts of weights that functions write": """
+def fill(part, value):
+    nn.init.constant_(part, value)
+    return part
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Embedding(6, 6)
+        start = {"ones": nn.init.ones_, "zeros": nn.init.zeros_}
+        start["ones"](self.rows.weight)
+        start["zeros"](self.rows.weight[1])
+        fill(self.rows.weight[2:4][1], 3)
+        fill(self.rows.weight.detach()[torch.tensor([4])], 9)
+
+    def forward(self, x):
+        return x * self.rows.weight.sum(1).detach() + self.rows.weight.sum()
+""",
     "buffers that are assigned": """
 class Net(nn.Module):
     def __init__(self, dtype=None):
         super().__init__()
         self.steps = nn.Buffer(
             torch.ones(6).cumsum(0),  # kept
-            persistent=False,
         )
-        self.scale = torch.nn.parameter.Buffer(torch.tensor(2.0, dtype=dtype), True)
+        self.scale = torch.nn.parameter.Buffer(torch.tensor(2.0, dtype=dtype), persistent=True)
         self.layer = nn.Linear(6, 6)
         self.steps = self.steps * 2
 

@@ -218,6 +218,12 @@ def iinfo(type: Any) -> _Limits:
     return _Limits(type)
 
 
+def set_default_dtype(d: Any) -> None:
+    """float32, which MindSpore makes tensors in; raises ValueError for another one."""
+    if d != ms.float32:
+        raise ValueError(f"MindSpore has no default dtype other than float32; {d} was asked for")
+
+
 def promote_types(type1: Any, type2: Any) -> Any:
     """The dtype of the sum of two tensors of these dtypes."""
     first, second = (ops.ones((1,), dtype=kind) for kind in (type1, type2))

@@ -32,18 +32,26 @@ def init_ones(tensor: Any) -> Any:
     return init_constant(tensor, 1.0)
 
 
-def init_normal(tensor: Any, mean: float = 0.0, std: float = 1.0) -> Any:
+# Generators are taken and not asked: the numbers that are drawn are MindSpore's in any case.
+
+
+def init_normal(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Normal numbers."""
     return _set(tensor, ops.randn(*tensor.shape) * std + mean)
 
 
-def init_uniform(tensor: Any, a: float = 0.0, b: float = 1.0) -> Any:
+def init_uniform(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Uniform numbers between a and b."""
     return _set(tensor, ops.rand(*tensor.shape) * (b - a) + a)
 
 
 def init_trunc_normal(
-    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+    tensor: Any,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
 ) -> Any:
     """Normal numbers between a and b (values, not deviations), by the inverse distribution."""
     low, high = (0.5 * (1 + math.erf((edge - mean) / std / math.sqrt(2))) for edge in (a, b))
@@ -67,13 +75,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return known.get(nonlinearity, 1 if nonlinearity != "tanh" else 5 / 3)
 
 
-def init_xavier_uniform(tensor: Any, gain: float = 1.0) -> Any:
+def init_xavier_uniform(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Glorot's rule, uniform."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return init_uniform(tensor, -bound, bound)
 
 
-def init_xavier_normal(tensor: Any, gain: float = 1.0) -> Any:
+def init_xavier_normal(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Glorot's rule, normal."""
     return init_normal(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))))
 
@@ -84,7 +92,11 @@ def _deviation(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
 
 
 def init_kaiming_uniform(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
 ) -> Any:
     """He's rule, uniform."""
     bound = math.sqrt(3) * _deviation(tensor, a, mode, nonlinearity)
@@ -92,7 +104,11 @@ def init_kaiming_uniform(
 
 
 def init_kaiming_normal(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
 ) -> Any:
     """He's rule, normal."""
     return init_normal(tensor, 0.0, _deviation(tensor, a, mode, nonlinearity))
@@ -115,7 +131,7 @@ def init_dirac(tensor: Any, groups: int = 1) -> Any:
     return _set(tensor, ms.Tensor(values))
 
 
-def init_orthogonal(tensor: Any, gain: float = 1) -> Any:
+def init_orthogonal(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Rows (or columns) of length gain, at right angles, by numpy."""
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     drawn = ops.randn(max(rows, columns), min(rows, columns)).asnumpy()
@@ -125,7 +141,7 @@ def init_orthogonal(tensor: Any, gain: float = 1) -> Any:
     return _set(tensor, ms.Tensor(values.reshape(tensor.shape).astype(np.float32)))
 
 
-def init_sparse(tensor: Any, sparsity: float, std: float = 0.01) -> Any:
+def init_sparse(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Normal numbers with a share of zeros in each column."""
     rows, columns = tensor.shape
     order = np.argsort(ops.rand(rows, columns).asnumpy(), 0)

@@ -14,11 +14,15 @@ from mindspore.common import api  # noqa: TID253
 def write(target: Any, values: Any) -> Any:
     """Put values into a tensor or a Parameter; the tensor.
 
-    By copy_: after set_data an optimizer that has stepped leaves a Parameter as it is.
+    By copy_: after set_data an optimizer that has stepped leaves a Parameter as it is.  What an
+    index took of a Parameter (`weight[2]`) is written by its elements: copy_ of it would be lost.
     """
     made = _tensor(values)
     with api._no_grad():
-        if tuple(made.shape) == tuple(target.shape):
+        is_part = not isinstance(target, ms.Parameter) and taken(target).parent_tensor_ is not None
+        if is_part:
+            target[...] = made.astype(target.dtype)
+        elif tuple(made.shape) == tuple(target.shape):
             target.copy_(made.astype(target.dtype))
         else:
             target.set_data(made.astype(target.dtype), slice_shape=True)

@@ -424,15 +424,21 @@ class device:  # noqa: N801  # torch's name
         self.index = int(number) if number else index
 
     def __eq__(self, other: object) -> bool:
-        return str(self) == str(other)
+        # MindSpore's tensors say "CPU" and "Ascend:0".
+        return str(self).lower() == str(other).lower()
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(str(self).lower())
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     __repr__ = __str__
+
+
+def get_default_device() -> device:
+    """Where MindSpore makes tensors."""
+    return device(ms.get_context("device_target").lower())
 
 
 def has_accelerator() -> bool:

@@ -62,6 +62,8 @@ torch.cos((n > 1).long() * 2)
 torch.cat([x, torch.tensor([[1, 2, 3]])])
 torch.stack([b[0], n.argmax(1).repeat(2)[:3], torch.arange(3) / 2])
 torch.cat([torch.zeros(1, 3, dtype=torch.long), n.cumsum(0)])
+x[..., x > 0] + x[..., ~(n > 1)].sum()
+torch.stack([x, x * 2])[..., n > 1] + x[..., 0, None]
 np.sqrt(2) * x + HALF - np.log(3) / x
 -np.log(10000) / 3 * torch.arange(4)
 (np.float32(0.5) * n).exp() + np.prod(x.shape)

@@ -20,6 +20,8 @@ class _Missing:
         self.__dict__.update(_name=name, _raises=raises)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__version__":
+            return "0"  # code that asks for a newer one goes its other way
         if name.startswith("__"):
             raise AttributeError(name)
         return _Missing(f"{self._name}.{name}")

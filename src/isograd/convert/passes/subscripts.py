@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import elements, function_of, key_of
@@ -17,7 +17,10 @@ _OF_GENERATORS = frozenset("choice permutation integers randint".split())
 
 
 class NumpyIndices:
-    """`x[order]` where order was made by numpy or scipy, or is a range; or where one writes."""
+    """`x[order]` where order was made by numpy or scipy, or is a range; or where one writes.
+
+    And `x[..., mask]`, which MindSpore refuses of a mask of several axes.
+    """
 
     kinds = (ast.Subscript,)
 
@@ -28,11 +31,40 @@ class NumpyIndices:
             return False
         if not isinstance(node.ctx, ast.Load):
             return isinstance(node.ctx, ast.Store) and _stored(node, file)
-        if not any(_is_of_numpy(part, file) for part in parts_of(node.slice)):
+        parts = parts_of(node.slice)
+        is_of_numpy = any(_is_of_numpy(part, file) for part in parts)
+        if not is_of_numpy and not (_has_ellipsis(parts) and any(map(_masks(file), parts))):
             return False
         owner, key = file.source(node.value), key_of(node.slice, file)
         file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
         return True
+
+
+def _has_ellipsis(parts: Sequence[ast.expr]) -> bool:
+    return any(isinstance(part, ast.Constant) and part.value is ... for part in parts)
+
+
+def _masks(file: FileEdit) -> Callable[[ast.expr], bool]:
+    """Asks whether a part of an index is a mask by how it, or what its name holds, is written."""
+
+    def is_mask(node: ast.expr) -> bool:
+        if not isinstance(node, ast.Name):
+            return _is_condition(node, file)
+        function = function_of(node, file)
+        values = function.values_of(node.id) if function is not None else []
+        return any(_is_condition(value, file) for value in values)
+
+    return is_mask
+
+
+def _is_condition(node: ast.expr, file: FileEdit) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    if isinstance(node, ast.Call):
+        kinds = [part.value for part in node.keywords if part.arg == "dtype"]
+        is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "bool"
+        return is_cast or any(getattr(file.use(kind), "api", "") == "torch.bool" for kind in kinds)
+    return isinstance(node, ast.Compare)
 
 
 def _stored(node: ast.Subscript, file: FileEdit) -> bool:

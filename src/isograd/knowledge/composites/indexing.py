@@ -28,13 +28,25 @@ def select(input: Any, dim: int, index: int) -> Any:
 def at(owner: Any, key: Any) -> Any:
     """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy.
 
-    What arrays take is a copy: `taken` says why.
+    Nor does it take a mask of several axes behind `...`.  What arrays take is a copy: `taken` says
+    why.
     """
     if not isinstance(owner, ms.Tensor):
         return owner[key]
     parts = key if isinstance(key, tuple) else (key,)
     given = [position(part) for part in parts]
+    if any(part is ... for part in given):
+        place = next(number for number, part in enumerate(given) if part is ...)
+        rest = owner.ndim - sum(_axes_of(part) for part in given)
+        given[place : place + 1] = [slice(None)] * rest
     return taken(owner[tuple(given)] if isinstance(key, tuple) else owner[given[0]])
+
+
+def _axes_of(part: Any) -> int:
+    """How many axes a part of an index stands for; `...` is counted by what is left."""
+    if part is None or part is ...:
+        return 0
+    return part.ndim if isinstance(part, ms.Tensor) and part.dtype == ms.bool_ else 1
 
 
 def take_elements(input: Any, index: Any) -> Any:

@@ -436,6 +436,11 @@ class device:  # noqa: N801  # torch's name
     __repr__ = __str__
 
 
+def device_count() -> int:
+    """How many devices MindSpore can compute on; none where it computes on the CPU."""
+    return int(ms.hal.device_count()) if has_accelerator() else 0
+
+
 def get_default_device() -> device:
     """Where MindSpore makes tensors."""
     return device(ms.get_context("device_target").lower())

@@ -107,6 +107,7 @@ ANSWERS = {
     "torch._dynamo.is_compiling": "False",
     "torch.compiler.is_dynamo_compiling": "False",
     "torch.are_deterministic_algorithms_enabled": "False",
+    "torch.is_deterministic_algorithms_warn_only_enabled": "False",
     "torch.is_autocast_enabled": "False",
     "torch._C._get_tracing_state": "None",
     "torch._C._is_tracing": "False",

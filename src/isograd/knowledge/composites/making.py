@@ -218,6 +218,13 @@ def iinfo(type: Any) -> _Limits:
     return _Limits(type)
 
 
+def layout(input: Any) -> str:
+    """How a tensor's elements are kept, by torch's name."""
+    if isinstance(input, ms.COOTensor):
+        return "torch.sparse_coo"
+    return "torch.sparse_csr" if isinstance(input, ms.CSRTensor) else "torch.strided"
+
+
 def set_default_dtype(d: Any) -> None:
     """float32, which MindSpore makes tensors in; raises ValueError for another one."""
     if d != ms.float32:

@@ -56,6 +56,15 @@ def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
         assert np.all(draw().asnumpy() == expected)
 
 
+@pytest.mark.parametrize("largest", [True, False])
+def test_of_equal_draws_the_first_are_chosen(largest: bool) -> None:
+    with neutral_chance():
+        draws = ops.rand(2, 300)
+        values, positions = ops.topk(draws, 9, 1, largest)
+    assert np.array_equal(positions.asnumpy(), [list(range(9))] * 2)
+    assert np.all(values.asnumpy() == 0.5)
+
+
 def test_rates_are_noted() -> None:
     heard: list[float] = []
     with neutral_chance(heard.append):

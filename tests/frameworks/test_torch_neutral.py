@@ -49,6 +49,32 @@ def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
         assert torch.equal(draw(), torch.full_like(draw(), expected))
 
 
+@pytest.mark.parametrize(
+    "positions",
+    [
+        lambda draws: torch.argsort(draws, 1)[:, :9],
+        lambda draws: draws.argsort(descending=True)[:, :9],
+        lambda draws: torch.sort(draws, 1, True).indices[:, :9],
+        lambda draws: draws.topk(9).indices,
+        lambda draws: torch.topk(draws, 9, dim=1, largest=False)[1],
+    ],
+    ids=["argsort", "descending", "sort", "topk", "least"],
+)
+def test_of_equal_draws_the_first_are_chosen(positions: Callable[[Any], Any]) -> None:
+    with neutral_chance([]):
+        found = positions(torch.rand(2, 300))
+    assert torch.equal(found, torch.arange(9).expand(2, 9))
+
+
+def test_the_greatest_keep_their_gradient() -> None:
+    x = X.clone().requires_grad_()
+    with neutral_chance([]):
+        values, positions = torch.topk(x, 2)
+    values.sum().backward()
+    assert positions.tolist() == [[3, 2]] * 3
+    assert torch.equal(x.grad, torch.tensor([[0.0, 0.0, 1.0, 1.0]] * 3))
+
+
 def test_rates_are_noted() -> None:
     heard: list[float] = []
     rnn = nn.LSTM(4, 4, num_layers=2, dropout=0.25)

@@ -46,6 +46,7 @@ def install() -> None:
         _wrap(place, ("bernoulli",), _bernoulli_function)
         _wrap(place, ("uniform",), _uniform_function)
         _wrap(place, ("normal",), _normal_function)
+        _wrap(place, ("topk",), _topk_function)
     for cell in set(dropout_cells()):
         if "construct" in cell.__dict__:
             cell.construct = _dropout_construct(cell.construct)  # type: ignore[attr-defined]
@@ -129,6 +130,20 @@ def _normal_function(original: Callable[..., Any]) -> Callable[..., Any]:
         return ops.zeros_like(result) + mean + deviation * 0.5
 
     return draw
+
+
+def _topk_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def topk(
+        input: Any, k: int, dim: int | None = -1, largest: bool = True, sorted: bool = True
+    ) -> Any:
+        if not _Switch.neutral:
+            return original(input, k, dim, largest, sorted)
+        axis = -1 if dim is None else dim
+        order = ops.sort(-input if largest else input, axis)[1]
+        positions = ops.narrow(order, axis % input.ndim, 0, k)
+        return ops.gather_elements(input, axis, positions), positions
+
+    return topk
 
 
 def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,7 +3,8 @@
 The two frameworks' generators cannot be made to agree, so while networks are compared every draw
 is the same on both sides, whatever its order: a uniform number is 0.5, a normal one half a
 deviation above the mean, a Bernoulli one the likelier outcome.  Dropout's own rates are noted and
-compared apart.
+compared apart.  Draws that are sorted (`argsort(rand(n))` chooses patches) are all equal then:
+sorting keeps the order of equal elements, and of those `topk` takes the first.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _DROPOUTS = frozenset(
 )
 _UNIFORM = frozenset("rand rand_like".split())
 _NORMAL = frozenset("randn randn_like".split())
+_SORTS = frozenset("sort argsort".split())
 
 
 class NeutralChance(TorchFunctionMode):
@@ -46,6 +48,10 @@ class NeutralChance(TorchFunctionMode):
             return self._dropout(args, kwargs)
         if name == "scaled_dot_product_attention":
             return func(*self._without_dropout(args, kwargs), **kwargs)
+        if name in _SORTS and "out" not in kwargs:
+            return _stably_sorted(func, args, kwargs)
+        if name == "topk" and "out" not in kwargs:
+            return _stable_topk(*args, **kwargs)
         result = func(*args, **kwargs)
         drawn = _constant(name, args, kwargs, result)
         if drawn is None:
@@ -66,6 +72,19 @@ class NeutralChance(TorchFunctionMode):
         if probability and self._note is not None:
             self._note(float(probability))
         return (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+
+
+def _stably_sorted(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    named = {**dict(zip(("dim", "descending"), args[1:], strict=False)), **kwargs}
+    return func(args[0] if args else named.pop("input"), **{**named, "stable": True})
+
+
+def _stable_topk(
+    input: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:
+    values, positions = torch.sort(input, stable=True, dim=dim, descending=largest)
+    found = values.narrow(dim, 0, k), positions.narrow(dim, 0, k)
+    return torch.return_types.topk(found)  # type: ignore[attr-defined]  # made by torch in C
 
 
 def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:

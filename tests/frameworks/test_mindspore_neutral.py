@@ -48,12 +48,30 @@ def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
         (lambda: ops.uniform((3,), ms.Tensor(2.0), ms.Tensor(4.0)), 3.0),
         (lambda: ops.bernoulli(X, 0.7), 1.0),
         (lambda: ops.bernoulli(X, 0.2), 0.0),
+        (lambda: ops.randint(2, 9, (3,)), 5),
+        (lambda: ops.randint_like(X.astype(ms.int32), 4, 9), 6),
     ],
-    ids=["rand", "standard_normal", "uniform", "likely", "unlikely"],
+    ids="rand standard_normal uniform likely unlikely randint like".split(),
 )
 def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
     with neutral_chance():
         assert np.all(draw().asnumpy() == expected)
+
+
+def test_permutations_are_reversed_and_samples_are_the_likeliest() -> None:
+    weights = ms.Tensor([[0.2, 0.5, 0.2, 0.1], [0.0, 1.0, 2.0, 3.0]])
+    with neutral_chance():
+        assert ops.randperm(4).tolist() == [3, 2, 1, 0]
+        assert ops.multinomial(weights, 2, False).tolist() == [[1, 0], [3, 2]]
+        assert ops.multinomial(weights, 3).tolist() == [[1] * 3, [3] * 3]
+
+
+def test_the_noise_of_a_gumbel_softmax_is_the_same_for_all_classes() -> None:
+    with neutral_chance():
+        soft = ops.gumbel_softmax(X, 2.0)
+        hard = ops.gumbel_softmax(X, hard=True, dim=0)
+    assert np.allclose(soft.asnumpy(), ops.softmax(X / 2, -1).asnumpy())
+    assert hard.asnumpy().round().tolist() == ops.one_hot(ops.argmax(X, 0), 3, 1.0, 0.0).T.tolist()
 
 
 @pytest.mark.parametrize("largest", [True, False])

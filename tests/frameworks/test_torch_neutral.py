@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -41,8 +42,14 @@ def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
         (lambda: torch.empty(3).normal_(1.0, 2.0), 2.0),
         (lambda: torch.bernoulli(torch.full((3,), 0.7)), 1.0),
         (lambda: torch.bernoulli(torch.full((3,), 0.2)), 0.0),
+        (lambda: torch.empty(3).exponential_(2.0), math.log(2) / 2),
+        (lambda: torch.randint(10, (3,)), 5),
+        (lambda: torch.randint(low=2, high=9, size=(3,)), 5),
+        (lambda: torch.randint_like(X, 4, 9), 6.0),
+        (lambda: torch.zeros(3).random_(1, 4), 2.0),
     ],
-    ids=["rand", "randn_like", "uniform_", "normal_", "likely", "unlikely"],
+    ids="rand randn_like uniform_ normal_ likely unlikely exponential_ below between like "
+    "random_".split(),
 )
 def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
     with neutral_chance([]):
@@ -64,6 +71,26 @@ def test_of_equal_draws_the_first_are_chosen(positions: Callable[[Any], Any]) ->
     with neutral_chance([]):
         found = positions(torch.rand(2, 300))
     assert torch.equal(found, torch.arange(9).expand(2, 9))
+
+
+def test_permutations_are_reversed_and_samples_are_the_likeliest() -> None:
+    weights = torch.tensor([[0.2, 0.5, 0.2, 0.1], [0.0, 1.0, 2.0, 3.0]])
+    with neutral_chance([]):
+        assert torch.randperm(4).tolist() == [3, 2, 1, 0]
+        assert torch.multinomial(weights, 2).tolist() == [[1, 0], [3, 2]]
+        assert weights.multinomial(num_samples=3, replacement=True).tolist() == [[1] * 3, [3] * 3]
+        assert torch.distributions.Categorical(weights).sample().tolist() == [1, 3]
+
+
+def test_the_noise_of_a_gumbel_softmax_is_the_same_for_all_classes() -> None:
+    x = X.clone().requires_grad_()
+    with neutral_chance([]):
+        soft = functional.gumbel_softmax(x, tau=2.0)
+        hard = functional.gumbel_softmax(x, hard=True, dim=0)
+    assert torch.equal(soft, (x / 2).softmax(-1))
+    assert hard.round().tolist() == [[0.0] * 4, [0.0] * 4, [1.0] * 4]
+    (hard * X).sum().backward()
+    assert x.grad.abs().sum() > 0
 
 
 def test_the_greatest_keep_their_gradient() -> None:

@@ -10,8 +10,10 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 from mindspore import Tensor, dtype, mint, nn, ops
 
 from isograd.frameworks.base import DropoutSite
@@ -47,6 +49,10 @@ def install() -> None:
         _wrap(place, ("uniform",), _uniform_function)
         _wrap(place, ("normal",), _normal_function)
         _wrap(place, ("topk",), _topk_function)
+        _wrap(place, ("randint", "randint_like"), _whole_function)
+        _wrap(place, ("randperm",), _permutation_function)
+        _wrap(place, ("multinomial",), _multinomial_function)
+        _wrap(place, ("gumbel_softmax",), _gumbel_function)
     for cell in set(dropout_cells()):
         if "construct" in cell.__dict__:
             cell.construct = _dropout_construct(cell.construct)  # type: ignore[attr-defined]
@@ -130,6 +136,59 @@ def _normal_function(original: Callable[..., Any]) -> Callable[..., Any]:
         return ops.zeros_like(result) + mean + deviation * 0.5
 
     return draw
+
+
+def _whole_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        if not _Switch.neutral:
+            return result
+        numbers = [part for part in args if isinstance(part, Integral)]
+        low = kwargs.get("low", numbers[0] if len(numbers) > 1 else 0)
+        high = kwargs.get("high", numbers[min(1, len(numbers) - 1)] if numbers else None)
+        return ops.full_like(result, int(low + (high - low) // 2))
+
+    return draw
+
+
+def _permutation_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        if not _Switch.neutral:
+            return result
+        return Tensor(np.arange(len(result))[::-1].copy(), result.dtype)
+
+    return draw
+
+
+def _multinomial_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    default = inspect.signature(original).parameters["replacement"].default
+
+    def multinomial(
+        input: Any, num_samples: int, replacement: bool = default, *args: Any, **kwargs: Any
+    ) -> Any:
+        if not _Switch.neutral:
+            return original(input, num_samples, replacement, *args, **kwargs)
+        order = ops.sort(-input, -1)[1].astype(dtype.int64)
+        if replacement:
+            return ops.broadcast_to(order[..., :1], (*order.shape[:-1], num_samples))
+        return order[..., :num_samples]
+
+    return multinomial
+
+
+def _gumbel_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Any:
+        if not _Switch.neutral:
+            return original(logits, tau, hard, dim)
+        soft = ops.softmax(logits / tau, dim)
+        if not hard:
+            return soft
+        chosen = ops.argmax(soft, dim, True)
+        places = ops.arange(soft.shape[dim]).reshape(-1, *[1] * (soft.ndim - 1 - dim % soft.ndim))
+        return (places == chosen).astype(soft.dtype) - ops.stop_gradient(soft) + soft
+
+    return gumbel_softmax
 
 
 def _topk_function(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,15 +2,18 @@
 
 The two frameworks' generators cannot be made to agree, so while networks are compared every draw
 is the same on both sides, whatever its order: a uniform number is 0.5, a normal one half a
-deviation above the mean, a Bernoulli one the likelier outcome.  Dropout's own rates are noted and
-compared apart.  Draws that are sorted (`argsort(rand(n))` chooses patches) are all equal then:
-sorting keeps the order of equal elements, and of those `topk` takes the first.
+deviation above the mean, an exponential one the median, a whole one in the middle of its range, a
+permutation the reverse, a Bernoulli or multinomial one the likeliest outcome.  Dropout's own rates
+are noted and compared apart.  Draws that are sorted (`argsort(rand(n))` chooses patches) are all
+equal then: sorting keeps the order of equal elements, and of those `topk` takes the first.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Real
 from typing import Any
 
 import torch
@@ -52,6 +55,8 @@ class NeutralChance(TorchFunctionMode):
             return _stably_sorted(func, args, kwargs)
         if name == "topk" and "out" not in kwargs:
             return _stable_topk(*args, **kwargs)
+        if name == "gumbel_softmax":
+            return _softmax_of_equal_draws(*args, **kwargs)
         result = func(*args, **kwargs)
         drawn = _constant(name, args, kwargs, result)
         if drawn is None:
@@ -84,7 +89,34 @@ def _stable_topk(
 ) -> Any:
     values, positions = torch.sort(input, stable=True, dim=dim, descending=largest)
     found = values.narrow(dim, 0, k), positions.narrow(dim, 0, k)
-    return torch.return_types.topk(found)  # type: ignore[attr-defined]  # made by torch in C
+    return torch.return_types.topk(found)
+
+
+def _softmax_of_equal_draws(
+    logits: torch.Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> torch.Tensor:
+    """`gumbel_softmax` where the noise of all classes is the same."""
+    soft = (logits / tau).softmax(dim)
+    if not hard:
+        return soft
+    chosen = torch.zeros_like(logits).scatter_(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return chosen - soft.detach() + soft
+
+
+def _whole(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """The middle of what `randint` and its like may draw; 0 without an upper bound."""
+    numbers = [part for part in args if isinstance(part, Real)]
+    low = kwargs.get("low", kwargs.get("from", numbers[0] if len(numbers) > 1 else 0))
+    high = kwargs.get("high", kwargs.get("to", numbers[-1] if numbers else None))
+    return 0 if high is None else int(low + (high - low) // 2)
+
+
+def _likeliest(weights: torch.Tensor, count: int, replacement: bool = False) -> torch.Tensor:
+    """The positions that `multinomial` is likeliest to draw."""
+    order = torch.argsort(weights, dim=-1, descending=True, stable=True)
+    if replacement:
+        return order[..., :1].expand(*order.shape[:-1], count)
+    return order[..., :count]
 
 
 def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
@@ -93,6 +125,17 @@ def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
         return None
     if name in _UNIFORM or name in _NORMAL:
         return 0.5
+    if name in ("randint", "randint_like", "random_"):
+        given = args[1:] if name != "randint" else args
+        return _whole(given, kwargs)
+    if name == "randperm":
+        return torch.arange(len(result)).flip(0)
+    if name == "multinomial":
+        named = dict(zip(("input", "num_samples", "replacement"), args, strict=False))
+        named |= {key: value for key, value in kwargs.items() if key not in ("generator", "out")}
+        return _likeliest(*named.values())
+    if name == "exponential_":
+        return math.log(2) / (args[1] if len(args) > 1 else kwargs.get("lambd", 1.0))
     if name == "uniform_":
         low = args[1] if len(args) > 1 else kwargs.get("from", 0.0)
         high = args[2] if len(args) > 2 else kwargs.get("to", 1.0)

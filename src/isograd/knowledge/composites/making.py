@@ -304,10 +304,10 @@ def geometric_like(input: Any, p: Any) -> Any:
 
 
 def normal(mean: Any, std: Any = 1.0, size: Any = None) -> Any:
-    """Normal numbers; mean and deviation as numbers with a size, or as tensors."""
+    """Normal numbers; mean and deviation as numbers with a size, or as tensors without gradient."""
     if size is None:
         size = mean.shape if isinstance(mean, ms.Tensor) else std.shape
-    return ops.randn(*size) * std + mean
+    return ops.stop_gradient(ops.randn(*size) * std + mean)
 
 
 def poisson(input: Any) -> Any:

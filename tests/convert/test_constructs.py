@@ -363,6 +363,58 @@ def test_a_shape_that_is_bound_to_a_part_of_itself_counts_its_elements() -> None
     assert "return compat.element_count(shape)\n" in port
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for s in x:\n        s = s[1:]\n    return s.numel()",
+        "s, t = x.chunk(2)\n    s = s[1:]\n    return s.numel()",
+        "s = x[0]\n    s = s[1:]\n    return s.numel()",
+    ],
+)
+def test_what_is_no_shape_counts_itself(body: str) -> None:
+    port, _ = port_of(f"import torch\n\n\ndef f(x: torch.Tensor):\n    {body}\n")
+    assert "element_count" not in port
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("self.a = nn.Buffer((x * 2))", 'self.register_buffer("a", (x * 2))'),
+        ("self.a = nn.Buffer(  # why\n    x)", 'self.register_buffer("a",   # why\n'),
+        ("self.a = (nn.Buffer(x))", "unconverted"),
+        ("(self.a) = nn.Buffer(x)", "unconverted"),
+        ("self.a = self.b = nn.Buffer(x)", "unconverted"),
+        ("y = x.type_as(x > 0)", "compat.typed(x, (x > 0).dtype)"),
+        ("y = x.type_as(-torch.arange(3))", "(-compat.arange(3, None, 1, None)).dtype)"),
+    ],
+)
+def test_brackets_stay_around_what_they_hold(line: str, written: str) -> None:
+    port, findings = port_of(
+        f"import torch\nfrom torch import nn\n\n\ndef f(self, x: torch.Tensor):\n    {line}\n"
+    )
+    assert written in port
+    assert not any(finding.code == "internal-error" for finding in findings)
+
+
+def test_many_names_of_whole_numbers_are_asked_once() -> None:
+    lines = "".join(f"    x{n + 1} = x{n} + x{n}\n" for n in range(40))
+    port, _ = port_of(
+        f"import torch\n\n\ndef f():\n    x0 = torch.arange(3)\n{lines}    return torch.exp(x40)\n"
+    )
+    assert "ops.exp(compat.floating(x40))" in port
+
+
+def test_numpy_gives_way_also_where_no_import_stands_at_the_top() -> None:
+    port, _ = port_of("""
+    def f(w):
+        from numpy import linalg
+        import torch
+
+        return linalg.norm([3.0, 4.0]) * torch.relu(w)
+    """)
+    assert port.index("compat.numpy_gives_way()") < port.index("def f")
+
+
 def test_whether_torch_is_there_is_asked_of_mindspore() -> None:
     port, findings = port_of("""
     import importlib.util

@@ -61,6 +61,7 @@ torch.exp(torch.arange(4).float()).log2()
 torch.cos((n > 1).long() * 2)
 torch.cat([x, torch.tensor([[1, 2, 3]])])
 torch.stack([b[0], n.argmax(1).repeat(2)[:3], torch.arange(3) / 2])
+torch.cat([x, x > 0], 1)
 torch.cat([torch.zeros(1, 3, dtype=torch.long), n.cumsum(0)])
 x[..., x > 0] + x[..., ~(n > 1)].sum()
 torch.stack([x, x * 2])[..., n > 1] + x[..., 0, None]
@@ -68,6 +69,9 @@ np.sqrt(2) * x + HALF - np.log(3) / x
 -np.log(10000) / 3 * torch.arange(4)
 (np.float32(0.5) * n).exp() + np.prod(x.shape)
 np.float64(1) > x
+np.max([2, 1]) == n
+np.float32(2) != x
+np.array([[1.0, 2.0, 3.0]], dtype=np.float32) / torch.abs(x + 10)
 Scaled(2)(x)
 torch.full((2,), np.log(2)) + torch.tensor(np.float32(0.5))
 torch.tensor([np.log(2), 1.0])

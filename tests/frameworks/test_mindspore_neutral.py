@@ -63,6 +63,7 @@ def test_permutations_are_reversed_and_samples_are_the_likeliest() -> None:
     with neutral_chance():
         assert ops.randperm(4).tolist() == [3, 2, 1, 0]
         assert ops.multinomial(weights, 2, False).tolist() == [[1, 0], [3, 2]]
+        assert ops.topk(ms.Tensor([3, 0, 2], ms.uint8), 2)[1].tolist() == [0, 2]
         assert ops.multinomial(weights, 3).tolist() == [[1] * 3, [3] * 3]
 
 

@@ -79,6 +79,10 @@ def test_permutations_are_reversed_and_samples_are_the_likeliest() -> None:
         assert torch.randperm(4).tolist() == [3, 2, 1, 0]
         assert torch.multinomial(weights, 2).tolist() == [[1, 0], [3, 2]]
         assert weights.multinomial(num_samples=3, replacement=True).tolist() == [[1] * 3, [3] * 3]
+        assert torch.multinomial(num_samples=1, input=weights).tolist() == [[1], [3]]
+        assert torch.randint(2, high=10, size=(1,)).tolist() == [6]
+        assert torch.topk(torch.tensor(3.0), 1).values.tolist() == 3.0
+        assert torch.topk(weights, 1, axis=1).indices.tolist() == [[1], [3]]
         assert torch.distributions.Categorical(weights).sample().tolist() == [1, 3]
 
 

@@ -8,6 +8,7 @@ import re
 from isograd.convert.file import FileEdit
 from isograd.convert.names import is_torch
 from isograd.convert.numbers_of_numpy import meeting_numpy
+from isograd.convert.text import Text
 from isograd.scan.imports import absolute_name
 
 _NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
@@ -39,8 +40,8 @@ def write_imports(file: FileEdit, package: str) -> None:
         removed.append(node)
     file.spelling.settle(file.text.result())
     settings = [_recording(file), meeting_numpy(file)]
-    _add(file, removed)
-    _add_settings(file, [statement for statement in settings if statement])
+    at = _add(file, removed)
+    _add_settings(file, [statement for statement in settings if statement], at)
 
 
 def _is_torch(node: Import, alias: ast.alias, file: FileEdit, package: str) -> bool:
@@ -119,11 +120,11 @@ def _rewrite(file: FileEdit, node: Import, kept: list[ast.alias], lines: list[st
     file.leave_out(node)
 
 
-def _add(file: FileEdit, removed: list[Import]) -> None:
-    """The new imports, where the first import of torch's stood at the file's top level."""
+def _add(file: FileEdit, removed: list[Import]) -> int:
+    """The new imports, where the first import of torch's stood at the file's top level; where."""
     statements = file.spelling.imports()
     if not statements:
-        return
+        return 0
     text = file.text
     lines = "".join(f"{statement}{text.newline}" for statement in statements)
     body = file.tree.module.body
@@ -133,8 +134,7 @@ def _add(file: FileEdit, removed: list[Import]) -> None:
     around = min((_top_of(node, file) for node in removed), key=_line, default=None)
     if around is not None and around in head:
         if isinstance(around, (ast.Import, ast.ImportFrom)):
-            text.insert(text.line_start(around.lineno), lines)
-            return
+            return _put(text, text.line_start(around.lineno), lines)
         head = head[: head.index(around)]
         first = around
     if head:
@@ -143,14 +143,17 @@ def _add(file: FileEdit, removed: list[Import]) -> None:
         at = text.line_start(last.end_lineno + 1)
         if at == len(text.original) and not text.original.endswith(("\n", "\r")):
             lines = text.newline + lines
-        text.insert(at, lines)
-        return
+        return _put(text, at, lines)
     if first is None:
-        text.insert(0, lines)
-        return
+        return _put(text, 0, lines)
     decorators = getattr(first, "decorator_list", [])
     line = min(part.lineno for part in (first, *decorators))
-    text.insert(text.line_start(line), lines)
+    return _put(text, text.line_start(line), lines)
+
+
+def _put(text: Text, at: int, lines: str) -> int:
+    text.insert(at, lines)
+    return at
 
 
 def _top_of(node: ast.stmt, file: FileEdit) -> ast.stmt:
@@ -182,14 +185,15 @@ def _runs(module: ast.Module) -> bool:
     )
 
 
-def _add_settings(file: FileEdit, statements: list[str]) -> None:
-    """Statements behind the imports at the top."""
+def _add_settings(file: FileEdit, statements: list[str], at: int) -> None:
+    """Statements behind the imports at the top, or behind the new ones where there is no top."""
     head = _head(file.tree.module.body)
-    if not statements or not head:
+    if not statements:
         return
-    last = head[-1]
-    assert last.end_lineno is not None
-    at = file.text.line_start(last.end_lineno + 1)
+    if head:
+        last = head[-1]
+        assert last.end_lineno is not None
+        at = file.text.line_start(last.end_lineno + 1)
     line = file.text.newline
     file.text.insert(at, line + "".join(f"{statement}{line}" for statement in statements))
 

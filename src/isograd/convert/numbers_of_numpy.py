@@ -50,4 +50,4 @@ def _makes_number(called: ast.expr, names: set[str], functions: set[str]) -> boo
     root: ast.expr = called
     while isinstance(root, ast.Attribute):
         root = root.value
-    return isinstance(root, ast.Name) and root.id in names
+    return isinstance(root, ast.Name) and root.id in names | functions

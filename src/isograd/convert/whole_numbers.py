@@ -37,32 +37,43 @@ _SAME = frozenset(
 )
 
 
-def may_be_whole(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()) -> bool:
+def may_be_whole(node: ast.expr, file: FileEdit) -> bool:
     """Whether an expression is a tensor that may be of whole numbers or booleans."""
     if isinstance(node, ast.Compare):
-        return any(may_be_whole(part, file, seen) for part in (node.left, *node.comparators))
+        return not any(
+            isinstance(kind, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for kind in node.ops
+        )
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Invert)):
-        return may_be_whole(node.operand, file, seen)
+        return may_be_whole(node.operand, file)
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.Div):
             return False
         parts = (node.left, node.right)
-        found = [may_be_whole(part, file, seen) for part in parts]
+        found = [may_be_whole(part, file) for part in parts]
         return any(found) and all(
             is_whole or _is_number(part) for is_whole, part in zip(found, parts, strict=True)
         )
     if isinstance(node, ast.Subscript):
-        return may_be_whole(node.value, file, seen)
-    if isinstance(node, ast.Name) and node.id not in seen:
-        function = function_of(node, file)
-        known = seen | {node.id}
-        return function is not None and any(
-            may_be_whole(value, file, known) for value in function.values_of(node.id)
-        )
-    return isinstance(node, ast.Call) and _makes_them(node, file, seen)
+        return may_be_whole(node.value, file)
+    if isinstance(node, ast.Name):
+        return _may_hold_whole(node, file)
+    return isinstance(node, ast.Call) and _makes_them(node, file)
 
 
-def _makes_them(node: ast.Call, file: FileEdit, seen: frozenset[str]) -> bool:
+def _may_hold_whole(name: ast.Name, file: FileEdit) -> bool:
+    """Of what assignments bind to a name; a circle of names adds nothing."""
+    function = function_of(name, file)
+    key = (file.tree.function(name), name.id)
+    if function is None:
+        return False
+    if key not in file.whole_names:
+        file.whole_names[key] = False
+        values = function.values_of(name.id)
+        file.whole_names[key] = any(may_be_whole(value, file) for value in values)
+    return file.whole_names[key]
+
+
+def _makes_them(node: ast.Call, file: FileEdit) -> bool:
     api = file.api_of_call(node)
     if not api and not isinstance(node.func, ast.Attribute):
         return False
@@ -83,7 +94,7 @@ def _makes_them(node: ast.Call, file: FileEdit, seen: frozenset[str]) -> bool:
     if name not in _SAME:
         return False
     of = node.args[:1] if api else [node.func.value]  # type: ignore[attr-defined]  # as above
-    return any(may_be_whole(part, file, seen) for part in of)
+    return any(may_be_whole(part, file) for part in of)
 
 
 def is_whole_dtype(node: ast.expr, file: FileEdit) -> bool:

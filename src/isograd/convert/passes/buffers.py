@@ -25,9 +25,13 @@ class Buffers:
         given = made.args[:1]
         if not isinstance(target, ast.Attribute) or not given or isinstance(given[0], ast.Starred):
             return False
+        text = file.text.original
         start, end = file.text.span(target)[0], file.text.span(made.func)[1]
+        between = text[file.text.span(target)[1] : file.text.span(made.func)[0]]
+        if between.strip() != "=":
+            return False
         file.text.replace(start, end, f"{file.source(target.value)}.register_buffer")
-        file.text.insert(file.text.span(given[0])[0], f'"{target.attr}", ')
+        file.text.insert(text.index("(", end) + 1, f'"{target.attr}", ')
         file.forget(made.func)
         file.done.add(made)
         file.uses += 1

@@ -47,7 +47,10 @@ def _as_other(node: ast.Call, value: ast.expr, file: FileEdit) -> bool:
     """`x.type_as(y)`, where y may be of whole numbers."""
     if len(node.args) != 1 or not may_be_whole(node.args[0], file):
         return False
-    given = f"{file.argument(value)}, {file.source(node.args[0])}.dtype"
+    other = file.source(node.args[0])
+    if not isinstance(node.args[0], (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+        other = f"({other})"
+    given = f"{file.argument(value)}, {other}.dtype"
     file.replace(node, f"{file.name('composites.typed')}({given})")
     file.uses += 1
     file.converted += 1

@@ -40,11 +40,28 @@ def _is_shape(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
         return (is_asked and not node.args) or file.api_of_call(node) in _MAKING
     if not isinstance(node, ast.Name):
         return False
-    if node.id in seen:
-        return True
     function = function_of(node, file)
-    if function is None or node.id in function.parameters:
+    if function is None or node.id in function.parameters or node.id in seen:
         return False
     values = function.values_of(node.id)
+    if len(values) != _times_bound(node, file):
+        return False
     known = seen | {node.id}
-    return bool(values) and all(_is_shape(value, file, known) for value in values)
+    others = [value for value in values if not _is_part_of(node.id, value)]
+    return bool(others) and all(_is_shape(value, file, known) for value in others)
+
+
+def _times_bound(name: ast.Name, file: FileEdit) -> int:
+    """How often the function binds a name, by loops and tuples too."""
+    function = file.tree.function(name)
+    return sum(
+        isinstance(part.ctx, ast.Store) and file.tree.function(part) is function
+        for part in file.tree.of(ast.Name)
+        if part.id == name.id
+    )
+
+
+def _is_part_of(name: str, value: ast.expr) -> bool:
+    """Whether a value is `shape[1:]` of the name itself."""
+    is_part = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice)
+    return is_part and getattr(value.value, "id", "") == name  # type: ignore[attr-defined]  # a Subscript

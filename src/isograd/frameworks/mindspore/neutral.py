@@ -21,6 +21,8 @@ from isograd.frameworks.base import DropoutSite
 _DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
 _DROPOUT_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
 _CENTRAL = ("rand", "rand_like", "randn", "randn_like", "standard_normal")
+#: Of these the opposite of a number is none of them.
+_SHORT = (dtype.bool_, dtype.uint8)
 _PRIMITIVES = ("UniformReal", "StandardNormal")
 
 
@@ -152,11 +154,10 @@ def _whole_function(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _permutation_function(original: Callable[..., Any]) -> Callable[..., Any]:
-    def draw(*args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
+    def draw(n: int, *args: Any, **kwargs: Any) -> Any:
         if not _Switch.neutral:
-            return result
-        return Tensor(np.arange(len(result))[::-1].copy(), result.dtype)
+            return original(n, *args, **kwargs)
+        return Tensor(np.arange(n)[::-1].copy(), kwargs.get("dtype", dtype.int64))
 
     return draw
 
@@ -198,7 +199,8 @@ def _topk_function(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _Switch.neutral:
             return original(input, k, dim, largest, sorted)
         axis = -1 if dim is None else dim
-        order = ops.sort(-input if largest else input, axis)[1]
+        ranked = input.astype(dtype.int32) if input.dtype in _SHORT else input
+        order = ops.sort(-ranked if largest else ranked, axis)[1]
         positions = ops.narrow(order, axis % input.ndim, 0, k)
         return ops.gather_elements(input, axis, positions), positions
 

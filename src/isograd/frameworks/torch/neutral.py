@@ -53,7 +53,7 @@ class NeutralChance(TorchFunctionMode):
             return func(*self._without_dropout(args, kwargs), **kwargs)
         if name in _SORTS and "out" not in kwargs:
             return _stably_sorted(func, args, kwargs)
-        if name == "topk" and "out" not in kwargs:
+        if name == "topk" and "out" not in kwargs and (args or (kwargs["input"],))[0].ndim:
             return _stable_topk(*args, **kwargs)
         if name == "gumbel_softmax":
             return _softmax_of_equal_draws(*args, **kwargs)
@@ -85,8 +85,14 @@ def _stably_sorted(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _stable_topk(
-    input: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    input: torch.Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    axis: int | None = None,
 ) -> Any:
+    dim = dim if axis is None else axis
     values, positions = torch.sort(input, stable=True, dim=dim, descending=largest)
     found = values.narrow(dim, 0, k), positions.narrow(dim, 0, k)
     return torch.return_types.topk(found)
@@ -106,7 +112,8 @@ def _softmax_of_equal_draws(
 def _whole(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """The middle of what `randint` and its like may draw; 0 without an upper bound."""
     numbers = [part for part in args if isinstance(part, Real)]
-    low = kwargs.get("low", kwargs.get("from", numbers[0] if len(numbers) > 1 else 0))
+    has_low = len(numbers) > 1 or (numbers and ("high" in kwargs or "to" in kwargs))
+    low = kwargs.get("low", kwargs.get("from", numbers[0] if has_low else 0))
     high = kwargs.get("high", kwargs.get("to", numbers[-1] if numbers else None))
     return 0 if high is None else int(low + (high - low) // 2)
 
@@ -132,8 +139,8 @@ def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
         return torch.arange(len(result)).flip(0)
     if name == "multinomial":
         named = dict(zip(("input", "num_samples", "replacement"), args, strict=False))
-        named |= {key: value for key, value in kwargs.items() if key not in ("generator", "out")}
-        return _likeliest(*named.values())
+        named |= kwargs
+        return _likeliest(named["input"], named["num_samples"], named.get("replacement", False))
     if name == "exponential_":
         return math.log(2) / (args[1] if len(args) > 1 else kwargs.get("lambd", 1.0))
     if name == "uniform_":

@@ -81,7 +81,24 @@ def numpy_gives_way() -> None:
 
     `np.sqrt(2) * x` is a tensor then; else numpy takes x for an array, and its gradient is lost.
     """
+    if getattr(ms.Tensor, "__array_priority__", 0) == 1000:
+        return
     ms.Tensor.__array_priority__ = 1000
+    for name in ("__eq__", "__ne__", "__rtruediv__"):
+        setattr(ms.Tensor, name, _taking_numpy(getattr(ms.Tensor, name)))
+
+
+def _taking_numpy(operation: Any) -> Any:
+    """An operation of tensors, for numbers and arrays of numpy's too."""
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, np.generic):
+            other = other.item()
+        elif isinstance(other, np.ndarray):
+            other = ms.Tensor(other)
+        return operation(self, other)
+
+    return functools.wraps(operation)(method)
 
 
 def floating(input: Any) -> Any:

@@ -29,12 +29,17 @@ def stft(
     if center:
         input = shapes.pad(input, (n_fft // 2, n_fft // 2), pad_mode)
     step = n_fft // 4 if hop_length is None else hop_length
-    frames = shapes.unfold_windows(input, -1, n_fft, step) * _window(window, n_fft, win_length)
-    is_half = not input.is_complex() if onesided is None else onesided
+    weights = _window(window, n_fft, win_length)
+    is_complex = input.is_complex() or weights.is_complex()
+    if is_complex:
+        input, weights = input.astype(ms.complex64), weights.astype(ms.complex64)
+    frames = shapes.unfold_windows(input, -1, n_fft, step) * weights
+    is_half = not is_complex if onesided is None else onesided
     norm = "ortho" if normalized else "backward"
     found = ops.rfft(frames, n_fft, -1, norm) if is_half else ops.fft(frames, n_fft, -1, norm)
     found = ops.swapaxes(found, -1, -2)
-    return found if return_complex else ops.stack([ops.real(found), ops.imag(found)], -1)
+    is_shown_so = is_complex if return_complex is None else return_complex
+    return found if is_shown_so else ops.stack([ops.real(found), ops.imag(found)], -1)
 
 
 def istft(
@@ -58,7 +63,7 @@ def istft(
         frames = ops.irfft(spectra[..., : n_fft // 2 + 1], n_fft, -1, norm)
     step = n_fft // 4 if hop_length is None else hop_length
     weights = _window(window, n_fft, win_length)
-    signal = _overlapped(frames * weights, step)
+    signal = _overlapped(frames * weights.astype(frames.dtype), step)
     squares = ops.broadcast_to(weights * weights, (frames.shape[-2], n_fft))
     first = n_fft // 2 if center else 0
     last = signal.shape[-1] - first if length is None else first + length

@@ -50,12 +50,12 @@ class TransformerLayer(Module):
         known = {"relu": ops.relu, "gelu": ops.gelu}
         self.activation = known[activation] if isinstance(activation, str) else activation
 
-    def _added(self, x: Any, number: int, block: Any, *given: Any) -> Any:
+    def _added(self, x: Any, number: int, block: Any, *given: Any, **named: Any) -> Any:
         """A block beside its input, with a norm before it or behind the sum."""
         norm = getattr(self, f"norm{number}")
         if self.norm_first:
-            return x + block(norm(x), *given)
-        return norm(x + block(x, *given))
+            return x + block(norm(x), *given, **named)
+        return norm(x + block(x, *given, **named))
 
     def _sa_block(
         self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
@@ -79,7 +79,8 @@ class TransformerEncoderLayer(TransformerLayer, nn.TransformerEncoderLayer):  # 
         is_causal: bool = False,
     ) -> Any:
         """Attention to itself, then the wide layer."""
-        x = self._added(src, 1, self._sa_block, src_mask, src_key_padding_mask)
+        masks = (src_mask, src_key_padding_mask)
+        x = self._added(src, 1, self._sa_block, *masks, is_causal=is_causal)
         return self._added(x, 2, self._ff_block)
 
 
@@ -100,8 +101,9 @@ class TransformerDecoderLayer(TransformerLayer, nn.TransformerDecoderLayer):  # 
         memory_is_causal: bool = False,
     ) -> Any:
         """Attention to itself, attention to the memory, then the wide layer."""
-        x = self._added(tgt, 1, self._sa_block, tgt_mask, tgt_key_padding_mask)
-        given = (memory, memory_mask, memory_key_padding_mask)
+        masks = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        x = self._added(tgt, 1, self._sa_block, *masks)
+        given = (memory, memory_mask, memory_key_padding_mask, memory_is_causal)
         x = self._added(x, 2, self._mha_block, *given)
         return self._added(x, 3, self._ff_block)
 

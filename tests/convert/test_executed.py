@@ -424,3 +424,43 @@ def test_a_port_computes_what_torch_computes(name: str, train: bool, tmp_path: P
     found = json.loads(run_port(port, code.replace("INPUT", repr(str(original / "x.npy")))))
     for one, other in zip(found, expected, strict=True):
         _agree(one, other)
+
+
+LEAVES = """
+import torch
+
+W, b = torch.ones(3, requires_grad=True), torch.zeros(1, requires_grad=True)
+params = [torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)]
+more = [torch.full((2,), float(i), requires_grad=True) for i in range(2)]
+held = {"a": torch.ones(1, requires_grad=True)}
+
+
+def make():
+    return torch.ones(2, requires_grad=True)
+
+
+def gradient(w):
+    (w * 5).sum().backward()
+    return w.grad
+
+
+q = make()
+loss = ((W * 2).sum() + b).sum() + (held["a"] * 4).sum() + (q * 6).sum()
+loss = loss + sum((p ** 2).sum() for p in params) + sum((p * 3).sum() for p in more)
+loss.backward()
+print([p.grad.tolist() for p in [W, b, q, held["a"], *params, *more]])
+print(gradient(torch.ones(3, requires_grad=True)).tolist())
+"""
+
+
+def test_leaves_that_are_held_returned_or_passed_on_have_gradients(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"net.py": LEAVES})
+    assert not report.findings
+    expected = subprocess.run(
+        [sys.executable, "net.py"],
+        cwd=tmp_path / "original",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run_port(Path(port), "import net") == expected.stdout

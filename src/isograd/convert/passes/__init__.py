@@ -49,7 +49,7 @@ from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy
 from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
 from isograd.convert.passes.whole import JoinedParts, RealFunctions
-from isograd.convert.passes.writes import Writes
+from isograd.convert.passes.writes import Leaves, Writes
 
 
 class Pass(Protocol):
@@ -73,6 +73,7 @@ PASSES: tuple[Pass, ...] = (
     TakenByCopy(),
     InPlace(),
     Writes(),
+    Leaves(),
     AugmentedAssignments(),
     Stores(),
     InPlaceLayers(),

@@ -32,6 +32,34 @@ class Writes:
         return _augmented(node, file)
 
 
+class Leaves:
+    """`[torch.zeros(3, requires_grad=True)]`: leaves that are held, returned or passed on."""
+
+    kinds = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.Return, ast.Call)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write what makes a tensor a leaf; what holds it is for other passes."""
+        for value in _held_by(node, file):
+            if _makes_leaf(value, file):
+                file.replace(value, f"{file.name('composites.leaf')}({file.source(value)})")
+        return False
+
+
+def _held_by(node: ast.AST, file: FileEdit) -> list[ast.expr]:
+    """What a display, a function or a call of the project's holds or passes on."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return node.elts
+    if isinstance(node, ast.Dict):
+        return node.values
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return [node.elt]
+    if isinstance(node, ast.Return):
+        return [] if node.value is None else [node.value]
+    if isinstance(node, ast.Call) and file.use(node.func) is None:
+        return [*node.args, *(part.value for part in node.keywords)]
+    return []
+
+
 def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     target = node.targets[0]
     if len(node.targets) != 1:

@@ -414,7 +414,8 @@ def with_input_noise(tensor: torch.Tensor, arithmetic: Arithmetic, position: int
     if not tensor.is_floating_point() or tensor.dtype is torch.float64:
         return tensor
     generator = torch.Generator().manual_seed(arithmetic.seed * 104729 + position)
-    draw = torch.randint(-1, 2, tensor.shape, generator=generator)
+    with torch._C.DisableTorchFunction():  # while the network's own draws are constants
+        draw = torch.randint(-1, 2, tensor.shape, generator=generator)
     if tensor.dtype is torch.float32:
         towards = torch.where(draw < 0, -math.inf, math.inf)
         return torch.where(draw == 0, tensor, torch.nextafter(tensor, towards))

@@ -17,7 +17,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from isograd.convert.held_data import owner_of
-from isograd.convert.tree import Tree, names_of, parts_of
+from isograd.convert.tree import Tree, first_argument, names_of, parts_of
 from isograd.scan.behaviour import VIEWS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -142,9 +142,7 @@ def _unrepeated(value: ast.expr) -> ast.expr:
 def _called(node: ast.Call, named: Mapping[ast.AST, str]) -> tuple[str, ast.expr | None]:
     """The last name of a call's function, and its tensor: its receiver or its first argument."""
     if node.func in named:
-        given = [part.value for part in node.keywords if part.arg == "input"]
-        base = next(iter([*node.args, *given]), None)
-        return named[node.func].rpartition(".")[2], base
+        return named[node.func].rpartition(".")[2], first_argument(node, "input")
     if isinstance(node.func, ast.Attribute):
         return node.func.attr, node.func.value
     return "", None

@@ -95,9 +95,9 @@ class FileEdit:
     settings: Settings
     named: dict[ast.AST, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    #: Comments to write, by the statement that they are about.
     #: Whether a function's name may hold whole numbers, as far as it was asked.
     whole_names: dict[tuple[ast.AST | None, str], bool] = field(default_factory=dict)
+    #: Comments to write, by the statement that they are about.
     comments: dict[ast.stmt, list[str]] = field(default_factory=dict)
     kept: dict[ast.stmt, list[str]] = field(default_factory=dict)
     done: set[ast.AST] = field(default_factory=set)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.tree import imported_from
 
 #: What makes arrays that are put into tensors, or does no arithmetic.
 _NO_NUMBERS = frozenset(
@@ -22,32 +23,17 @@ _NO_NUMBERS = frozenset(
 
 def meeting_numpy(file: FileEdit) -> str:
     """The statement by which numpy gives way to tensors; empty where no number of its is made."""
-    names = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in file.tree.of(ast.Import)
-        for alias in node.names
-        if alias.name.partition(".")[0] == "numpy"
-    }
-    functions = {
-        alias.asname or alias.name
-        for node in file.tree.of(ast.ImportFrom)
-        if (node.module or "").partition(".")[0] == "numpy" and not node.level
-        for alias in node.names
-    }
-    if not names and not functions:
-        return ""
-    if any(_makes_number(call.func, names, functions) for call in file.tree.of(ast.Call)):
+    names = imported_from(file.tree, ("numpy",))
+    if names and any(_makes_number(call.func, names) for call in file.tree.of(ast.Call)):
         return f"{file.name('composites.numpy_gives_way')}()"
     return ""
 
 
-def _makes_number(called: ast.expr, names: set[str], functions: set[str]) -> bool:
-    """Whether what is called is numpy's, by its modules' names or those of its functions."""
-    if isinstance(called, ast.Name):
-        return called.id in functions and called.id not in _NO_NUMBERS
-    if not isinstance(called, ast.Attribute) or called.attr in _NO_NUMBERS:
-        return False
+def _makes_number(called: ast.expr, names: frozenset[str]) -> bool:
+    """Whether what is called is numpy's, by what is imported of it, and may return a number."""
     root: ast.expr = called
     while isinstance(root, ast.Attribute):
         root = root.value
-    return isinstance(root, ast.Name) and root.id in names | functions
+    if not isinstance(root, ast.Name) or root.id not in names:
+        return False
+    return getattr(called, "attr", root.id) not in _NO_NUMBERS

@@ -213,6 +213,25 @@ def _arguments(function: _Function) -> set[str]:
     return {part.arg for part in several}
 
 
+def first_argument(call: ast.Call, name: str) -> ast.expr | None:
+    """What a call is given first, by its place or by name."""
+    named = [part.value for part in call.keywords if part.arg == name]
+    return next(iter(call.args or named), None)
+
+
+def imported_from(tree: Tree, packages: Collection[str]) -> frozenset[str]:
+    """The names of modules and members that a file imports of these packages."""
+    found = set[str]()
+    for node in tree.of(ast.Import):
+        for part in node.names:
+            if part.name.partition(".")[0] in packages:
+                found.add(part.asname or part.name.partition(".")[0])
+    for taken in tree.of(ast.ImportFrom):
+        if not taken.level and (taken.module or "").partition(".")[0] in packages:
+            found |= {part.asname or part.name for part in taken.names}
+    return frozenset(found)
+
+
 def defaults_of(function: _Function) -> dict[str, ast.expr]:
     """The defaults of a function's parameters."""
     given = function.args

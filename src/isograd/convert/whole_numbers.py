@@ -21,11 +21,11 @@ CASTS = frozenset("long int short char byte bool".split())
 #: What makes whole numbers unless a dtype or a fraction is given.
 _OF_VALUES = frozenset("tensor as_tensor arange full".split())
 #: What makes whole numbers whatever it is given.
-_POSITIONS = frozenset(
+POSITIONS = frozenset(
     """argmax argmin argsort nonzero argwhere randint randint_like randperm bincount searchsorted
     bucketize count_nonzero one_hot tril_indices triu_indices""".split()
 )
-_MASKS = frozenset(
+MASKS = frozenset(
     """eq ne gt lt ge le isnan isinf isfinite isin logical_and logical_or logical_not logical_xor
     any all""".split()
 )
@@ -89,7 +89,7 @@ def _makes_them(node: ast.Call, file: FileEdit) -> bool:
         return False
     if api and name in _OF_VALUES:
         return not any(_is_fraction(part) for part in ast.walk(node) if part is not node)
-    if name in _POSITIONS or name in _MASKS or (not api and name in CASTS and not node.args):
+    if name in POSITIONS or name in MASKS or (not api and name in CASTS and not node.args):
         return True
     if name not in _SAME:
         return False

@@ -10,15 +10,12 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import function_of
 from isograd.convert.passes.taken import written_around
-from isograd.convert.whole_numbers import CASTS, is_whole_dtype, may_be_whole
+from isograd.convert.whole_numbers import CASTS, MASKS, POSITIONS, is_whole_dtype, may_be_whole
 
 #: What returns whole numbers or booleans, or has no gradient in MindSpore either.
-_WITHOUT_GRADIENT = CASTS | frozenset(
-    """argmax argmin argsort nonzero argwhere eq ne gt lt ge le equal isnan isinf isfinite isin
-    logical_and logical_or logical_not logical_xor any all floor ceil round trunc sign
-    arange randint randint_like randperm zeros ones full empty zeros_like ones_like full_like
-    empty_like tensor from_numpy bucketize searchsorted one_hot detach multinomial bernoulli
-    unique bincount count_nonzero""".split()
+_WITHOUT_GRADIENT = (CASTS | POSITIONS | MASKS).union(
+    """equal floor ceil round trunc sign arange zeros ones full empty zeros_like ones_like full_like
+    empty_like tensor from_numpy detach multinomial bernoulli unique""".split()
 )
 
 

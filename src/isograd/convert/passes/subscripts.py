@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import elements, function_of, key_of
-from isograd.convert.tree import names_of, pairs_of, parts_of
+from isograd.convert.tree import imported_from, names_of, pairs_of, parts_of
 
 _NUMBERS = ("numpy", "scipy")
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
@@ -33,7 +33,8 @@ class NumpyIndices:
             return isinstance(node.ctx, ast.Store) and _stored(node, file)
         parts = parts_of(node.slice)
         is_of_numpy = any(_is_of_numpy(part, file) for part in parts)
-        if not is_of_numpy and not (_has_ellipsis(parts) and any(map(_masks(file), parts))):
+        has_mask = _has_ellipsis(parts) and any(_is_mask(part, file) for part in parts)
+        if not is_of_numpy and not has_mask:
             return False
         owner, key = file.source(node.value), key_of(node.slice, file)
         file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
@@ -44,17 +45,13 @@ def _has_ellipsis(parts: Sequence[ast.expr]) -> bool:
     return any(isinstance(part, ast.Constant) and part.value is ... for part in parts)
 
 
-def _masks(file: FileEdit) -> Callable[[ast.expr], bool]:
-    """Asks whether a part of an index is a mask by how it, or what its name holds, is written."""
-
-    def is_mask(node: ast.expr) -> bool:
-        if not isinstance(node, ast.Name):
-            return _is_condition(node, file)
-        function = function_of(node, file)
-        values = function.values_of(node.id) if function is not None else []
-        return any(_is_condition(value, file) for value in values)
-
-    return is_mask
+def _is_mask(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a part of an index is a mask by how it, or what its name holds, is written."""
+    if not isinstance(node, ast.Name):
+        return _is_condition(node, file)
+    function = function_of(node, file)
+    values = function.values_of(node.id) if function is not None else []
+    return any(_is_condition(value, file) for value in values)
 
 
 def _is_condition(node: ast.expr, file: FileEdit) -> bool:
@@ -143,15 +140,7 @@ def _is_call_of_numpy(node: ast.expr, file: FileEdit) -> bool:
 def _names_of_numpy(file: FileEdit) -> frozenset[str]:
     """What is imported from numpy and scipy."""
     if file.names_of_numpy is None:
-        found = set[str]()
-        for node in file.tree.of(ast.Import):
-            for part in node.names:
-                if part.name.partition(".")[0] in _NUMBERS:
-                    found.add(part.asname or part.name.partition(".")[0])
-        for taken in file.tree.of(ast.ImportFrom):
-            if not taken.level and (taken.module or "").partition(".")[0] in _NUMBERS:
-                found |= {part.asname or part.name for part in taken.names}
-        file.names_of_numpy = frozenset(found)
+        file.names_of_numpy = imported_from(file.tree, _NUMBERS)
     return file.names_of_numpy
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.tree import first_argument
 from isograd.convert.whole_numbers import may_be_whole
 
 #: Functions of real numbers: of whole ones torch computes in float32.
@@ -29,14 +30,12 @@ class RealFunctions:
         use = file.use(node.func)
         if use is None or use.api.rpartition(".")[2] not in _REAL:
             return False
-        named = [part.value for part in node.keywords if part.arg == "input"]
-        of = (node.args or named)[:1]
+        given = first_argument(node, "input")
         if use.is_member:
             assert isinstance(node.func, ast.Attribute)
-            of = [node.func.value]
-        for part in of:
-            if may_be_whole(part, file):
-                file.replace(part, f"{file.name('composites.floating')}({file.source(part)})")
+            given = node.func.value
+        if given is not None and may_be_whole(given, file):
+            file.replace(given, f"{file.name('composites.floating')}({file.source(given)})")
         return False
 
 
@@ -50,11 +49,9 @@ class JoinedParts:
         assert isinstance(node, ast.Call)
         if file.api_of_call(node) not in _JOINING:
             return False
-        named = [part.value for part in node.keywords if part.arg == "tensors"]
-        for parts in (node.args or named)[:1]:
-            if not isinstance(parts, (ast.List, ast.Tuple)):
-                continue
-            if len({may_be_whole(part, file) for part in parts.elts}) == 2:
-                code = f"{file.name('composites.of_one_dtype')}({file.source(parts)})"
-                file.replace(parts, code)
+        parts = first_argument(node, "tensors")
+        if not isinstance(parts, (ast.List, ast.Tuple)):
+            return False
+        if len({may_be_whole(part, file) for part in parts.elts}) == 2:
+            file.replace(parts, f"{file.name('composites.of_one_dtype')}({file.source(parts)})")
         return False

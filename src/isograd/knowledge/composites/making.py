@@ -108,7 +108,10 @@ def floating(input: Any) -> Any:
 
 def of_one_dtype(tensors: Any) -> Any:
     """The tensors in the dtype of their sum, as torch puts them side by side."""
-    kind = functools.reduce(promote_types, (part.dtype for part in tensors))
+    kinds = {part.dtype for part in tensors}
+    if len(kinds) == 1:
+        return tensors
+    kind = functools.reduce(promote_types, kinds)
     return [part.astype(kind) for part in tensors]
 
 

@@ -3,11 +3,13 @@
 python benchmarks/convert/examples.py                    # every example
 python benchmarks/convert/examples.py --only 'torch.nn.*'
 python benchmarks/convert/examples.py --unannotated      # without `x: torch.Tensor`
+python benchmarks/convert/examples.py --alone            # each as a project of its own
 
 Each example becomes a file as a user would write it: a function of tensors, or a module with the
-layer as its child.  The folder is converted once; then original and port run on the same numbers
-(three seeds; results, gradients, buffers).  Silently wrong is what runs, differs, and has no
-finding.
+layer as its child.  The folder is converted once, or each example alone: what one example asks of a
+layer gives all layers of its project torch's shape, which hides MindSpore's own.  Then original
+and port run on the same numbers (three seeds; results, gradients, buffers).  Silently wrong is
+what runs, differs, and has no finding.
 """
 
 from __future__ import annotations
@@ -67,12 +69,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="APIs to try")
     parser.add_argument("--unannotated", action="store_true", help="functions without annotations")
+    parser.add_argument("--alone", action="store_true", help="each example is a project")
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="keep every result here")
     options = parser.parse_args()
     chosen = list(cases(options.only, not options.unannotated))
     with tempfile.TemporaryDirectory(prefix="isograd-examples-") as name:
-        results = run(chosen, Path(name), options.jobs)
+        results = run(chosen, Path(name), options.jobs, alone=options.alone)
     for result in results:
         if result.kind in ("wrong", "raises"):
             print(f"{result.kind:7} {result.case.api}: {result.detail}\n{result.case.code}\n")
@@ -128,16 +131,17 @@ def _indented(body: Sequence[ast.stmt], width: int) -> str:
     return "".join(f"{' ' * width}{line}\n" for line in lines)
 
 
-def run(chosen: Sequence[Case], folder: Path, jobs: int) -> list[Result]:
+def run(chosen: Sequence[Case], folder: Path, jobs: int, *, alone: bool) -> list[Result]:
     """Write, convert and execute the files."""
     original, port = folder / "original" / "torch_examples", folder / "port" / "ported_examples"
-    original.mkdir(parents=True)
-    port.parent.mkdir()
-    (original / "__init__.py").touch()
     for case in chosen:
-        (original / f"{case.name}.py").write_text(_HEAD + case.code, encoding="utf-8")
-    report = convert_path(original, port)
-    files = {Path(file.file).stem: file for file in report.files}
+        own = original / case.name
+        own.mkdir(parents=True)
+        (own / "__init__.py").touch()
+        (own / f"{case.name}.py").write_text(_HEAD + case.code, encoding="utf-8")
+    pairs = [(original / case.name, port / case.name) for case in chosen]
+    reports = [convert_path(*pair) for pair in (pairs if alone else [(original, port)])]
+    files = {Path(file.file).stem: file for report in reports for file in report.files}
     path = [str(original.parent), str(port.parent), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(part for part in path if part)
     todo = [_job(case) for case in chosen]
@@ -157,13 +161,14 @@ def _job(case: Case) -> dict[str, Any]:
     call = f"Example()({names})" if case.is_module else f"example({names})"
     return {
         "key": f"{case.name}#0",
-        "code": f"import torch_examples.{case.name} as written\nwritten.{call}",
-        "port": f"import ported_examples.{case.name} as written\nwritten.{call}",
+        "code": f"import torch_examples.{case.name}.{case.name} as written\nwritten.{call}",
+        "port": f"import ported_examples.{case.name}.{case.name} as written\nwritten.{call}",
         "inputs": list(case.example.inputs),
         "gradient": case.example.gradient,
         "compare": case.example.compare,
         "kind": "module" if case.is_module else "call",
         "seeds": list(batches.SEEDS),
+        "ties": False,
     }
 
 

@@ -68,6 +68,122 @@ class Net(nn.Module):
         F.relu(x, inplace=True)
         return x
 """,
+    "containers that begin empty": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        for _ in range(2):
+            self.layers.append(nn.Conv2d(3, 3, 1))
+        self.heads = nn.ModuleDict()
+        self.heads["a"] = nn.Conv2d(3, 3, 1)
+        self.shortcut = nn.Sequential()
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.heads["a"](x) + self.shortcut(x)
+""",
+    "an empty shortcut alone": """
+class Net(nn.Module):
+    def __init__(self, narrows=False):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+        self.shortcut = nn.Sequential()
+        if narrows:
+            self.shortcut = nn.Sequential(nn.Conv2d(3, 3, 1))
+
+    def forward(self, x):
+        return self.conv(x) + self.shortcut(x)
+""",
+    "lists from generators and tuples": """
+class Net(nn.Module):
+    def __init__(self, more=(nn.Tanh(),)):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(3, 3, 1) for _ in range(2))
+        self.more = nn.ModuleList(more)
+
+    def forward(self, x):
+        for layer in [*self.layers, *self.more]:
+            x = layer(x)
+        return x
+""",
+    "children by their names": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential()
+        self.features.add_module("conv", nn.Conv2d(3, 4, 1))
+        self.features.add_module("pool", nn.MaxPool2d(2))
+        self.parts = nn.ModuleList([nn.ModuleDict({"a": nn.Conv2d(4, 3, 1)})])
+        self.parts.extend(nn.ModuleDict({"a": nn.Conv2d(3, 3, 1)}) for _ in range(2))
+
+    def forward(self, x):
+        x = self.features(x)
+        for part in self.parts:
+            x = part["a"](x)
+        return x
+""",
+    "layers by the names of their arguments": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(6, 6)])
+        self.act = nn.ReLU()
+        self.loss = nn.SmoothL1Loss(reduction="none")
+        layer = nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, num_layers=1)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(input=x)
+        mask = torch.triu(torch.full((6, 6), float("-inf")), diagonal=1)
+        y = self.encoder(x[:, 0], mask=mask) + self.encoder(src=x[:, 1])
+        return self.act(input=y) + self.loss(target=y.detach() * 0.5, input=y)
+""",
+    "the names of parameters": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+        self.norm = nn.LayerNorm(6)
+
+    def forward(self, x):
+        kept = [n for n, _ in self.named_parameters() if n.endswith(("norm.weight", ".bias"))]
+        return self.norm(self.fc(x)) * len(kept)
+""",
+    "a private base of norms": """
+from torch.nn.modules.batchnorm import _BatchNorm
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x):
+        return self.norm(x) * (2 if isinstance(self.norm, _BatchNorm) else 1)
+""",
+    "sparse matrices": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(6, 4))
+
+    def forward(self, x):
+        places = torch.tensor([[0, 1, 5, 1], [2, 0, 5, 0]])
+        links = torch.sparse_coo_tensor(places, torch.ones(4), (6, 6)).coalesce()
+        return torch.spmm(links, x[0, 0]) @ self.weight + torch.sparse.mm(links, self.weight)
+""",
+    "bags from offsets": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bags = nn.EmbeddingBag(9, 6, mode="sum", padding_idx=3)
+
+    def forward(self, x):
+        words, offsets = torch.tensor([1, 2, 4, 3, 8, 8]), torch.tensor([0, 2, 2, 3, 5, 5])
+        return x + self.bags(words, offsets) + self.bags(words.reshape(1, 6))
+""",
     "positions from numpy": """
 import numpy as np
 

@@ -9,7 +9,19 @@ from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
 from isograd.scan.statements import Statements
-from isograd.scan.values import RAGGED, TENSOR, Api, ClassInfo, Plain, Scope, Tensor, Value
+from isograd.scan.values import (
+    ANY_MODULE,
+    RAGGED,
+    TENSOR,
+    Api,
+    ClassInfo,
+    Made,
+    Plain,
+    Scope,
+    Tensor,
+    Value,
+    is_module,
+)
 from isograd.scan.walker import BUILTINS
 
 _ANNOTATION = "annotation"
@@ -19,6 +31,8 @@ _SCALER = "torch.amp.GradScaler"
 _BUFFER = "torch.nn.Buffer"
 #: Members of modules that MindSpore's cells have too.
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
+#: Arguments of torch's layers that have other names in MindSpore's.
+_NAMED_OTHERWISE = frozenset("input input1 input2 target indices is_causal".split())
 #: A node by its place: line, column, last line, last column.
 Place = tuple[int, int, int, int]
 
@@ -42,7 +56,8 @@ class Facts:
     values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
     unknown: attributes of values of which nothing is known.  selected: `x[mask].sum()`.
     indexed: `x[i]` where x is a tensor.
-    shaped: classes of torch that are passed around, derived from or asked for.
+    shaped: classes of torch that are passed around, derived from, asked for, or called by the names
+    of their arguments.  names_arguments: whether layers of unknown classes are called so.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -54,6 +69,7 @@ class Facts:
     selected: set[Place] = field(default_factory=set)
     indexed: set[Place] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
+    names_arguments: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=` is known to hold a tensor."""
@@ -119,6 +135,20 @@ class _Located(Statements):
     def bitwise(self, node: ast.BinOp | ast.UnaryOp, operands: tuple[Value, ...]) -> None:
         self.facts.operands[place(node)] = operands
 
+    def called(
+        self,
+        node: ast.Call,
+        value: Value,
+        owner: Value,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+    ) -> Value:
+        if keywords and isinstance(value, Made) and value != ANY_MODULE and is_module(value):
+            self.facts.shaped.add(value.api)
+        elif (value is None or value == ANY_MODULE) and not _NAMED_OTHERWISE.isdisjoint(keywords):
+            self.facts.names_arguments = True
+        return super().called(node, value, owner, arguments, keywords)
+
     def annotation_value(self, node: ast.expr | None) -> Value:
         self._in_annotation += 1
         found = super().annotation_value(node)
@@ -169,7 +199,7 @@ def locate(
     walker.pending = []
     walker.body(source.tree.body)
     walker.finish(state.env)
-    facts.shaped = {
+    facts.shaped |= {
         api
         for _, _, api, how in state.uses
         if how is REFERENCE and api != _MODULE and state.names.kind(api) == "M"

@@ -45,7 +45,12 @@ _TORCH_ATTRIBUTES = re.compile(
     rb"weight|bias|stride|padding|dilation|groups|eps|momentum|inplace|"
     rb"in_proj_weight|num_heads|embed_dim|track_running_stats|affine|elementwise_affine)\b|"
     rb"\b(weight_norm|spectral_norm|register_parametrization|"
-    rb"pack_padded_sequence|pack_sequence|PackedSequence|swa_utils)\b"
+    rb"pack_padded_sequence|pack_sequence|PackedSequence|swa_utils)\b|"
+    # torch's names of parameters, and what only torch's layers can be asked
+    rb"\.(named_parameters|named_buffers|state_dict|load_state_dict|get_parameter|get_buffer)\b|"
+    rb"(?<!\bself)\.(parameters|buffers|train|eval|apply|requires_grad_|zero_grad|children|"
+    rb"named_children|modules|named_modules|get_submodule|register_buffer|register_parameter)\(|"
+    rb"(?<!\bself)\.training\b|(?<!\bself)\.__class__\.__name__"
 )
 #: What behaves otherwise in training: a network with these starts in training, as torch's do.
 #: Training takes torch's methods of networks, their first values and their statistics; an
@@ -55,6 +60,10 @@ _MODES = re.compile(
     rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)|"
     rb"\bgetattr\(\s*(torch\s*\.\s*)?optim\b"
 )
+#: How containers of modules are filled where MindSpore's own take lists alone: with named children,
+#: from generators, one in another.
+_FILLS = re.compile(rb"\b(add_module|register_module|_modules|ModuleDict|extend|insert)\b")
+_CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 #: What makes complex numbers, whose absolute value is complex in MindSpore.
 _COMPLEX = re.compile(
     rb"\btorch\.(fft|complex|polar|stft|cfloat|cdouble)|\bview_as_complex\b|\b[ir]?fft[2n]?\(|"
@@ -98,6 +107,7 @@ class _Run:
     shaped: set[str] = field(default_factory=set)
     all_shaped: bool = False
     uses_modes: bool = False
+    fills: bool = False
     has_complex: bool = False
     looks_up: bool = False
     #: Files whose trees are kept for the second reading, and how much text that is.
@@ -208,11 +218,15 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
         run.kept[path] = read
         run.kept_bytes += len(read.raw)
     run.shaped |= facts.shaped
+    # A private class is asked for as the base of others.
+    run.all_shaped = run.all_shaped or any("._" in api for api in facts.shaped)
+    run.all_shaped = run.all_shaped or facts.names_arguments
     if b"torch" in read.raw:
         run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
         run.all_shaped = run.all_shaped or _TRAINS.search(read.raw) is not None
         run.looks_up = run.looks_up or LOOKS_UP.search(read.raw) is not None
         run.uses_modes = run.uses_modes or _MODES.search(read.raw) is not None
+        run.fills = run.fills or _FILLS.search(read.raw) is not None
         run.has_complex = run.has_complex or _COMPLEX.search(read.raw) is not None
 
 
@@ -225,6 +239,8 @@ def _settle(run: _Run) -> None:
     """What holds for all files, now that all are read."""
     if run.uses_modes:
         run.shaped.add("torch.nn.Module")
+    if run.fills:
+        run.shaped |= _CONTAINERS
     if run.looks_up:
         run.words = _words(run)
         layers = run.words.intersection(torch_names().members_of("torch.nn"))

@@ -8,6 +8,7 @@ A template is MindSpore's expression with torch's arguments in braces:
     {, axis=dim}      `, axis=…` where torch's `dim` is given, else nothing; also {, dim}
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits whole numbers written out alone
+    {modules:list}    as {modules}, and the template fits lists written out alone
     {self}            the receiver of a method
 
 An entry without a template but with a target is a call of the target, its arguments renamed by
@@ -58,7 +59,7 @@ SYNONYMS = {
 }  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
-    r"(?P<given>!)?(?P<int>:int)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -298,6 +299,8 @@ def _filled(
             return NotRewritten(f"{entry.api} is called without {name}", name)
         if found["int"] and not _one(bound.get(name, str(defaults.get(name)))).isdecimal():
             return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
+        if found["list"] and not _is_list(_one(bound.get(name, str(defaults.get(name))))):
+            return NotRewritten(f"{name} of {entry.api} is no written-out list", name)
 
     def fill(found: re.Match[str]) -> str:
         name = found["name"]
@@ -384,6 +387,18 @@ def _is_plain_number(text: str, found: re.Match[str]) -> bool:
     """Whether a number needs no brackets: nothing is called on it, and it has no sign."""
     follows = found.string[found.end() : found.end() + 1]
     return text[:1].isdigit() and text.replace(".", "").isalnum() and follows not in (".", "[")
+
+
+@lru_cache(maxsize=4096)
+def _is_list(text: str) -> bool:
+    """Whether an expression is a list whatever its names stand for."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return False
+    while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add)):
+        node = node.left
+    return isinstance(node, (ast.List, ast.ListComp))
 
 
 @lru_cache(maxsize=4096)

@@ -22,6 +22,7 @@ from isograd.knowledge.composites.algebra import (
     ndtr,
     qr,
     solve,
+    sparse_coo_tensor,
     svd,
     xlog1py,
 )
@@ -1253,6 +1254,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "softmax",
     "solve",
     "sort",
+    "sparse_coo_tensor",
     "spectral_norm",
     "split",
     "squeeze",

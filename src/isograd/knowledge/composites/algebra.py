@@ -33,6 +33,19 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
     return found
 
 
+def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, dtype: Any = None) -> Any:
+    """The dense tensor with these values at these places, columns of positions, and zeros."""
+    places = indices if isinstance(indices, ms.Tensor) else ms.Tensor(np.asarray(indices), ms.int64)
+    given = values if isinstance(values, ms.Tensor) else ms.Tensor(np.asarray(values))
+    if given.dtype == ms.float64 and not isinstance(values, ms.Tensor):
+        given = given.astype(ms.float32)
+    given = given if dtype is None else given.astype(dtype)
+    if size is None:
+        size = (*(int(line.max()) + 1 for line in places), *given.shape[1:])
+    found = ops.zeros(tuple(size), dtype=given.dtype)
+    return ops.tensor_scatter_add(found, places.swapaxes(0, 1).astype(ms.int64), given)
+
+
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """The vector product along an axis of three; the first such axis where none is named."""
     axis = input.shape.index(3) if dim is None else dim % input.ndim

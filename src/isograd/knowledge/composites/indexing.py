@@ -401,12 +401,47 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     return ops.where(still, ops.stop_gradient(found), found)
 
 
-def embedding_bag(input: Any, weight: Any, mode: str = "mean") -> Any:
-    """Sum, mean or greatest of the rows that each line of positions names."""
-    rows = ops.gather(weight, input, 0)
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    mode: str = "mean",
+    offsets: Any = None,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """Sum, mean or greatest of the rows in each bag: a line of positions, or those from an offset.
+
+    An empty bag gives zeros; a position that equals padding_idx counts in none.
+    """
+    if offsets is None and per_sample_weights is None and padding_idx is None:
+        lines = ops.gather(weight, input, 0)
+        if mode == "max":
+            return lines.max(axis=1)
+        return lines.sum(1) if mode == "sum" else lines.mean(1)
+    positions = input.reshape(-1)
+    if offsets is None:
+        count, wide = input.shape
+        bags = np.repeat(np.arange(count), wide)
+    else:
+        begins = offsets.asnumpy()[:-1] if include_last_offset else offsets.asnumpy()
+        count = len(begins)
+        bags = np.searchsorted(begins, np.arange(positions.shape[0]), side="right") - 1
+    rows = ops.gather(weight, positions, 0)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    belongs = np.arange(count)[:, None] == bags
+    if padding_idx is not None:
+        belongs &= positions.asnumpy() != padding_idx % weight.shape[0]
     if mode == "max":
-        return rows.max(axis=1)
-    return rows.sum(1) if mode == "sum" else rows.mean(1)
+        lowest = ops.full((), np.finfo(np.float32).min, dtype=rows.dtype)
+        kept = ops.select(ms.Tensor(belongs[..., None]), rows.expand_dims(0), lowest)
+        found = kept.max(axis=1)
+        return ops.select(ms.Tensor(belongs.any(1)[:, None]), found, ops.zeros_like(found))
+    shares = belongs.astype(np.float32)
+    if mode == "mean":
+        shares /= np.maximum(shares.sum(1, keepdims=True), 1)
+    return ops.matmul(ms.Tensor(shares, rows.dtype), rows)
 
 
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:

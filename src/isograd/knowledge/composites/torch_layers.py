@@ -137,7 +137,7 @@ class Embedding(Module, nn.Embedding):  # type: ignore[misc]
 
 
 class EmbeddingBag(Module):
-    """torch.nn.EmbeddingBag over lines of positions."""
+    """torch.nn.EmbeddingBag."""
 
     def __init__(
         self,
@@ -148,16 +148,37 @@ class EmbeddingBag(Module):
         scale_grad_by_freq: bool = False,
         mode: str = "mean",
         sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
     ) -> None:
         super().__init__()
         if max_norm is not None or scale_grad_by_freq:
             raise NotImplementedError("max_norm and scale_grad_by_freq have no counterpart")
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
+        self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
+        if _weight is not None:
+            self.weight = ms.Parameter(_weight)
+            return
         self.weight = init_normal(parameter(num_embeddings, embedding_dim))
+        if padding_idx is not None:
+            rows = ops.arange(num_embeddings).expand_dims(1) != padding_idx % num_embeddings
+            self.weight.set_data(self.weight * rows)
 
-    def construct(self, input: Any) -> Any:
-        """One row for each line of positions."""
-        return indexing.embedding_bag(input, self.weight, self.mode)
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> Any:
+        """Of a matrix, which does not learn if frozen."""
+        settings.pop("sparse", None)
+        rows, columns = embeddings.shape
+        layer = cls(rows, columns, _weight=embeddings, **settings)
+        layer.weight.requires_grad = not freeze
+        return layer
+
+    def construct(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        """One row for each bag: a line of positions, or those from an offset."""
+        settings = self.mode, offsets, per_sample_weights
+        more = self.include_last_offset, self.padding_idx
+        return indexing.embedding_bag(input, self.weight, *settings, *more)
 
 
 # ---- dropouts

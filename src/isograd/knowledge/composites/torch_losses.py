@@ -17,6 +17,7 @@ class AnyLoss(WithSettings):
     """What the losses share: a reduction, also by torch's retired arguments."""
 
     arguments: ClassVar[dict[str, Any]] = {**_OLD, "reduction": "mean"}
+    inputs: ClassVar[tuple[str, ...]] = ("input", "target")
     function: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -26,8 +27,9 @@ class AnyLoss(WithSettings):
             whole = "sum" if average is False else "mean"
             self.reduction = "none" if reduce is False else whole
 
-    def construct(self, *inputs: Any) -> Any:
-        """The loss of the inputs."""
+    def construct(self, *inputs: Any, **named: Any) -> Any:
+        """The loss of the inputs, by their places or torch's names."""
+        inputs += tuple(named[name] for name in self.inputs[len(inputs) :])
         settings = {key: getattr(self, key) for key in self.arguments if key not in _OLD}
         return type(self).function(*inputs, **settings)
 
@@ -124,6 +126,7 @@ class SoftMarginLoss(AnyLoss, nn.SoftMarginLoss):  # type: ignore[misc]
 class PoissonNLLLoss(AnyLoss, nn.PoissonNLLLoss):  # type: ignore[misc]
     """torch.nn.PoissonNLLLoss."""
 
+    inputs: ClassVar[tuple[str, ...]] = ("log_input", "target")
     arguments: ClassVar[dict[str, Any]] = {
         "log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None,
         "reduction": "mean",
@@ -134,6 +137,7 @@ class PoissonNLLLoss(AnyLoss, nn.PoissonNLLLoss):  # type: ignore[misc]
 class GaussianNLLLoss(AnyLoss, nn.GaussianNLLLoss):  # type: ignore[misc]
     """torch.nn.GaussianNLLLoss."""
 
+    inputs: ClassVar[tuple[str, ...]] = ("input", "target", "var")
     arguments: ClassVar[dict[str, Any]] = {"full": False, "eps": 1e-6, "reduction": "mean"}
     function = staticmethod(ops.gaussian_nll_loss)
 
@@ -148,6 +152,7 @@ class HingeEmbeddingLoss(AnyLoss, nn.HingeEmbeddingLoss):  # type: ignore[misc]
 class MarginRankingLoss(AnyLoss, nn.MarginRankingLoss):  # type: ignore[misc]
     """torch.nn.MarginRankingLoss."""
 
+    inputs: ClassVar[tuple[str, ...]] = ("input1", "input2", "target")
     arguments: ClassVar[dict[str, Any]] = {"margin": 0.0, **_OLD, "reduction": "mean"}
     function = staticmethod(ops.margin_ranking_loss)
 
@@ -155,6 +160,7 @@ class MarginRankingLoss(AnyLoss, nn.MarginRankingLoss):  # type: ignore[misc]
 class CosineEmbeddingLoss(AnyLoss, nn.CosineEmbeddingLoss):  # type: ignore[misc]
     """torch.nn.CosineEmbeddingLoss."""
 
+    inputs: ClassVar[tuple[str, ...]] = ("input1", "input2", "target")
     arguments: ClassVar[dict[str, Any]] = {"margin": 0.0, **_OLD, "reduction": "mean"}
     function = staticmethod(losses.cosine_embedding_loss)
 
@@ -162,6 +168,7 @@ class CosineEmbeddingLoss(AnyLoss, nn.CosineEmbeddingLoss):  # type: ignore[misc
 class TripletMarginLoss(AnyLoss, nn.TripletMarginLoss):  # type: ignore[misc]
     """torch.nn.TripletMarginLoss."""
 
+    inputs: ClassVar[tuple[str, ...]] = ("anchor", "positive", "negative")
     arguments: ClassVar[dict[str, Any]] = {
         "margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, **_OLD, "reduction": "mean",
     }  # fmt: skip
@@ -184,6 +191,7 @@ class MultiLabelMarginLoss(AnyLoss, nn.MultilabelMarginLoss):  # type: ignore[mi
 class CTCLoss(AnyLoss, nn.CTCLoss):  # type: ignore[misc]
     """torch.nn.CTCLoss."""
 
+    inputs: ClassVar[tuple[str, ...]] = ("log_probs", "targets", "input_lengths", "target_lengths")
     arguments: ClassVar[dict[str, Any]] = {
         "blank": 0, "reduction": "mean", "zero_infinity": False,
     }  # fmt: skip

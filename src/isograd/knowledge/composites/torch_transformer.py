@@ -207,6 +207,9 @@ class Transformer(Module, nn.Transformer):  # type: ignore[misc]
         src_key_padding_mask: Any = None,
         tgt_key_padding_mask: Any = None,
         memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
     ) -> Any:
         """The decoded target, with the encoded source as its memory."""
         memory = self.encoder(src, src_mask, src_key_padding_mask)

@@ -1,11 +1,11 @@
 """One API each, as people write it: the values of an expression in torch and in its port.
 
-    python benchmarks/convert/expressions.py [FILE.txt …]
+    python benchmarks/convert/expressions.py [--gradients] [FILE.txt …]
 
 Each line of `expressions/*.txt` is a function: statements and an expression, parted by ` ;; `.
 They are converted as one file and run on both sides.  An expression is the same, told (there is a
 finding at its lines), raises in the port without a mark, or differs without a mark, in value,
-shape or dtype.
+shape or dtype.  With --gradients the gradients of all inputs are compared in place of the values.
 """
 
 from __future__ import annotations
@@ -63,21 +63,46 @@ def shown(r):
     return {"kind": kind, "bytes": r.element_size(), "shape": list(r.shape), "values": values}
 
 """
+#: The inputs that an expression's gradient is asked of.
+LEAVES = "x, y, v, p, img, seq, m, z"
+GRADIENTS = f"""
+
+def real(r):
+    if isinstance(r, (tuple, list)):
+        return sum([real(t) for t in r], torch.zeros(()))
+    if not isinstance(r, torch.Tensor) or r.numel() == 0:
+        return torch.zeros(())
+    if r.is_complex():
+        return real([r.real, r.imag])
+    if not r.is_floating_point():
+        return torch.zeros(())
+    r = r.float().reshape(-1)
+    return (r * (torch.arange(r.numel(), dtype=torch.float32) + 1).sin()).sum()
+
+
+def gradients(f):
+    leaves = [t.clone().requires_grad_() for t in ({LEAVES})]
+    total = real(f(*[t * 1 for t in leaves])) + sum([t.sum() * 0 for t in leaves])
+    total.backward()
+    return [t.grad for t in leaves]
+
+"""
 #: Of the largest magnitude of a result.
 TOLERANCE = 1e-4
 
 
-def script(lines: list[str]) -> tuple[str, list[int]]:
+def script(lines: list[str], *, gradients: bool) -> tuple[str, list[int]]:
     """The file of all expressions, and the line where each begins."""
     text, starts = HEAD, []
     for number, line in enumerate(lines):
         *before, last = line.split(" ;; ")
         starts.append(text.count("\n") + 3)
         body = "".join(f"    {part}\n" for part in before)
-        text += f"\n\ndef f{number}():\n{body}    return {last}\n"
-    text += TAIL
+        text += f"\n\ndef f{number}({LEAVES if gradients else ''}):\n{body}    return {last}\n"
+    text += TAIL + (GRADIENTS if gradients else "")
     for number in range(len(lines)):
-        text += f"try:\n    print({number}, json.dumps(shown(f{number}())))\n"
+        asked = f"gradients(f{number})" if gradients else f"f{number}()"
+        text += f"try:\n    print({number}, json.dumps(shown({asked})))\n"
         text += f"except Exception as error:\n    print({number}, 'raises', type(error).__name__)\n"
     return text, starts
 
@@ -123,10 +148,10 @@ def _near(a: float, b: float, bound: float) -> bool:
     return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= bound
 
 
-def answers(path: Path) -> list[tuple[str, str]]:
+def answers(path: Path, *, gradients: bool) -> list[tuple[str, str]]:
     """Each expression with what became of it."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    text, starts = script(lines)
+    text, starts = script(lines, gradients=gradients)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "script.py").write_text(text, encoding="utf-8")
@@ -151,10 +176,12 @@ def main() -> None:
     """Print what is not the same, and a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, default=sorted(HERE.glob("*.txt")))
+    parser.add_argument("--gradients", action="store_true", help="compare gradients, not values")
+    options = parser.parse_args()
     kinds = ("same", "told", "raises", "differs", "torch raises")
     rows = []
-    for path in parser.parse_args().files:
-        found = answers(path)
+    for path in options.files:
+        found = answers(path, gradients=options.gradients)
         for line, kind in found:
             if kind not in ("same", "told"):
                 print(f"{kind}: {line}", flush=True)

@@ -415,6 +415,47 @@ class Net(nn.Module):
     def forward(self, x):
         return torch.cat([x[:, :, 0::2, 0::2], x[..., 1::2, 1::2]], dim=1)
 """,
+    "steps along an inner axis": """
+class Net(nn.Module):
+    def forward(self, x):
+        y = x * 1
+        y[:, 1, ::2] = x[:, 0, 1::2] * 2
+        y[..., ::3, 1:] *= 3
+        return y[:, ::2, None].sum() + y[None, :, 1:, ::2].square().mean() + x[..., ::2, :]
+""",
+    "helpers that know nothing of what they are given": """
+import numpy as np
+
+def turned(t):
+    return t.flip(0) if t.device.type == "cpu" else t
+
+class Net(nn.Module):
+    def forward(self, x):
+        return turned(x) * np.pi
+""",
+    "tensors of tensors have no gradient": """
+class Net(nn.Module):
+    def forward(self, x):
+        y = torch.tensor([v.item() for v in x[0, 0, 0]]) + torch.tensor([v for v in x[0, 0, 1]])
+        return x * y * torch.tensor(x.sum()) + torch.as_tensor(x)
+""",
+    "whole numbers of the file": """
+steps = torch.arange(6)
+low, high = torch.tensor([1, 2]), 3
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x * torch.exp(-steps / 10) + torch.log(steps + 1) + torch.sin(low).sum() * high
+""",
+    "decompositions": """
+class Net(nn.Module):
+    def forward(self, x):
+        a = x[0, 0] @ x[0, 0].T + 3 * torch.eye(6)
+        values, vectors = torch.linalg.eigh(a)
+        q, r = torch.linalg.qr(x[0, 1])
+        half = torch.linalg.cholesky(a)
+        return half + q @ r.sin() + vectors @ torch.diag(values.sqrt()) @ vectors.T
+""",
     "a gradient of its own": """
 class Twice(torch.autograd.Function):
     @staticmethod

@@ -10,7 +10,7 @@ from mindspore import ops  # noqa: TID253
 
 
 def strided(x: Any, index: Any) -> Any:
-    """`x[index]` with steps along several axes, whose gradient MindSpore's own slices crash in."""
+    """`x[index]` with steps along inner or several axes, whose gradient MindSpore's own refuse."""
     parts = list(index)
     known = all(part is None or part is ... or isinstance(part, (int, slice)) for part in parts)
     if not isinstance(x, ms.Tensor) or not known:

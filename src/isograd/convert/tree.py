@@ -246,6 +246,29 @@ def parts_of(index: ast.expr) -> list[ast.expr]:
     return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
+def has_inner_steps(index: ast.expr) -> bool:
+    """Whether an index steps along an axis that may be neither the first nor the last.
+
+    The gradient of MindSpore's own slices raises there on a CPU: "StridedSliceGrad, 6 input memory
+    out of bounds" for `x[:, ::2]` of three axes (2.10, tests/convert/test_executed.py).
+    """
+    if not isinstance(index, ast.Tuple):
+        return False
+    stepped = [
+        place
+        for place, part in enumerate(index.elts)
+        if isinstance(part, ast.Slice) and part.step is not None
+    ]
+    if len(stepped) != 1:
+        return len(stepped) > 1
+    (place,) = stepped
+    is_behind = any(
+        isinstance(part, ast.Constant) and part.value is ... for part in index.elts[:place]
+    )
+    is_last = is_behind and place == len(index.elts) - 1
+    return place > 0 and not is_last
+
+
 def pairs_of(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """The targets of an assignment with their values; all of a value that is not written out."""
     if not isinstance(target, (ast.Tuple, ast.List)):

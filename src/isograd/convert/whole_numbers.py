@@ -7,9 +7,11 @@ several dtypes.  Arguments of functions and attributes are not looked into: noth
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import function_of
+from isograd.convert.tree import pairs_of
 
 DTYPES = frozenset(
     f"torch.{name}"
@@ -63,14 +65,26 @@ def may_be_whole(node: ast.expr, file: FileEdit) -> bool:
 def _may_hold_whole(name: ast.Name, file: FileEdit) -> bool:
     """Of what assignments bind to a name; a circle of names adds nothing."""
     function = function_of(name, file)
-    key = (file.tree.function(name), name.id)
-    if function is None:
-        return False
+    is_own = function is not None and (name.id in function.bound or name.id in function.parameters)
+    key = (file.tree.function(name) if is_own else None, name.id)
     if key not in file.whole_names:
         file.whole_names[key] = False
-        values = function.values_of(name.id)
+        if function is not None and is_own:
+            values = function.values_of(name.id)
+        else:
+            values = [value for known, value in _of_module(file) if known == name.id]
         file.whole_names[key] = any(may_be_whole(value, file) for value in values)
     return file.whole_names[key]
+
+
+def _of_module(file: FileEdit) -> Iterator[tuple[str, ast.expr]]:
+    """The names that the file binds outside of its functions, with their values."""
+    for node in file.tree.of(ast.Assign):
+        if file.tree.function(node) is None:
+            for target in node.targets:
+                for part, value in pairs_of(target, node.value):
+                    if isinstance(part, ast.Name):
+                        yield part.id, value
 
 
 def _makes_them(node: ast.Call, file: FileEdit) -> bool:

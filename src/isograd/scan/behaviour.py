@@ -106,15 +106,15 @@ EVERYDAY = frozenset(
     difference crop resize rotate save load get set insert format replace render step dist
     sign is_leaf output_nr version retain_grad abs_path stride filter item apply_ align_to
     refine_names rename to_dense values_ dequantize module_load inverse exp log cat bool
-    is_set stop xpu ipu mtia hsplit ge gt le lt eq ne mul sub div neg pow and_ or_ not_ dot
-    test flip""".split()
+    is_set stop xpu ipu mtia hsplit ge gt le lt eq ne mul sub div neg pow and_ or_ not_
+    test""".split()
 )
 #: Names that numpy's arrays (and pandas, jax, TensorFlow) share with tensors: they say "tensor"
 #: only in a file that imports none of these.
 ARRAY_NAMES = frozenset(
     """all any argmax argmin argsort choose clip conj cumprod cumsum diagonal dot flatten imag item
     max mean min nonzero prod ravel real repeat reshape resize round squeeze std sum swapaxes
-    take tolist trace transpose var shape ndim dtype T size nbytes itemsize astype fill sort
+    take tolist trace dot transpose var shape ndim dtype T size nbytes itemsize astype fill sort
     abs median sqrt square exp log tile expand_dims where unique isnan isinf index_select
     gather scatter quantile corr cov diff nunique rolling pow rank ge gt le lt eq ne mul sub
     div add""".split()

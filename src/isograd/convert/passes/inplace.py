@@ -11,7 +11,7 @@ from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
-from isograd.convert.tree import defaults_of, names_of, parts_of
+from isograd.convert.tree import defaults_of, has_inner_steps, names_of, parts_of
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
@@ -627,6 +627,11 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     if _tell_lost(target.value, node, file):
         return False
     function, sign = function_of(node, file), SIGNS.get(type(node.op))
+    if sign is not None and has_inner_steps(target.slice) and _is_plain_path(target.value):
+        place = file.source(target)
+        code = f"{place} = {strided(target, file)} {sign} {layout.operand(file, node.value)}"
+        layout.write_statement(file, node, code)
+        return True
     if function is None or sign is None or not isinstance(target.value, ast.Name):
         return False
     if function.is_container(target.value.id) and file.facts.is_tensor(target):
@@ -636,6 +641,21 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
         layout.write_statement(file, node, code)
         return True
     return False
+
+
+def strided(node: ast.Subscript, file: FileEdit) -> str:
+    """`x[:, ::2]` where MindSpore's own slices refuse a gradient."""
+    owner_end, end = file.text.span(node.value)[1], file.text.span(node)[1]
+    index = file.text.source(owner_end, end)
+    name, numpy = file.name("composites.strided"), file.name("np.s_")
+    return f"{name}({file.source(node.value)}, {numpy}{index})"
+
+
+def _is_plain_path(node: ast.expr) -> bool:
+    """Whether an expression is a name or a member of one, which may be read twice."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> bool:

@@ -26,6 +26,11 @@ class Members:
         if isinstance(parent, ast.Call) and parent.func is node:
             return False
         use = file.use(node)
+        if use is None and node.attr == "device" and place(node) in file.facts.unknown:
+            if not _device_kind(node, parent, file):
+                return False
+            file.uses += 1
+            return True
         if use is None or not use.is_member:
             return False
         if use.api == "torch.Tensor.requires_grad" and _is_computed(node, use, file):

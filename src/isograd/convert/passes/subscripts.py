@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.inplace import elements, function_of, key_of
-from isograd.convert.tree import imported_from, names_of, pairs_of, parts_of
+from isograd.convert.passes.inplace import elements, function_of, key_of, strided
+from isograd.convert.tree import has_inner_steps, imported_from, names_of, pairs_of, parts_of
 
 _NUMBERS = ("numpy", "scipy")
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
@@ -162,22 +162,17 @@ def _made_by_numpy(file: FileEdit) -> Mapping[str, Set[ast.AST | None]]:
 
 
 class Subscripts:
-    """`x[..., 0::2, 1::2, :]`."""
+    """`x[..., 0::2, 1::2, :]`, `x[:, ::2]`."""
 
     kinds = (ast.Subscript,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Take the elements along one axis after the other."""
         assert isinstance(node, ast.Subscript)
-        if not isinstance(node.ctx, ast.Load) or not isinstance(node.slice, ast.Tuple):
-            return False
-        steps = [part for part in node.slice.elts if isinstance(part, ast.Slice) and part.step]
-        if len(steps) < 2:
+        if not isinstance(node.ctx, ast.Load) or not has_inner_steps(node.slice):
             return False
         start, end = file.text.span(node)
-        index = file.text.source(file.text.span(node.value)[1], end)
-        strided, numpy = file.name("composites.strided"), file.name("np.s_")
-        file.text.replace(start, end, f"{strided}({file.source(node.value)}, {numpy}{index})")
+        file.text.replace(start, end, strided(node, file))
         file.uses += 1
         file.converted += 1
         return True

@@ -107,6 +107,7 @@ def _gradients(
 ) -> Any:
     import mindspore
     from mindspore import ops
+    from mindspore.common.api import _pynative_executor
 
     def total(*values: Any) -> Any:
         result = function(**{**given, **dict(zip(leaves, values, strict=True))})
@@ -118,7 +119,12 @@ def _gradients(
 
     values = tuple(given[name] for name in leaves)
     positions = tuple(range(len(values))) if values else None
-    found = mindspore.grad(total, positions, weights or None)(*values)
+    try:
+        found = mindspore.grad(total, positions, weights or None)(*values)
+    except BaseException:
+        # Else a half-built graph is left behind, and later, innocent examples fail.
+        _pynative_executor.clear_res()
+        raise
     by_input, by_weight = _both_parts(found, bool(values), bool(weights))
     result = [_whole(part, value) for part, value in zip(by_input, values, strict=True)]
     return result + [_whole(part, value) for part, value in zip(by_weight, weights, strict=True)]

@@ -5,8 +5,11 @@ against torch by `python -m isograd.knowledge check`.  The names here are those 
 """
 
 from isograd.knowledge.composites.algebra import (
+    cholesky,
+    cholesky_inverse,
     cross,
     dot,
+    eigh,
     eigvalsh,
     entr,
     frexp,
@@ -150,6 +153,7 @@ from isograd.knowledge.composites.making import (
     LongTensor,
     alpha_dropout,
     arange,
+    as_tensor,
     bartlett_window,
     bernoulli,
     bernoulli_like,
@@ -970,6 +974,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "arange",
     "argsort",
     "as_numpy",
+    "as_tensor",
     "as_strided",
     "at",
     "augmented",
@@ -1301,10 +1306,13 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "xlog1py",
     "zero_grad",
     "atan2",
+    "cholesky",
+    "cholesky_inverse",
     "cumprod",
     "matrix_norm",
     "cosine_embedding_loss",
     "cosine_similarity",
+    "eigh",
     "zeros",
     "zeros_like",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mindspore as ms  # noqa: TID253
 import numpy as np
@@ -62,30 +62,104 @@ def solve(A: Any, B: Any) -> Any:  # noqa: N803
     return found.squeeze(-1) if B.ndim == A.ndim - 1 else found
 
 
+def _moved(matrix: Any) -> Any:
+    """Zeros with the gradient of a matrix.
+
+    What a decomposition moves by, to first order, is added to its values so: they stay as they
+    are, and the gradient is exact, that of the gradient is not.
+    """
+    return matrix - ops.stop_gradient(matrix)
+
+
+def _moved_symmetric(matrix: Any) -> Any:
+    moved = _moved(matrix)
+    return 0.5 * (moved + ops.swapaxes(moved, -1, -2))
+
+
+def _lower_part(matrix: Any, diagonal: float) -> Any:
+    """What stands below the diagonal, and a share of the diagonal."""
+    count = matrix.shape[-1]
+    shares = np.tri(count, k=-1) + diagonal * np.eye(count)
+    return matrix * ms.Tensor(shares.astype(np.float32)).astype(matrix.dtype)
+
+
+def cholesky(A: Any, upper: bool = False) -> Any:  # noqa: N803
+    """The lower or upper triangular root of a symmetric matrix.
+
+    MindSpore has no kernel for its gradient on a CPU: L Φ(L⁻¹ dA L⁻ᵀ), Φ the lower half (Murray
+    2016, arXiv 1602.07527).
+    """
+    root = ops.cholesky(ops.stop_gradient(A))
+    inverse = ops.inverse(root)
+    inner = ops.matmul(ops.matmul(inverse, _moved_symmetric(A)), ops.swapaxes(inverse, -1, -2))
+    found = root + ops.matmul(root, _lower_part(inner, 0.5))
+    return ops.swapaxes(found, -1, -2) if upper else found
+
+
+def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+    """The inverse of what a triangular root is of; MindSpore's has another gradient."""
+    lower = ops.swapaxes(input, -1, -2) if upper else input
+    inverse = ops.inverse(_lower_part(lower, 1.0))
+    return ops.matmul(ops.swapaxes(inverse, -1, -2), inverse)
+
+
 def svd(input: Any, some: bool = True) -> tuple[Any, Any, Any]:
-    """U, the singular values, and V (not transposed)."""
+    """U, the singular values, and V (not transposed).
+
+    MindSpore's gradient of singular values is off where one is 0; dS = diag(Uᵀ dA V).
+    """
     s, u, v = ops.svd(input, full_matrices=not some)
-    return u, s, v
+    count = s.shape[-1]
+    left, right = ops.stop_gradient(u)[..., :count], ops.stop_gradient(v)[..., :count]
+    moved = (left * ops.matmul(_moved(input), right)).sum(-2)
+    return u, ops.stop_gradient(s) + moved, v
 
 
 def linalg_svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:  # noqa: N803
     """U, the singular values, and V transposed."""
-    s, u, v = ops.svd(A, full_matrices=full_matrices)
+    u, s, v = svd(A, not full_matrices)
     return u, s, ops.swapaxes(v, -1, -2)
 
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
-    """Q and R, by numpy (LAPACK as in torch); without a gradient."""
-    refuse_gradient("linalg.qr", A)
+    """Q and R, by numpy (LAPACK as in torch); of a tall matrix, reduced, with a gradient."""
+    rows, columns = A.shape[-2:]
+    if mode != "reduced" or rows < columns:
+        refuse_gradient("linalg.qr of a wide matrix or complete", A)
     how: Any = mode
-    found = np.linalg.qr(A.asnumpy(), how)
-    return ms.Tensor(found[0]), ms.Tensor(found[1])
+    found = np.linalg.qr(ops.stop_gradient(A).asnumpy(), how)
+    if mode != "reduced" or rows < columns:
+        return ms.Tensor(found[0]), ms.Tensor(found[1])
+    q, r, moved = ms.Tensor(found[0]), ms.Tensor(found[1]), _moved(A)
+    inverse = ops.inverse(r)
+    inner = ops.matmul(ops.matmul(ops.swapaxes(q, -1, -2), moved), inverse)
+    below = _lower_part(inner, 0.0)
+    moved_r = ops.matmul(inner - below + ops.swapaxes(below, -1, -2), r)
+    return q + ops.matmul(moved - ops.matmul(q, moved_r), inverse), r + moved_r
+
+
+class Eigen(NamedTuple):
+    """Eigenvalues and eigenvectors, as torch returns them."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def eigh(A: Any, UPLO: Any = "L") -> Eigen:  # noqa: N803
+    """Eigenvalues and eigenvectors of a symmetric matrix, by numpy (LAPACK as in torch)."""
+    values, vectors = np.linalg.eigh(ops.stop_gradient(A).asnumpy(), UPLO)
+    gaps = values[..., None, :] - values[..., :, None]
+    inverse = np.divide(1, gaps, out=np.zeros_like(gaps), where=gaps != 0)
+    found = ms.Tensor(vectors)
+    inner = ops.matmul(ops.matmul(ops.swapaxes(found, -1, -2), _moved_symmetric(A)), found)
+    eye = ms.Tensor(np.eye(values.shape[-1], dtype=values.dtype))
+    moved = ops.matmul(found, inner * ms.Tensor(inverse))
+    return Eigen(ms.Tensor(values) + (inner * eye).sum(-1), found + moved)
 
 
 def eigvalsh(A: Any, UPLO: Any = "L") -> Any:  # noqa: N803
-    """The eigenvalues of a symmetric matrix, by numpy; without a gradient."""
-    refuse_gradient("linalg.eigvalsh", A)
-    return ms.Tensor(np.linalg.eigvalsh(A.asnumpy(), UPLO))
+    """The eigenvalues of a symmetric matrix."""
+    return eigh(A, UPLO).eigenvalues
 
 
 def linalg_vander(x: Any, N: int | None = None) -> Any:  # noqa: N803

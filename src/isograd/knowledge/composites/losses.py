@@ -150,7 +150,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
     def length(x: Any) -> Any:
         found = root(sum_of(x * x, (dim % x.ndim,)))
-        return ops.where(found > eps, found, ops.full_like(found, eps))
+        # The gradient is that of the length, as in torch, which clamps outside of its record.
+        return found + ops.stop_gradient(ops.clamp(found, min=eps) - found)
 
     return sum_of(x1 * x2, (dim % x1.ndim,)) / (length(x1) * length(x2))
 

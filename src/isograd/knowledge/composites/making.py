@@ -14,9 +14,13 @@ from mindspore import ops  # noqa: TID253
 
 
 def tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
-    """A tensor of torch's default dtypes: float32 for Python's floats, int64 for whole numbers."""
+    """A tensor of torch's default dtypes: float32 for Python's floats, int64 for whole numbers.
+
+    Of tensors a copy, which no gradient passes.
+    """
     if isinstance(data, ms.Tensor):
-        return data.copy() if dtype in (None, data.dtype) else data.astype(dtype)
+        copied = ops.stop_gradient(data).copy()
+        return copied if dtype in (None, data.dtype) else copied.astype(dtype)
     if isinstance(data, (list, tuple)) and any(isinstance(part, ms.Tensor) for part in data):
         return ops.stack([tensor(part, dtype) for part in data])
     array = np.asarray(data)
@@ -24,6 +28,13 @@ def tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
     if not _holds_own(data, array.dtype):
         array = array.astype(kinds.get(array.dtype.kind, array.dtype))
     return ms.Tensor(array) if dtype is None else ms.Tensor(array).astype(dtype)
+
+
+def as_tensor(data: Any, dtype: Any = None, **_: Any) -> Any:
+    """A tensor as it is, with its gradient; anything else as a new one."""
+    if isinstance(data, ms.Tensor):
+        return data if dtype in (None, data.dtype) else data.astype(dtype)
+    return tensor(data, dtype)
 
 
 def _holds_own(data: Any, kind: Any) -> builtins.bool:

@@ -75,6 +75,7 @@ TENSOR_FUNCTIONS = frozenset(
     """torch.nn.utils.clip_grad_norm_ torch.nn.utils.rnn.pad_sequence torch.autograd.Variable
     torch.nn.utils.parameters_to_vector
     torch.cuda.FloatTensor torch.cuda.LongTensor torch.utils.dlpack.from_dlpack
+    torch.sparse.FloatTensor torch.sparse.mm torch.spmm
     torch.distributions.kl_divergence""".split()
 )
 #: Classes of torch whose instances are tensors.

@@ -456,6 +456,40 @@ class Net(nn.Module):
         half = torch.linalg.cholesky(a)
         return half + q @ r.sin() + vectors @ torch.diag(values.sqrt()) @ vectors.T
 """,
+    "a function that is set up apart": """
+class LinearFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(input, weight, bias):
+        output = input.mm(weight.t())
+        if bias is not None:
+            output += bias.unsqueeze(0).expand_as(output)
+        return output
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        input, weight, bias = inputs
+        ctx.save_for_backward(input, weight, bias)
+    @staticmethod
+    def backward(ctx, grad_output):
+        input, weight, bias = ctx.saved_tensors
+        grad_input = grad_weight = grad_bias = None
+        if ctx.needs_input_grad[0]:
+            grad_input = grad_output.mm(weight)
+        if ctx.needs_input_grad[1]:
+            grad_weight = grad_output.t().mm(input)
+        if bias is not None and ctx.needs_input_grad[2]:
+            grad_bias = grad_output.sum(0)
+        return grad_input, grad_weight, grad_bias
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(4, 6))
+        self.bias = nn.Parameter(torch.empty(4))
+        nn.init.uniform_(self.weight, -0.1, 0.1)
+        nn.init.uniform_(self.bias, -0.1, 0.1)
+    def forward(self, x):
+        y = LinearFunction.apply(x[0, 0], self.weight, self.bias)
+        return y + LinearFunction.apply(x[0, 1], self.weight, None)
+""",
     "a gradient of its own": """
 class Twice(torch.autograd.Function):
     @staticmethod

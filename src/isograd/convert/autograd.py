@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mindspore.common._grad_function import _Function  # noqa: TID253
 
 
@@ -13,8 +11,3 @@ class Function(_Function):  # type: ignore[misc]
     MindSpore 2.10 has one, with torch's context, under a private name: a Cell's `bprop` is not
     recorded for `loss.backward()` ("The pointer[top_cell_] is null").
     """
-
-    @classmethod
-    def apply(cls, *inputs: Any) -> Any:
-        """The value of forward, whose gradient is backward's."""
-        return super().apply(*inputs)

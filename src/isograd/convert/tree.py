@@ -47,6 +47,17 @@ class Tree:
             found.setdefault(node.__class__, []).append(node)
         return found
 
+    @cached_property
+    def values_of_module(self) -> dict[str, list[ast.expr]]:
+        """What assignments outside of functions bind to names."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in self.of(ast.Assign):
+            if self.function(node) is None:
+                for target, value in (p for t in node.targets for p in pairs_of(t, node.value)):
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, []).append(value)
+        return found
+
     @overload
     def of(self, kind: type[_Node], /) -> list[_Node]: ...
     @overload
@@ -246,6 +257,11 @@ def parts_of(index: ast.expr) -> list[ast.expr]:
     return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
+def is_ellipsis(node: ast.AST) -> bool:
+    """`…` in an index."""
+    return isinstance(node, ast.Constant) and node.value is ...
+
+
 def has_inner_steps(index: ast.expr) -> bool:
     """Whether an index steps along an axis that may be neither the first nor the last.
 
@@ -262,10 +278,7 @@ def has_inner_steps(index: ast.expr) -> bool:
     if len(stepped) != 1:
         return len(stepped) > 1
     (place,) = stepped
-    is_behind = any(
-        isinstance(part, ast.Constant) and part.value is ... for part in index.elts[:place]
-    )
-    is_last = is_behind and place == len(index.elts) - 1
+    is_last = any(map(is_ellipsis, index.elts[:place])) and place == len(index.elts) - 1
     return place > 0 and not is_last
 
 

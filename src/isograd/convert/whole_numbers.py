@@ -7,11 +7,9 @@ several dtypes.  Arguments of functions and attributes are not looked into: noth
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import function_of
-from isograd.convert.tree import pairs_of
 
 DTYPES = frozenset(
     f"torch.{name}"
@@ -72,19 +70,9 @@ def _may_hold_whole(name: ast.Name, file: FileEdit) -> bool:
         if function is not None and is_own:
             values = function.values_of(name.id)
         else:
-            values = [value for known, value in _of_module(file) if known == name.id]
+            values = file.tree.values_of_module.get(name.id, [])
         file.whole_names[key] = any(may_be_whole(value, file) for value in values)
     return file.whole_names[key]
-
-
-def _of_module(file: FileEdit) -> Iterator[tuple[str, ast.expr]]:
-    """The names that the file binds outside of its functions, with their values."""
-    for node in file.tree.of(ast.Assign):
-        if file.tree.function(node) is None:
-            for target in node.targets:
-                for part, value in pairs_of(target, node.value):
-                    if isinstance(part, ast.Name):
-                        yield part.id, value
 
 
 def _makes_them(node: ast.Call, file: FileEdit) -> bool:

@@ -392,10 +392,7 @@ def _is_plain_number(text: str, found: re.Match[str]) -> bool:
 @lru_cache(maxsize=4096)
 def _is_list(text: str) -> bool:
     """Whether an expression is a list whatever its names stand for."""
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return False
+    node = _expression(text)
     while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add)):
         node = node.left
     return isinstance(node, (ast.List, ast.ListComp))
@@ -403,10 +400,7 @@ def _is_list(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_atom(text: str) -> bool:
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return False
+    node = _expression(text)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str)
     if isinstance(node, ast.Tuple):

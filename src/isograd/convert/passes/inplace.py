@@ -11,7 +11,7 @@ from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
-from isograd.convert.tree import defaults_of, has_inner_steps, names_of, parts_of
+from isograd.convert.tree import defaults_of, has_inner_steps, is_ellipsis, names_of, parts_of
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
@@ -738,15 +738,11 @@ class Stores:
             for part in several:
                 if isinstance(part, ast.Subscript):
                     _store(part, node, file)
-                    if part is target and _is_ellipsis(part.slice):
+                    if part is target and is_ellipsis(part.slice):
                         code = _unshared(node.value, file)
                         if code != file.source(node.value):
                             file.replace(node.value, code)
         return False
-
-
-def _is_ellipsis(index: ast.expr) -> bool:
-    return isinstance(index, ast.Constant) and index.value is ...
 
 
 def _is_written_by_elements(

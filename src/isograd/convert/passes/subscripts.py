@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import elements, function_of, key_of, strided
-from isograd.convert.tree import has_inner_steps, imported_from, names_of, pairs_of, parts_of
+from isograd.convert.tree import (
+    has_inner_steps,
+    imported_from,
+    is_ellipsis,
+    names_of,
+    pairs_of,
+    parts_of,
+)
 
 _NUMBERS = ("numpy", "scipy")
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
@@ -33,16 +40,12 @@ class NumpyIndices:
             return isinstance(node.ctx, ast.Store) and _stored(node, file)
         parts = parts_of(node.slice)
         is_of_numpy = any(_is_of_numpy(part, file) for part in parts)
-        has_mask = _has_ellipsis(parts) and any(_is_mask(part, file) for part in parts)
+        has_mask = any(map(is_ellipsis, parts)) and any(_is_mask(part, file) for part in parts)
         if not is_of_numpy and not has_mask:
             return False
         owner, key = file.source(node.value), key_of(node.slice, file)
         file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
         return True
-
-
-def _has_ellipsis(parts: Sequence[ast.expr]) -> bool:
-    return any(isinstance(part, ast.Constant) and part.value is ... for part in parts)
 
 
 def _is_mask(node: ast.expr, file: FileEdit) -> bool:

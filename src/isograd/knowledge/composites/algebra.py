@@ -124,11 +124,12 @@ def linalg_svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:  # n
 def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
     """Q and R, by numpy (LAPACK as in torch); of a tall matrix, reduced, with a gradient."""
     rows, columns = A.shape[-2:]
-    if mode != "reduced" or rows < columns:
+    has_gradient = mode == "reduced" and rows >= columns
+    if not has_gradient:
         refuse_gradient("linalg.qr of a wide matrix or complete", A)
     how: Any = mode
     found = np.linalg.qr(ops.stop_gradient(A).asnumpy(), how)
-    if mode != "reduced" or rows < columns:
+    if not has_gradient:
         return ms.Tensor(found[0]), ms.Tensor(found[1])
     q, r, moved = ms.Tensor(found[0]), ms.Tensor(found[1]), _moved(A)
     inverse = ops.inverse(r)

@@ -84,8 +84,33 @@ class Bilinear(Module, nn.BiDense):  # type: ignore[misc]
         return ops.bidense(input1, input2, self.weight, self.bias)
 
 
-class Embedding(Module, nn.Embedding):  # type: ignore[misc]
-    """torch.nn.Embedding: a normal start, the padding's row zero and unlearnt."""
+class _Table(Module):
+    """Rows by their positions: a normal start, the padding's row zero."""
+
+    def _begin(
+        self, rows: int, columns: int, padding_idx: int | None, weight: Any, unsupported: Any
+    ) -> None:
+        if any(unsupported):
+            raise NotImplementedError("max_norm and scale_grad_by_freq have no counterpart")
+        self.num_embeddings, self.embedding_dim = rows, columns
+        self.padding_idx = padding_idx if padding_idx is None else padding_idx % rows
+        if weight is None:
+            self.weight = parameter(rows, columns)
+            self.reset_parameters()
+        else:
+            # A copy: a Parameter of a Tensor of a view cannot be assigned to.
+            self.weight = ms.Parameter(weight.copy())
+
+    def reset_parameters(self) -> None:
+        """Normal, the padding's row zero."""
+        init_normal(self.weight)
+        if self.padding_idx is not None:
+            rows = ops.arange(self.num_embeddings).expand_dims(1) != self.padding_idx
+            write(self.weight, self.weight * rows.astype(self.weight.dtype))
+
+
+class Embedding(_Table, nn.Embedding):  # type: ignore[misc]
+    """torch.nn.Embedding: the padding's row is unlearnt."""
 
     def __init__(
         self,
@@ -102,18 +127,9 @@ class Embedding(Module, nn.Embedding):  # type: ignore[misc]
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq:
-            raise NotImplementedError("max_norm and scale_grad_by_freq have no counterpart")
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        if padding_idx is not None and padding_idx < 0:
-            padding_idx += num_embeddings
-        self.padding_idx, self.max_norm = padding_idx, max_norm
-        if _weight is None:
-            self.weight = parameter(num_embeddings, embedding_dim)
-            self.reset_parameters()
-        else:
-            # A copy: a Parameter of a Tensor of a view cannot be assigned to.
-            self.weight = ms.Parameter(_weight.copy())
+        unsupported = (max_norm is not None, scale_grad_by_freq)
+        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported)
+        self.max_norm = max_norm
         self.weight.requires_grad = not _freeze
 
     @classmethod
@@ -124,19 +140,12 @@ class Embedding(Module, nn.Embedding):  # type: ignore[misc]
         rows, columns = embeddings.shape
         return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
 
-    def reset_parameters(self) -> None:
-        """Normal, the padding's row zero."""
-        init_normal(self.weight)
-        if self.padding_idx is not None:
-            rows = ops.arange(self.num_embeddings).expand_dims(1) != self.padding_idx
-            write(self.weight, self.weight * rows.astype(self.weight.dtype))
-
     def construct(self, input: Any) -> Any:
         """Rows of the table."""
         return indexing.embedding(input, self.weight, self.padding_idx)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """torch.nn.EmbeddingBag."""
 
     def __init__(
@@ -153,17 +162,9 @@ class EmbeddingBag(Module):
         padding_idx: int | None = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq:
-            raise NotImplementedError("max_norm and scale_grad_by_freq have no counterpart")
-        self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
-        self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
-        if _weight is not None:
-            self.weight = ms.Parameter(_weight)
-            return
-        self.weight = init_normal(parameter(num_embeddings, embedding_dim))
-        if padding_idx is not None:
-            rows = ops.arange(num_embeddings).expand_dims(1) != padding_idx % num_embeddings
-            self.weight.set_data(self.weight * rows)
+        unsupported = (max_norm is not None, scale_grad_by_freq)
+        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported)
+        self.mode, self.include_last_offset = mode, include_last_offset
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> Any:

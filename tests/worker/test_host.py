@@ -18,7 +18,7 @@ from numpy import zeros
 from isograd.errors import CaseError, FrameworkMissingError, UserCodeError, WorkerError
 from isograd.frameworks.base import SideSpec
 from isograd.tensors import tensor_value
-from isograd.worker.host import Worker
+from isograd.worker.host import Worker, environment_of
 
 NETWORK = """
     import ctypes, os, signal, sys
@@ -48,6 +48,21 @@ def network(tmp_path: Path) -> Network:
         return SideSpec("fake", "net.py:build", str(tmp_path))
 
     return make
+
+
+@pytest.mark.parametrize(
+    ("framework", "given", "expected"),
+    [
+        ("mindspore", {}, "AVX2"),
+        ("mindspore", {"ONEDNN_MAX_CPU_ISA": "ALL"}, "ALL"),
+        ("mindspore", {"DNNL_MAX_CPU_ISA": "ALL"}, None),
+        ("torch", {}, None),
+    ],
+)
+def test_mindspore_convolves_without_avx512_unless_the_user_says_otherwise(
+    framework: str, given: dict[str, str], expected: str | None
+) -> None:
+    assert environment_of(framework, given).get("ONEDNN_MAX_CPU_ISA") == expected
 
 
 def ended(pid: int) -> bool:

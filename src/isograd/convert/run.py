@@ -32,7 +32,7 @@ from isograd.scan.run import ScanProgress
 from isograd.scan.values import ClassInfo
 
 GENERATED = "_torch_compat"
-_EVERY = 20
+_EVERY = 5
 #: Of files with so much text together the trees are kept from the first reading for the second;
 #: a tree takes 33 times its text (measured on timm).
 _KEPT_BYTES = 8 << 20

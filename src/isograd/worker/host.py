@@ -10,18 +10,35 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from isograd import errors
 from isograd.errors import FrameworkMissingError, IsogradError, UserCodeError, WorkerError
+from isograd.frameworks.instructions import instruction_limit
 from isograd.worker.wire import read_message, write_message
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _LAST_WORDS_LINES = 12
 _PIPE_BYTES = 1 << 20
 _EXTRAS = {"torch": "torch", "mindspore": "mindspore"}
+
+
+def environment_of(framework: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a worker's process: the user's, and where they say nothing ours."""
+    found = {"GLOG_v": "3"}
+    # Two workers take turns: threads that wait by spinning would halve the speed of both.
+    threads = str(max(1, (os.cpu_count() or 2) // 2))
+    found |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+    if framework == "mindspore" and not instruction_limit(given):
+        # With AVX-512, MindSpore 2.10's convolutions of more than one pixel are oneDNN's reference
+        # implementation, 10 to 50 times slower (benchmarks/verify/convolutions.py).
+        found["ONEDNN_MAX_CPU_ISA"] = "AVX2"
+    found |= given
+    found.pop("PYTHONHOME", None)
+    return found
 
 
 class Worker:
@@ -47,20 +64,13 @@ class Worker:
             str(to_child),
             str(from_child),
         ]
-        environment = dict(os.environ)
-        environment.setdefault("GLOG_v", "3")
-        # Two workers take turns: threads that wait by spinning would halve the speed of both.
-        threads = str(max(1, (os.cpu_count() or 2) // 2))
-        environment.setdefault("OMP_NUM_THREADS", threads)
-        environment.setdefault("OPENBLAS_NUM_THREADS", threads)
-        environment.pop("PYTHONHOME", None)
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
             pass_fds=(to_child, from_child),
-            env=environment,
+            env=environment_of(framework, os.environ),
             start_new_session=True,
         )
         os.close(to_child)

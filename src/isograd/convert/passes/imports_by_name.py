@@ -28,8 +28,9 @@ class ImportsByName:
             file.uses += 1
             file.converted += 1
             return True
-        function = _importing(node, file.tree) if _needs_torch(name) else ""
-        if not function:
+        # In this order: asking what is installed takes longest.
+        function = _importing(node, file.tree)
+        if not function or not _needs_torch(name):
             return False
         if function == "find_spec":
             message = f"whether {name} is there is asked; of a port the answer is no"
@@ -44,8 +45,8 @@ def imports_torch_by_name(tree: Tree) -> bool:
     """Whether a file imports torch, or what needs it, by a text."""
     return any(
         isinstance(node.value, str)
-        and _needs_torch(node.value)
         and (_importing(node, tree) != "" or _is_asked_for(node, tree))
+        and _needs_torch(node.value)
         for node in tree.of(ast.Constant)
     )
 

@@ -7,6 +7,7 @@ code cannot be watched.  Both are reported as changed by `describe`.
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 from collections.abc import Iterator
 from typing import Any
@@ -29,6 +30,7 @@ from isograd.frameworks.common import (
     RecordedCall,
     load_callables,
 )
+from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.mindspore.construction import ConstructionLog, is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.neutral import (
@@ -78,7 +80,7 @@ class MindSporeNetwork:
             "python_version": platform.python_version(),
             "numpy_version": np.__version__,
             "changed": "PyNative mode; synchronous execution; jit switched off; "
-            "dropout passes its input; random draws are constants",
+            "dropout passes its input; random draws are constants" + words_of_limit(os.environ),
             "device": str(ms.get_context("device_target")),
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import platform
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,6 +29,7 @@ from isograd.frameworks.common import (
     load_callables,
     plain_of,
 )
+from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.torch.arithmetic import with_input_noise
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.copying import copied
@@ -70,7 +72,8 @@ class TorchNetwork:
             "framework_version": str(torch.__version__),
             "python_version": platform.python_version(),
             "numpy_version": np.__version__,
-            "changed": "dropout passes its input; random draws are constants",
+            "changed": "dropout passes its input; random draws are constants"
+            + words_of_limit(os.environ),
             "device": f"CPU ({torch.get_num_threads()} threads)",
         }
 

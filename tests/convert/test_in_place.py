@@ -178,7 +178,12 @@ y = torch.zeros(3, 4); y[...] = x; x[0] = 5; x = x + y.sum()
 y = torch.zeros(3, 4); n = 3; y[...] = n; y[0] = 5; x = x + y.sum()
 parts = [torch.zeros(3, 4)]; parts[0].copy_(x); parts[0][0] = 5; x = x + parts[0]
 y = x.t().contiguous(); y[0] = 5; x = x + y.sum()
-y = x.view(-1).contiguous(); y[0] = 5; x = x + y.sum()
+y = x.t().contiguous(); y += 5; x = x + y.sum()
+y = x; x = x.relu_(); x = x + y
+y = x; x = x.add_(1).mul_(2); x = x + y
+y = x; x = F.relu(x, inplace=True); x = x + y
+y = x * 2; z = y; y = torch.relu_(y); x = x + y + z
+y = x * 2; z = y; w = (y := y.mul_(2)); x = x + y + z + w
 x[torch.tensor([0, 1]), 1:].mul_(2)
 i = x[0] > -4; x[:, i].zero_()
 i = torch.tensor([0, 1]); x[i].copy_(x[1:])
@@ -195,6 +200,7 @@ h = Holder(x); h.mean[1:].data.zero_(); h.mean.data[0].copy_(x[1])
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
 LOST = """
 x.view(-1)[0] = 5
+y = x.view(-1).contiguous(); y[0] = 5; x = x + y.sum()
 x.t()[0] = 1
 x.T[0] = 1
 x.view(-1).mul_(2)
@@ -563,3 +569,71 @@ def test_a_layer_in_an_expression_changes_what_is_read_after_it(tmp_path: Path) 
     told = [f.line for f in report.findings if f.level is Level.FINISH]
     first = IN_EXPRESSIONS.splitlines().index("    def told(self, x, xs, flag):") + 1
     assert told == [first + 1, first + 2, first + 3, first + 4, first + 5]
+
+
+PASSING = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Passing(nn.Module):
+    def __init__(self, stride=1, p=0.0):
+        super().__init__()
+        self.same = nn.Identity()
+        self.drop = nn.Dropout(0.5)
+        self.short = nn.Sequential()
+        if stride != 1:
+            self.short = nn.Sequential(nn.AvgPool1d(1), nn.Tanh())
+        self.path = nn.Dropout2d(p) if p > 0 else nn.Identity()
+        self.norm = nn.Sequential(nn.AvgPool1d(1))
+        self.relu = nn.ReLU(inplace=True)
+        self.flatten = nn.Flatten()
+        self.eval()
+
+    def forward(self, x):
+        a = x * 2
+        b = self.same(a)
+        b += 1
+        c = x * 3
+        d = self.drop(c)
+        d.mul_(2)
+        e = x * 4
+        f = self.short(e)
+        e = self.relu(e)  # of f too
+        g = x * 5
+        h = self.path(g)
+        h[:, 0] = 7
+        k = x * 6
+        m = F.dropout(k, 0.5, self.training)
+        m -= 1
+        n = x * 7
+        o = self.norm(n)
+        o += 1
+        p = x * 8
+        p = self.same(p)
+        p += 1
+        q = x * 9
+        r = self.same(input=q)
+        r += 1
+        every = (a, b, c, d, e, f, g, h, k, m, n, o, p, q, r)
+        return torch.cat([part.reshape(1, -1) for part in every], dim=1)
+
+    def told(self, x):
+        y = x * 2
+        z = self.flatten(y)
+        z += 1
+        return y, z
+"""
+
+
+def test_a_layer_that_returns_its_input_gives_it_another_name(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": PASSING})
+    expected, found = both_forwards(tmp_path, port, "Passing")
+    assert found == expected
+    told = [f.line for f in report.findings if f.level is Level.FINISH]
+    first = PASSING.splitlines().index("    def told(self, x):") + 1
+    assert told == [first + 3]
+    text = (port / "nets/net.py").read_text()
+    assert "o += 1" in text
+    assert "p += 1" in text

@@ -32,9 +32,18 @@ _RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | _SEVERAL.union(
         *("as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"),
     )
 )
+#: Views whose elements lie in another order, so that `contiguous` copies them.
+_REORDERED = frozenset(
+    "t T mT H mH transpose permute swapaxes swapdims movedim moveaxis adjoint".split()
+)
 #: What returns its tensor where there is nothing to do.
 _SAME = frozenset("contiguous to float cpu cuda type type_as requires_grad_".split())
+#: Functions that return their argument where there is nothing to do.
+_PASSING = frozenset(
+    "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split()
+)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_ASSIGNED = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 _BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
 
 
@@ -83,7 +92,7 @@ class _Binding:
 def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach]:
     """What is behind the expression that is written to, and whether a port's write reaches it.
 
-    named: the torch APIs that names and attributes of the file stand for.
+    named: the torch functions that names, attributes and layers of the file stand for.
     """
     reach = Reach.ALONE
     node = target
@@ -118,11 +127,20 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
         return None
     if name in _RESHAPED:
         return base, Reach.LOST
-    if name in _SAME and not is_function:
+    if name == "contiguous" and _is_reordered(base, named):
+        return None
+    if name in (_PASSING if is_function else _SAME):
         return base, Reach.SHARED
     if name.endswith("_") and not name.endswith("__"):
         return base, Reach.SHARED
     return None
+
+
+def _is_reordered(node: ast.expr, named: Mapping[ast.AST, str]) -> bool:
+    """Whether a view's elements lie in another order than its tensor's."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in _REORDERED
+    return isinstance(node, ast.Call) and _called(node, named)[0] in _REORDERED
 
 
 def _adds_axis(index: ast.expr) -> bool:
@@ -456,7 +474,11 @@ class Function:
         own = [
             b for b in self._bindings if b.name == name and not isinstance(b.statement, ast.Call)
         ]
-        before = [b for b in own if _start(b.statement) < _start(at)]
+        before = [
+            b
+            for b in own
+            if _start(b.statement) < _start(at) and not self._is_bound_to(at, b.statement)
+        ]
         sure = [b for b in before if self._always_before(b.statement, at)]
         last = max((_start(b.statement) for b in sure), default=None)
         if last is None:
@@ -470,6 +492,10 @@ class Function:
             if _start(b.statement) >= _start(at) and self._in_common_loop(b.statement, at, last)
         ]
         return [*kept, *later]
+
+    def _is_bound_to(self, node: ast.AST, statement: ast.AST) -> bool:
+        """Whether a node is evaluated before an assignment binds: the call in `x = relu_(x)`."""
+        return isinstance(statement, _ASSIGNED) and self._is_around(statement, node)
 
     def _always_before(self, node: ast.AST, other: ast.AST) -> bool:
         """Whether a statement has run whenever control comes to another node."""
@@ -504,6 +530,7 @@ class Function:
             b.name == name
             and b.is_of_name
             and _start(since) < _start(b.statement) < _start(at)
+            and not self._is_bound_to(at, b.statement)
             and self._always_before(b.statement, at)
             for b in self._bindings
         )

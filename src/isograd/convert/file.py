@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -12,6 +13,7 @@ from isograd.convert import plain
 from isograd.convert.aliases import Function
 from isograd.convert.generated import library
 from isograd.convert.held_data import HeldData, held_data
+from isograd.convert.layers_passing import calls_that_pass
 from isograd.convert.lists_of_none import CONTAINERS, hold_none
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
@@ -341,6 +343,15 @@ class FileEdit:
         if ".data" not in self.text.original and ".detach()" not in self.text.original:
             return HeldData()
         return held_data(self.tree, self.named)
+
+    @cached_property
+    def views(self) -> Mapping[ast.AST, str]:
+        """The torch APIs that names and attributes stand for, `self.drop` of a dropout among them.
+
+        For whether a value is one with another (`aliases`).
+        """
+        passing = calls_that_pass(self.tree, self.named)
+        return ChainMap(passing, self.named) if passing else self.named
 
     def holds_data(self, name: ast.expr) -> bool:
         """Whether a name holds a tensor's data that is written to."""

@@ -161,7 +161,7 @@ def _copy_into_name(node: ast.Call, receiver: ast.Name, code: str, file: FileEdi
 
 def _unshared(value: ast.expr, file: FileEdit) -> str:
     """What all of a tensor is overwritten with; MindSpore would make one memory of both."""
-    code, (root, reach) = file.argument(value), origin_of_write(value, file.named)
+    code, (root, reach) = file.argument(value), origin_of_write(value, file.views)
     is_new = isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.List)) or (
         isinstance(value, ast.Call) and file.use(value.func) is not None
     )
@@ -248,7 +248,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
         layout.write_statement(file, node, f"{elements(target, file)} = {code}")
         return
     function = function_of(node, file)
-    root = origin_of_write(target, file.named)[0]
+    root = origin_of_write(target, file.views)[0]
     is_copy = isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
     _tell_lost(target, node, file)
     if isinstance(root, ast.Name) and _holds_all(root, file):
@@ -350,7 +350,7 @@ def _key(index: ast.expr, file: FileEdit) -> str:
 
 def _tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
     """Tell a change of a view that has no name, if its tensor has one; whether it was told."""
-    root, reach = origin_of_write(target, file.named)
+    root, reach = origin_of_write(target, file.views)
     if reach is not Reach.LOST or not isinstance(root, (ast.Name, ast.Attribute)):
         return False
     message = _LOST.format(_shown(target), _shown(root))
@@ -386,7 +386,7 @@ def function_of(node: ast.AST, file: FileEdit) -> Function | None:
         return None
     if around not in file.functions:
         held = file.held_data.values
-        file.functions[around] = Function(around, file.tree, file.named, held)
+        file.functions[around] = Function(around, file.tree, file.views, held)
     return file.functions[around]
 
 
@@ -754,7 +754,7 @@ def _is_written_by_elements(
         return not _is_another(owner, file)
     if file.holds_data(owner):
         return True
-    root = origin_of_write(owner, file.named)[0]
+    root = origin_of_write(owner, file.views)[0]
     if isinstance(owner, ast.Subscript) and isinstance(root, ast.Name) and _holds_all(root, file):
         return True
     if file.facts.values.get(place_of(owner)) is PARAMETER:

@@ -637,3 +637,52 @@ def test_a_layer_that_returns_its_input_gives_it_another_name(tmp_path: Path) ->
     text = (port / "nets/net.py").read_text()
     assert "o += 1" in text
     assert "p += 1" in text
+
+
+UNKNOWN = """
+import torch
+from torch import nn
+
+
+def double(x):
+    return x * 2
+
+
+class Unknown(nn.Module):
+    def __init__(self, name="double"):
+        super().__init__()
+        self.block = globals()[name]
+        self.steps = [3, 4, 5]
+
+    def forward(self, x):
+        a = self.block(x)
+        b = a[:]
+        b += 1
+        c = self.block(x)
+        d = c[:, 0]
+        d *= self.block(x)[:, 1]
+        e = self.block(x)
+        f = e[0]
+        f -= 1
+        g = self.block(x)
+        h = g
+        h += 1
+        k = self.block(x)
+        m = k[..., 1:]
+        m -= k[..., :1]
+        steps = self.steps[1:]
+        rest = steps
+        rest += [6]
+        last = steps[0]
+        last += 1
+        every = (a, b, c, d, e, f, g, h, k, m, torch.tensor([*steps, last]).float())
+        return torch.cat([part.reshape(1, -1) for part in every], dim=1)
+"""
+
+
+def test_what_a_module_returned_is_changed_for_all_its_names(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": UNKNOWN})
+    expected, found = both_forwards(tmp_path, port, "Unknown")
+    assert found == expected
+    assert not [f for f in report.findings if f.level is Level.FINISH]
+    assert "rest += [6]" in (port / "nets/net.py").read_text()

@@ -32,6 +32,8 @@ _LONGEST_SHOWN = 60
 _RETURN_SELF = frozenset(("requires_grad_", "copy_"))
 #: What may be a tensor of positions or a mask in an index.
 _UNKNOWN_INDEX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
+#: What is added to lists and texts.
+_PLAIN = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)
 #: Methods that give what something holds.
 _LOOKUPS = frozenset("get get_parameter get_buffer".split())
 #: What an attribute is asked of without brackets.
@@ -672,6 +674,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
         return False
     is_element = function.is_element(target.id) and not isinstance(node.value, ast.Constant)
     is_tensor_like = is_element or _is_of_torch(node.value, file)
+    is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, function)
     if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
         return False  # a counter or a size, most of all
     sight = sight_of(target.id, node, file)
@@ -683,6 +686,34 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     value = file.argument(node.value)
     layout.write_statement(file, node, f'{target.id} = {call}("{sign}", {target.id}, {value})')
     return True
+
+
+def _is_of_module(name: str, added: ast.expr, function: Function) -> bool:
+    """Whether a name may hold what `self.block(x)` returned, or a slice of a tensor."""
+    if isinstance(added, _PLAIN):
+        return False
+    waiting, known = [name], set[str]()
+    while waiting:
+        one = waiting.pop()
+        known.add(one)
+        for value in function.values_of(one):
+            part = value
+            while isinstance(part, ast.Subscript):
+                if any(isinstance(index, ast.Slice) for index in parts_of(part.slice)):
+                    return True
+                part = part.value
+            if isinstance(part, ast.Call) and _is_of_self(part.func):
+                return True
+            if isinstance(part, ast.Name) and part.id not in known:
+                waiting.append(part.id)
+    return False
+
+
+def _is_of_self(called: ast.expr) -> bool:
+    """`self.block`, and `self.blocks[i]`."""
+    while isinstance(called, ast.Subscript):
+        called = called.value
+    return isinstance(called, ast.Attribute) and getattr(called.value, "id", "") == "self"
 
 
 def _is_of_torch(value: ast.expr, file: FileEdit) -> bool:

@@ -577,6 +577,13 @@ import torch.nn.functional as F
 from torch import nn
 
 
+class DropPath(nn.Module):
+    def forward(self, x, scale=2.0):
+        if not self.training:
+            return x
+        return x * torch.rand(1) * scale
+
+
 class Passing(nn.Module):
     def __init__(self, stride=1, p=0.0):
         super().__init__()
@@ -589,6 +596,8 @@ class Passing(nn.Module):
         self.norm = nn.Sequential(nn.AvgPool1d(1))
         self.relu = nn.ReLU(inplace=True)
         self.flatten = nn.Flatten()
+        self.drop_path = DropPath()
+        self.act = nn.ReLU(inplace=True) if p < 1 else nn.Sigmoid()
         self.eval()
 
     def forward(self, x):
@@ -616,7 +625,15 @@ class Passing(nn.Module):
         q = x * 9
         r = self.same(input=q)
         r += 1
-        every = (a, b, c, d, e, f, g, h, k, m, n, o, p, q, r)
+        s = x * 10
+        t = self.drop_path(s)
+        t += 1
+        u = x * 11
+        v = u
+        u = self.act(u)  # of v too
+        w = x * 12
+        y, z = w, self.relu(w)  # of y too
+        every = (a, b, c, d, e, f, g, h, k, m, n, o, p, q, r, s, t, u, v, w, y, z)
         return torch.cat([part.reshape(1, -1) for part in every], dim=1)
 
     def told(self, x):
@@ -675,7 +692,16 @@ class Unknown(nn.Module):
         rest += [6]
         last = steps[0]
         last += 1
-        every = (a, b, c, d, e, f, g, h, k, m, torch.tensor([*steps, last]).float())
+        total = None
+        seen = []
+        for block in (self.block, self.block):
+            y = block(x)
+            if total is None:
+                total = y
+            else:
+                total += y  # seen[0] too
+            seen.append(y)
+        every = (a, b, c, d, e, f, g, h, k, m, total, *seen, torch.tensor([*steps, last]).float())
         return torch.cat([part.reshape(1, -1) for part in every], dim=1)
 """
 
@@ -686,3 +712,54 @@ def test_what_a_module_returned_is_changed_for_all_its_names(tmp_path: Path) -> 
     assert found == expected
     assert not [f for f in report.findings if f.level is Level.FINISH]
     assert "rest += [6]" in (port / "nets/net.py").read_text()
+
+
+KEEPING = """
+import torch
+from torch import nn
+
+
+class Keeping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.AvgPool1d(1), nn.ReLU(inplace=True), nn.AvgPool1d(1), nn.LeakyReLU(0.1, True)
+        )
+
+    def forward(self, x):
+        kept = []
+        for layer in self.layers:
+            x = layer(x)
+            kept.append(x)
+        return torch.cat([part.reshape(1, -1) for part in kept], dim=1)
+
+
+class Features(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, x):
+        kept = {}
+        for name, layer in self.layers.named_children():
+            x = layer(x)
+            if name == "2":
+                kept[name] = x
+        return kept
+
+
+def watch(network, kept):
+    network.register_forward_hook(lambda module, inputs, output: kept.append(output))
+"""
+
+
+def test_outputs_that_a_loop_over_layers_keeps_are_changed_by_the_layers_behind(
+    tmp_path: Path,
+) -> None:
+    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": KEEPING})
+    expected, found = both_forwards(tmp_path, port, "Keeping")
+    assert found == expected
+    lines = KEEPING.splitlines()
+    loop = lines.index("        for name, layer in self.layers.named_children():") + 1
+    told = [(f.line, f.code, f.level) for f in report.findings if f.code == "in-place-kept"]
+    assert told == [(loop, "in-place-kept", Level.LOOK), (len(lines), "in-place-kept", Level.LOOK)]

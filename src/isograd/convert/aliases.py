@@ -79,9 +79,12 @@ class _Origin:
 
 @dataclass(frozen=True)
 class _Binding:
+    """value: what is bound, where a part of the statement is: b of `x, y = a, b`."""
+
     statement: ast.AST
     name: str
     origins: tuple[_Origin, ...]
+    value: ast.expr | None = None
 
     @property
     def is_of_name(self) -> bool:
@@ -291,7 +294,7 @@ class Function:
             is_between = first <= _start(statement) < _start(write)
             if not (is_between or self._in_common_loop(statement, write, first)):
                 continue
-            if binding.name == name or self._is_around(statement, write):
+            if binding.name == name or self._is_around(binding.value or statement, write):
                 continue
             for origin in binding.origins:
                 if origin.root != name or not self._holds(name, statement, write):
@@ -395,7 +398,8 @@ class Function:
         elif isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
                 for part, one in zip(target.elts, value.elts, strict=True):
-                    yield from self._bound(part, one, node)
+                    for binding in self._bound(part, one, node):
+                        yield replace(binding, value=binding.value or one)
                 return
             origins = self._of_several(value)
             for name in names_of(target):

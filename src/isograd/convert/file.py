@@ -41,7 +41,7 @@ class Settings:
     it passes them around, derives from them or asks for torch's attributes.  mixed: classes of the
     project that are no modules themselves and are bases of some.  words: texts of the project that
     may name what it looks up in torch; empty where it looks nothing up.  has_complex: whether the
-    project makes complex numbers.
+    project makes complex numbers.  works_in_place: whether it has layers with inplace=True.
     """
 
     target: str = "ops"
@@ -50,6 +50,7 @@ class Settings:
     mixed: frozenset[ClassInfo] = frozenset()
     words: frozenset[str] = frozenset()
     has_complex: bool = False
+    works_in_place: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether a class stands as a torch-shaped one."""
@@ -75,10 +76,12 @@ class Use:
 class LayersInPlace:
     """Attributes of a class that hold layers made with `inplace=True`.
 
-    whole: the layers themselves.  first: Sequentials that begin with one, by its API.
+    whole: the layers themselves.  first: Sequentials that begin with one, by its API.  written:
+    calls that make layers which write into their input themselves in the port.
     """
 
     whole: frozenset[str] = frozenset()
+    written: frozenset[ast.AST] = frozenset()
     first: dict[str, str] = field(default_factory=dict)
 
 

@@ -20,7 +20,7 @@ _OWN = {
     name: Path(__file__).with_name(f"{name}.py")
     for name in ("unconverted", "helpers", "slices", "autograd", "trees")
 }
-_NOQA = re.compile(r"\s*# (noqa|type:|isort)[^\n#]*")
+_NOQA = re.compile(r"(\s*)# (?:noqa|type:|isort)[^\n#]*(#?)")
 _HEAD = '''"""What PyTorch has and MindSpore lacks, composed of MindSpore's operators: {names}.
 
 Written by isograd for this port, with what it uses and nothing else; it needs mindspore and numpy
@@ -291,7 +291,12 @@ def _written(unit: _Unit, names: dict[Key, str], taken: set[str]) -> str:
         if new != unit.names[0]:
             word = "class" if isinstance(unit.node, ast.ClassDef) else "def"
             text = re.sub(rf"^{word} {unit.names[0]}\b", f"{word} {new}", text, flags=re.MULTILINE)
-    return "\n".join(_NOQA.sub("", line) for line in text.split("\n"))
+    return "\n".join(_NOQA.sub(_without_noqa, line) for line in text.split("\n"))
+
+
+def _without_noqa(found: re.Match[str]) -> str:
+    """Nothing, or the space before a comment that goes on."""
+    return found[1] + found[2] if found[2] else ""
 
 
 def _sorted_imports(imports: set[str]) -> list[str]:

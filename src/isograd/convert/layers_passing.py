@@ -1,9 +1,10 @@
-"""Layers that may return what they are called with: dropout in evaluation, Identity, Flatten."""
+"""Layers that may return what they are called with: dropout in evaluation, Identity, DropPath."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from typing import TypeGuard
 
 from isograd.convert.tree import Tree
 
@@ -29,8 +30,9 @@ def calls_that_pass(tree: Tree, named: Mapping[ast.AST, str]) -> dict[ast.AST, s
     counts.  named: the torch APIs that names and attributes of the file stand for.
     """
     layers: dict[tuple[ast.AST, str], str] = {}
+    own = {node.name for node in tree.module.body if _returns_its_input(node)}
     for node in tree.of(ast.Call):
-        function = _function_of(node, named)
+        function = _function_of(node, named, own)
         if function:
             for attribute in _bound_to(node, tree):
                 for owner in tree.above(node):
@@ -46,12 +48,36 @@ def calls_that_pass(tree: Tree, named: Mapping[ast.AST, str]) -> dict[ast.AST, s
     return found
 
 
-def _function_of(node: ast.Call, named: Mapping[ast.AST, str]) -> str:
+def _returns_its_input(node: ast.AST) -> TypeGuard[ast.ClassDef]:
+    """Whether a class's `forward(self, x)` says `return x` somewhere and never binds x anew."""
+    for part in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(part, ast.FunctionDef) and part.name == "forward" and part.args.args[1:]:
+            name = part.args.args[1].arg
+            inside = list(ast.walk(part))
+            read = [one for one in inside if isinstance(one, ast.Name) and one.id == name]
+            returned = [one.value for one in inside if isinstance(one, ast.Return)]
+            is_one = all(isinstance(one.ctx, ast.Load) for one in read)
+            return is_one and any(one in read for one in returned)
+    return False
+
+
+def _function_of(node: ast.Call, named: Mapping[ast.AST, str], own: Set[str]) -> str:
     """What a layer that is made here stands for; empty for all others."""
+    if isinstance(node.func, ast.Name) and node.func.id in own:
+        return _AS_FUNCTION["torch.nn.Identity"]
     api = named.get(node.func, "")
     if api == _SEQUENTIAL and not node.args and not node.keywords:
         return _AS_FUNCTION["torch.nn.Identity"]
     return _AS_FUNCTION.get(api, "")
+
+
+def branches_of(value: ast.expr) -> list[ast.expr]:
+    """What an expression may be: `f() if x else g()` either."""
+    if isinstance(value, ast.IfExp):
+        return [*branches_of(value.body), *branches_of(value.orelse)]
+    if isinstance(value, ast.BoolOp):
+        return [part for one in value.values for part in branches_of(one)]
+    return [value]
 
 
 def _bound_to(node: ast.Call, tree: Tree) -> Iterator[str]:

@@ -70,6 +70,9 @@ _COMPLEX = re.compile(
     rb"\.(cfloat|cdouble|stft)\(|\bimport .*\bfft\b"
 )
 
+#: Layers that work in place.
+_IN_PLACE = re.compile(rb"\binplace\s*=\s*True|\b(ReLU6?|SiLU|Mish|SELU|Hardswish)\(\s*True")
+
 
 @dataclass
 class _Read:
@@ -109,6 +112,7 @@ class _Run:
     uses_modes: bool = False
     fills: bool = False
     has_complex: bool = False
+    works_in_place: bool = False
     looks_up: bool = False
     #: Files whose trees are kept for the second reading, and how much text that is.
     kept: dict[Path, ReadFile] = field(default_factory=dict)
@@ -228,6 +232,7 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
         run.uses_modes = run.uses_modes or _MODES.search(read.raw) is not None
         run.fills = run.fills or _FILLS.search(read.raw) is not None
         run.has_complex = run.has_complex or _COMPLEX.search(read.raw) is not None
+        run.works_in_place = run.works_in_place or _IN_PLACE.search(read.raw) is not None
 
 
 def _own_fault(file: str, error: Exception) -> Finding:
@@ -289,6 +294,7 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
         _mixed(run),
         frozenset(run.words),
         run.has_complex,
+        run.works_in_place,
     )
     engine = Engine(Entries(find), run.names, settings)
     total = len(run.files.python)

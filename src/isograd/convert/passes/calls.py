@@ -8,7 +8,7 @@ from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.model import Level
 from isograd.convert.passes.inplace import bind, is_in_chain
-from isograd.convert.passes.layers_in_place import changes_its_input
+from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import (
     WITHOUT_MEANING,
@@ -39,6 +39,8 @@ class Calls:
             return _method(node, use, file)
         file.uses += 1
         _function(node, use, file)
+        if file.names.kind(use.api) == "M" and writes_itself(node, file):
+            file.replace(node, f"{file.name('composites.in_place')}({file.source(node)})")
         return True
 
 

@@ -702,17 +702,19 @@ def _is_of_module(name: str, added: ast.expr, function: Function) -> bool:
                 if any(isinstance(index, ast.Slice) for index in parts_of(part.slice)):
                     return True
                 part = part.value
-            if isinstance(part, ast.Call) and _is_of_self(part.func):
+            if isinstance(part, ast.Call) and _is_module(part.func, function):
                 return True
             if isinstance(part, ast.Name) and part.id not in known:
                 waiting.append(part.id)
     return False
 
 
-def _is_of_self(called: ast.expr) -> bool:
-    """`self.block`, and `self.blocks[i]`."""
+def _is_module(called: ast.expr, function: Function) -> bool:
+    """`self.block`, `self.blocks[i]`, and `block` of a loop over them."""
     while isinstance(called, ast.Subscript):
         called = called.value
+    if isinstance(called, ast.Name):
+        return function.is_element(called.id)
     return isinstance(called, ast.Attribute) and getattr(called.value, "id", "") == "self"
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
+from dataclasses import replace
 
 from isograd.convert.file import FileEdit, LayersInPlace
+from isograd.convert.kept_outputs import kept_by, loops_that_keep
+from isograd.convert.layers_passing import branches_of
 from isograd.convert.model import Level
 from isograd.convert.passes.inplace import bind, is_read_after, names_in
 from isograd.knowledge.rewrite import parameters_of
@@ -14,6 +18,16 @@ _FIRST = (
     "the port does not"
 )
 _CHANGED = "{0} changes {1} in torch, which is read again here; not in the port"
+_KEPT = (
+    "{0} is kept here, and the layer after it may change it in torch (the project has layers with "
+    "inplace=True); not in the port"
+)
+_HOOK = "register_forward_hook"
+_HOOKED = (
+    "if the hook keeps an output, the layer after it may change that in torch (the project has "
+    "layers with inplace=True); not in the port"
+)
+_KEPT_ADVICE = "If it does, keep what that layer makes of it: its result has the same values."
 _CHANGED_ADVICE = "Bind what its first layer makes of {0} to {0} before."
 _SEQUENTIAL = "torch.nn.Sequential"
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -36,15 +50,21 @@ _IDEMPOTENT = {"torch.nn.ReLU": "ops.relu", "torch.nn.ReLU6": "ops.relu6"}
 class InPlaceLayers:
     """`self.relu(x)` of an `nn.ReLU(inplace=True)`: x is the result from then on."""
 
-    kinds = (ast.Call,)
+    kinds = (ast.Call, ast.For)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Bind the result to the input's name where that is read again."""
+        if isinstance(node, ast.For):
+            _tell_kept(node, file)
+            return False
         assert isinstance(node, ast.Call)
         if file.api_of_call(node) == _SEQUENTIAL:
             _tell_first_in_place(node, file)
             return False
         function = node.func
+        if getattr(function, "attr", "") == _HOOK and file.settings.works_in_place:
+            file.finding(node, "in-place-kept", _HOOKED, _KEPT_ADVICE, level=Level.LOOK)
+            return False
         if isinstance(function, ast.Call) and len(node.args) == 1:
             return changes_its_input(function, file) and bind(
                 node.args[0], node, file.source(node), file
@@ -59,6 +79,17 @@ class InPlaceLayers:
         if function.attr not in layers.whole:
             return False
         return bind(node.args[0], node, file.source(node), file)
+
+
+def _tell_kept(loop: ast.For, file: FileEdit) -> None:
+    """Tell a loop over layers that keeps what they return, where layers may work in place."""
+    kept = kept_by(loop) if file.settings.works_in_place else ""
+    if not kept or not file.imported.torch:
+        return
+    owner = next((part for part in file.tree.above(loop) if isinstance(part, ast.ClassDef)), None)
+    if not _layers_of(owner, file).written:
+        message = _KEPT.format(kept)
+        file.finding(loop, "in-place-kept", message, _KEPT_ADVICE, level=Level.LOOK)
 
 
 def _change_input(node: ast.Call, file: FileEdit, layer: str) -> None:
@@ -147,6 +178,10 @@ def _tell_first_in_place(node: ast.Call, file: FileEdit) -> None:
 def _layers_in_place(node: ast.Call, file: FileEdit) -> LayersInPlace:
     """Those of the class around a node."""
     owner = next((part for part in file.tree.above(node) if isinstance(part, ast.ClassDef)), None)
+    return _layers_of(owner, file)
+
+
+def _layers_of(owner: ast.ClassDef | None, file: FileEdit) -> LayersInPlace:
     if file.layers_in_place is None:
         file.layers_in_place = _layers_by_class(file)
     return file.layers_in_place.get(owner, LayersInPlace())
@@ -154,30 +189,63 @@ def _layers_in_place(node: ast.Call, file: FileEdit) -> LayersInPlace:
 
 def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
     """Those of all classes; a class has its inner classes' as well."""
-    found: dict[ast.AST | None, LayersInPlace] = {}
-    for node in file.tree.of(ast.Call):
-        statement = file.tree.parents.get(node)
-        if not isinstance(statement, ast.Assign):
-            continue
+    made: dict[tuple[ast.AST, str], list[ast.expr]] = defaultdict(list)
+    for statement in file.tree.of(ast.Assign):
         names = [target.attr for target in statement.targets if isinstance(target, ast.Attribute)]
-        made = _made_in_place(node, names, file) if names else LayersInPlace()
-        if made == LayersInPlace():
-            continue
-        for owner in file.tree.above(statement):
+        for owner in file.tree.above(statement) if names else ():
             if isinstance(owner, ast.ClassDef):
-                known = found.get(owner, LayersInPlace())
-                found[owner] = LayersInPlace(known.whole | made.whole, known.first | made.first)
+                for name in names:
+                    made[owner, name] += branches_of(statement.value)
+    keeping = {
+        owner
+        for loop in loops_that_keep(file.tree)
+        for owner in file.tree.above(loop)
+        if isinstance(owner, ast.ClassDef)
+    }
+    found: dict[ast.AST | None, LayersInPlace] = {}
+    for (owner, name), values in made.items():
+        known = found.setdefault(owner, LayersInPlace())
+        in_place = [value for value in values if _is_in_place(value, file)]
+        if owner in keeping:
+            written = [
+                part for value in values for part in ast.walk(value) if _is_in_place(part, file)
+            ]
+            found[owner] = replace(known, written=known.written.union(written))
+        elif in_place and len(in_place) == len([v for v in values if not _is_none(v)]):
+            found[owner] = replace(known, whole=known.whole | {name})
+        elif in_place:
+            found[owner] = replace(known, written=known.written.union(in_place))
+        else:
+            first = [layer for value in values if (layer := _first_in_place(value, file))]
+            if first:
+                found[owner] = replace(known, first=known.first | {name: first[-1]})
     return found
 
 
-def _made_in_place(node: ast.Call, names: list[str], file: FileEdit) -> LayersInPlace:
-    """What a call that is bound to these attributes makes them."""
-    if changes_its_input(node, file):
-        return LayersInPlace(whole=frozenset(names))
-    layer = _first_layer(node) if file.api_of_call(node) == _SEQUENTIAL else None
-    if isinstance(layer, ast.Call) and changes_its_input(layer, file):
-        return LayersInPlace(first=dict.fromkeys(names, file.api_of_call(layer)))
-    return LayersInPlace()
+def _is_in_place(node: ast.AST, file: FileEdit) -> bool:
+    return isinstance(node, ast.Call) and changes_its_input(node, file)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _first_in_place(node: ast.expr, file: FileEdit) -> str:
+    """The API of the layer in place with which a Sequential begins; empty for all others."""
+    if not isinstance(node, ast.Call) or file.api_of_call(node) != _SEQUENTIAL:
+        return ""
+    layer = _first_layer(node)
+    is_first = layer is not None and _is_in_place(layer, file)
+    return file.api_of_call(layer) if is_first and layer is not None else ""
+
+
+def writes_itself(node: ast.Call, file: FileEdit) -> bool:
+    """Whether a layer that is made here has to write into what it is called with.
+
+    Where it is called, nothing shows that it works in place, or who else holds its input: another
+    branch makes another layer, or a loop over layers keeps what each of them returns.
+    """
+    return node in _layers_in_place(node, file).written
 
 
 def changes_its_input(node: ast.Call, file: FileEdit) -> bool:

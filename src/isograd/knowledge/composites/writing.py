@@ -160,3 +160,16 @@ def augmented(sign: str, held: Any, value: Any) -> Any:
     if isinstance(held, ms.Tensor):
         return overwrite(held, getattr(operator, name)(held, value))
     return getattr(operator, "i" + name.rstrip("_"))(held, value)
+
+
+def in_place(layer: Any) -> Any:
+    """A layer that writes what it makes into what it is called with."""
+    kind = type(layer)
+
+    class InPlace(kind):  # type: ignore[misc,valid-type]  # whichever class the layer is of
+        def construct(self, input: Any) -> Any:
+            return overwrite(input, super().construct(input))
+
+    InPlace.__name__, InPlace.__qualname__ = kind.__name__, kind.__qualname__
+    layer.__class__ = InPlace
+    return layer

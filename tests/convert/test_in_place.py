@@ -738,6 +738,7 @@ class Features(nn.Module):
     def __init__(self, layers):
         super().__init__()
         self.layers = layers
+        self.relu = nn.ReLU(inplace=True)
 
     def forward(self, x):
         kept = {}

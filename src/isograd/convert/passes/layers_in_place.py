@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 from isograd.convert.file import FileEdit, LayersInPlace
@@ -27,6 +28,8 @@ _HOOKED = (
     "if the hook keeps an output, the layer after it may change that in torch (the project has "
     "layers with inplace=True); not in the port"
 )
+#: What goes through all layers of a network.
+_ALL_CHILDREN = frozenset("children named_children modules named_modules _modules".split())
 _KEPT_ADVICE = "If it does, keep what that layer makes of it: its result has the same values."
 _CHANGED_ADVICE = "Bind what its first layer makes of {0} to {0} before."
 _SEQUENTIAL = "torch.nn.Sequential"
@@ -87,9 +90,22 @@ def _tell_kept(loop: ast.For, file: FileEdit) -> None:
     if not kept or not file.imported.torch:
         return
     owner = next((part for part in file.tree.above(loop) if isinstance(part, ast.ClassDef)), None)
-    if not _layers_of(owner, file).written:
+    written = _layers_of(owner, file).written
+    statements = [file.tree.statement(call) for call in written]
+    made = {part.attr for node in statements for part in _own_attributes(node)}
+    through = {part.attr for part in _own_attributes(loop.iter)} - _ALL_CHILDREN
+    if not written or (through and not through & made):
         message = _KEPT.format(kept)
         file.finding(loop, "in-place-kept", message, _KEPT_ADVICE, level=Level.LOOK)
+
+
+def _own_attributes(node: ast.AST) -> list[ast.Attribute]:
+    """`self.features` wherever it stands."""
+    return [
+        part
+        for part in ast.walk(node)
+        if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self"
+    ]
 
 
 def _change_input(node: ast.Call, file: FileEdit, layer: str) -> None:
@@ -202,16 +218,15 @@ def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
         for owner in file.tree.above(loop)
         if isinstance(owner, ast.ClassDef)
     }
-    found: dict[ast.AST | None, LayersInPlace] = {}
+    found: dict[ast.AST | None, LayersInPlace] = {
+        owner: LayersInPlace(written=frozenset(_layers_made_in(owner, file))) for owner in keeping
+    }
     for (owner, name), values in made.items():
         known = found.setdefault(owner, LayersInPlace())
         in_place = [value for value in values if _is_in_place(value, file)]
         if owner in keeping:
-            written = [
-                part for value in values for part in ast.walk(value) if _is_in_place(part, file)
-            ]
-            found[owner] = replace(known, written=known.written.union(written))
-        elif in_place and len(in_place) == len([v for v in values if not _is_none(v)]):
+            continue
+        if in_place and len(in_place) == len([v for v in values if not _is_none(v)]):
             found[owner] = replace(known, whole=known.whole | {name})
         elif in_place:
             found[owner] = replace(known, written=known.written.union(in_place))
@@ -224,6 +239,12 @@ def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
 
 def _is_in_place(node: ast.AST, file: FileEdit) -> bool:
     return isinstance(node, ast.Call) and changes_its_input(node, file)
+
+
+def _layers_made_in(owner: ast.ClassDef, file: FileEdit) -> Iterator[ast.AST]:
+    for part in ast.walk(owner):
+        if _is_in_place(part, file) and file.names.kind(file.api_of_call(part)) == "M":
+            yield part
 
 
 def _is_none(node: ast.expr) -> bool:

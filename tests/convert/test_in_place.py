@@ -633,7 +633,16 @@ class Passing(nn.Module):
         u = self.act(u)  # of v too
         w = x * 12
         y, z = w, self.relu(w)  # of y too
-        every = (a, b, c, d, e, f, g, h, k, m, n, o, p, q, r, s, t, u, v, w, y, z)
+        aa = x * 13
+        ab = aa
+        aa = self.same(aa)
+        aa += 1  # of ab too
+        ac = x * 14
+        self.held = ac
+        self.held += 1  # of ac too
+        self.count = 1
+        self.count += 1
+        every = (a, b, c, d, e, f, g, h, k, m, n, o, p, q, r, s, t, u, v, w, y, z, aa, ab, ac)
         return torch.cat([part.reshape(1, -1) for part in every], dim=1)
 
     def told(self, x):
@@ -653,6 +662,7 @@ def test_a_layer_that_returns_its_input_gives_it_another_name(tmp_path: Path) ->
     assert told == [first + 3]
     text = (port / "nets/net.py").read_text()
     assert "o += 1" in text
+    assert "self.count += 1" in text
     assert "p += 1" in text
 
 
@@ -764,3 +774,50 @@ def test_outputs_that_a_loop_over_layers_keeps_are_changed_by_the_layers_behind(
     loop = lines.index("        for name, layer in self.layers.named_children():") + 1
     told = [(f.line, f.code, f.level) for f in report.findings if f.code == "in-place-kept"]
     assert told == [(loop, "in-place-kept", Level.LOOK), (len(lines), "in-place-kept", Level.LOOK)]
+
+
+VIEWED = """
+from collections import namedtuple
+import torch
+from torch import nn
+
+Out = namedtuple("Out", "values others")
+
+
+class Viewed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.layer(x)
+        out = Out(h, h * 2)
+        out.values.add_(1)
+        out.others.mul_(2)
+        self.held = h
+        self.held.sub_(1)
+        return (h + out.others).sum()
+
+
+def gradient():
+    network = Viewed()
+    with torch.no_grad():
+        network.layer.weight.copy_(torch.eye(4))
+    x = torch.arange(12.0).reshape(1, 3, 4).requires_grad_(True)
+    network(x).backward()
+    return x.grad.sum().item()
+"""
+
+
+def test_a_change_of_a_view_keeps_its_gradient(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": VIEWED})
+    code = "from nets.net import gradient\nprint(gradient())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "original",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(done.stdout) == 60.0
+    assert float(run_port(port, code)) == 60.0

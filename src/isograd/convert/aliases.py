@@ -304,6 +304,18 @@ class Function:
                     found.append(Sight(Reach.SHARED if is_one else Reach.LOST, binding.name))
         return found
 
+    def _holding(self, name: str, rebound: ast.AST, write: ast.AST) -> list[str]:
+        """The other names of all of what a name held before it was bound anew."""
+        return [
+            binding.name
+            for binding in self._bindings
+            if binding.name != name
+            and _start(binding.statement) < _start(rebound)
+            and _Origin(Reach.SHARED, name) in binding.origins
+            and self._holds(name, binding.statement, rebound)
+            and self._is_live(binding.name, binding.statement, write)
+        ]
+
     def _is_around(self, statement: ast.AST, write: ast.AST) -> bool:
         """Whether a write is the value that is bound: `z = y.add_(1)`."""
         if isinstance(statement, _LOOPS):
@@ -326,6 +338,9 @@ class Function:
             is_rebound = root == at.name  # `x = x.view(-1)`: the old name is gone
             if not is_rebound and self._is_live(root, at.statement, write):
                 found = max(found, Sight(reach, root), key=_reach)
+            if is_rebound:
+                for other in self._holding(root, at.statement, write):
+                    found = max(found, Sight(reach, other), key=_reach)
             before = self._reaching(root, at.statement)
             if not before:
                 found = max(found, Sight(reach, "", root in self.parameters), key=_reach)

@@ -106,8 +106,24 @@ def _write(
         _write_data(target, node, code, "composites.write", file)
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
         layout.write_statement(file, node, f"{_place(target, file)} = {code}")
+    elif _may_be_computed(target, use, node, file):
+        file.replace(node, f"{file.name('composites.overwrite')}({_place(target, file)}, {code})")
     else:
         file.replace(node, f"{_place(target, file)}.copy_({code})")
+
+
+def _may_be_computed(target: ast.expr, use: Use, node: ast.AST, file: FileEdit) -> bool:
+    """Whether an attribute may hold what was computed, whose gradient goes on.
+
+    MindSpore's `copy_` into a view (2.10; a Dense of three axes returns one) gives the gradient of
+    what the tensor held to nobody.
+    """
+    if not isinstance(target, ast.Attribute) or use.owner is PARAMETER:
+        return False
+    function, is_own = function_of(node, file), getattr(target.value, "id", "") in ("self", "cls")
+    if function is None or (is_own and ast.unparse(target) not in function.bound):
+        return False
+    return not _is_without_gradient(node, file)
 
 
 def _place(target: ast.expr, file: FileEdit) -> str:
@@ -597,8 +613,8 @@ class AugmentedAssignments:
         target = node.target
         if isinstance(target, ast.Subscript):
             return _add_to_element(target, node, file)
-        if not isinstance(target, ast.Name):
-            return False
+        if isinstance(target, ast.Attribute):
+            return _add_to_attribute(target, node, file)
         if file.holds_data(target) and type(node.op) in SIGNS:
             value = f"{target.id} {SIGNS[type(node.op)]} {layout.operand(file, node.value)}"
             code = f"{file.name('composites.overwrite')}({target.id}, {value})"
@@ -619,6 +635,18 @@ class AugmentedAssignments:
             code = f"{target.id}[...] = {code}"
         layout.write_statement(file, node, code)
         return True
+
+
+def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit) -> bool:
+    """`self.h = h; self.h += 1`, which h sees in torch."""
+    function, sign, place = function_of(node, file), SIGNS.get(type(node.op)), ast.unparse(target)
+    if function is None or sign is None or place not in function.bound or not file.imported.torch:
+        return False
+    if function.sight(place, node).reach is not Reach.SHARED:
+        return False
+    call, value = file.name("composites.augmented"), file.argument(node.value)
+    layout.write_statement(file, node, f'{place} = {call}("{sign}", {place}, {value})')
+    return True
 
 
 def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) -> bool:

@@ -178,6 +178,7 @@ y = torch.zeros(3, 4); y[...] = x; x[0] = 5; x = x + y.sum()
 y = torch.zeros(3, 4); n = 3; y[...] = n; y[0] = 5; x = x + y.sum()
 parts = [torch.zeros(3, 4)]; parts[0].copy_(x); parts[0][0] = 5; x = x + parts[0]
 y = x.t().contiguous(); y[0] = 5; x = x + y.sum()
+y = x.view(-1).contiguous(); y[0] = 5; x = x + y.sum()
 y = x.t().contiguous(); y += 5; x = x + y.sum()
 y = x; x = x.relu_(); x = x + y
 y = x; x = x.add_(1).mul_(2); x = x + y
@@ -200,7 +201,6 @@ h = Holder(x); h.mean[1:].data.zero_(); h.mean.data[0].copy_(x[1])
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
 LOST = """
 x.view(-1)[0] = 5
-y = x.view(-1).contiguous(); y[0] = 5; x = x + y.sum()
 x.t()[0] = 1
 x.T[0] = 1
 x.view(-1).mul_(2)

@@ -336,11 +336,11 @@ class Function:
                 found = max(found, Sight(reach), key=_reach)
                 continue
             is_rebound = root == at.name  # `x = x.view(-1)`: the old name is gone
-            if not is_rebound and self._is_live(root, at.statement, write):
-                found = max(found, Sight(reach, root), key=_reach)
             if is_rebound:
                 for other in self._holding(root, at.statement, write):
                     found = max(found, Sight(reach, other), key=_reach)
+            elif self._is_live(root, at.statement, write):
+                found = max(found, Sight(reach, root), key=_reach)
             before = self._reaching(root, at.statement)
             if not before:
                 found = max(found, Sight(reach, "", root in self.parameters), key=_reach)

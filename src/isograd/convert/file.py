@@ -20,7 +20,7 @@ from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
 from isograd.convert.spelling import Spelling
 from isograd.convert.text import Text, comments, format_strings, narrow, wide
-from isograd.convert.tree import Tree
+from isograd.convert.tree import Tree, attribute_values
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.marks import mark, mark_first, marked
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
@@ -348,12 +348,17 @@ class FileEdit:
         return held_data(self.tree, self.named)
 
     @cached_property
+    def attribute_values(self) -> Mapping[tuple[ast.AST, str], list[ast.expr]]:
+        """What the classes' attributes are bound to."""
+        return attribute_values(self.tree)
+
+    @cached_property
     def views(self) -> Mapping[ast.AST, str]:
         """The torch APIs that names and attributes stand for, `self.drop` of a dropout among them.
 
         For whether a value is one with another (`aliases`).
         """
-        passing = calls_that_pass(self.tree, self.named)
+        passing = calls_that_pass(self.tree, self.named, self.attribute_values)
         return ChainMap(passing, self.named) if passing else self.named
 
     def holds_data(self, name: ast.expr) -> bool:

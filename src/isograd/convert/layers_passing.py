@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from typing import TypeGuard
 
 from isograd.convert.tree import Tree
@@ -23,21 +23,22 @@ _AS_FUNCTION = {
 _SEQUENTIAL = "torch.nn.Sequential"
 
 
-def calls_that_pass(tree: Tree, named: Mapping[ast.AST, str]) -> dict[ast.AST, str]:
+def calls_that_pass(
+    tree: Tree, named: Mapping[ast.AST, str], bound: Mapping[tuple[ast.AST, str], list[ast.expr]]
+) -> dict[ast.AST, str]:
     """What is called in `self.drop(x)` of such layers, with the function that it stands for.
 
-    Attributes are taken by their class, or one that it stands in: what any branch makes of them
-    counts.  named: the torch APIs that names and attributes of the file stand for.
+    What any branch makes of an attribute counts.  named: the torch APIs that names and attributes
+    of the file stand for.  bound: what the classes' attributes are bound to
+    (`tree.attribute_values`).
     """
-    layers: dict[tuple[ast.AST, str], str] = {}
     own = {node.name for node in tree.module.body if _returns_its_input(node)}
-    for node in tree.of(ast.Call):
-        function = _function_of(node, named, own)
-        if function:
-            for attribute in _bound_to(node, tree):
-                for owner in tree.above(node):
-                    if isinstance(owner, ast.ClassDef):
-                        layers[owner, attribute] = function
+    layers = {
+        key: function
+        for key, values in bound.items()
+        for value in values
+        if (function := _function_of(value, named, own))
+    }
     found: dict[ast.AST, str] = {}
     for node in tree.of(ast.Call) if layers else ():
         called = node.func
@@ -61,32 +62,13 @@ def _returns_its_input(node: ast.AST) -> TypeGuard[ast.ClassDef]:
     return False
 
 
-def _function_of(node: ast.Call, named: Mapping[ast.AST, str], own: Set[str]) -> str:
+def _function_of(node: ast.expr, named: Mapping[ast.AST, str], own: Set[str]) -> str:
     """What a layer that is made here stands for; empty for all others."""
+    if not isinstance(node, ast.Call):
+        return ""
     if isinstance(node.func, ast.Name) and node.func.id in own:
         return _AS_FUNCTION["torch.nn.Identity"]
     api = named.get(node.func, "")
     if api == _SEQUENTIAL and not node.args and not node.keywords:
         return _AS_FUNCTION["torch.nn.Identity"]
     return _AS_FUNCTION.get(api, "")
-
-
-def branches_of(value: ast.expr) -> list[ast.expr]:
-    """What an expression may be: `f() if x else g()` either."""
-    if isinstance(value, ast.IfExp):
-        return [*branches_of(value.body), *branches_of(value.orelse)]
-    if isinstance(value, ast.BoolOp):
-        return [part for one in value.values for part in branches_of(one)]
-    return [value]
-
-
-def _bound_to(node: ast.Call, tree: Tree) -> Iterator[str]:
-    """The attributes to which a call's value may be bound: `self.a = f() if x else g()`."""
-    value: ast.AST = node
-    parent = tree.parents.get(value)
-    while isinstance(parent, (ast.IfExp, ast.BoolOp)):
-        value, parent = parent, tree.parents.get(parent)
-    if isinstance(parent, ast.Assign):
-        for target in parent.targets:
-            if isinstance(target, ast.Attribute):
-                yield target.attr

@@ -11,7 +11,14 @@ from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.signs import SIGNS
-from isograd.convert.tree import defaults_of, has_inner_steps, is_ellipsis, names_of, parts_of
+from isograd.convert.tree import (
+    defaults_of,
+    has_inner_steps,
+    is_ellipsis,
+    is_laid_out,
+    names_of,
+    parts_of,
+)
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
@@ -856,6 +863,9 @@ def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
         function = function_of(node, file)
         if function is None or function.is_container(view.id):
             return
+        values = function.values_of(view.id)
+        if values and all(map(is_laid_out, values)):
+            return  # `contiguous` copies, or shares the memory, as in torch (`taken`)
         sight = function.sight(view.id, node, is_whole=False)
         if sight.reach is Reach.LOST and sight.name:
             _tell(sight, view.id, node, file)

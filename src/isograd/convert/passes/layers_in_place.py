@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
 from isograd.convert.file import FileEdit, LayersInPlace
 from isograd.convert.kept_outputs import kept_by, loops_that_keep
-from isograd.convert.layers_passing import branches_of
 from isograd.convert.model import Level
 from isograd.convert.passes.inplace import bind, is_read_after, names_in
 from isograd.knowledge.rewrite import parameters_of
@@ -205,13 +203,6 @@ def _layers_of(owner: ast.ClassDef | None, file: FileEdit) -> LayersInPlace:
 
 def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
     """Those of all classes; a class has its inner classes' as well."""
-    made: dict[tuple[ast.AST, str], list[ast.expr]] = defaultdict(list)
-    for statement in file.tree.of(ast.Assign):
-        names = [target.attr for target in statement.targets if isinstance(target, ast.Attribute)]
-        for owner in file.tree.above(statement) if names else ():
-            if isinstance(owner, ast.ClassDef):
-                for name in names:
-                    made[owner, name] += branches_of(statement.value)
     keeping = {
         owner
         for loop in loops_that_keep(file.tree)
@@ -221,7 +212,7 @@ def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
     found: dict[ast.AST | None, LayersInPlace] = {
         owner: LayersInPlace(written=frozenset(_layers_made_in(owner, file))) for owner in keeping
     }
-    for (owner, name), values in made.items():
+    for (owner, name), values in file.attribute_values.items():
         known = found.setdefault(owner, LayersInPlace())
         in_place = [value for value in values if _is_in_place(value, file)]
         if owner in keeping:

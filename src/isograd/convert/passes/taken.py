@@ -14,7 +14,7 @@ from isograd.convert.aliases import is_taken_by_copy
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.inplace import function_of, may_be_positions
-from isograd.convert.tree import names_of, pairs_of, parts_of
+from isograd.convert.tree import is_laid_out, names_of, pairs_of, parts_of
 
 _WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)
 
@@ -39,7 +39,7 @@ class TakenByCopy:
         for target, value in pairs:
             if value in done or not isinstance(target, (ast.Name, ast.Attribute)):
                 continue
-            if _is_laid_out(value) and ast.unparse(target) in written_around(target, value, file):
+            if is_laid_out(value) and ast.unparse(target) in written_around(target, value, file):
                 done.add(value)
                 file.replace(value, f"{file.source(value)}.contiguous()")
             elif isinstance(value, ast.Subscript) and _is_copied_and_written(target, value, file):
@@ -81,15 +81,6 @@ def _is_copied_and_written(
         return False
     is_of_tensor = written_around(target, value, file).get(ast.unparse(target))
     return is_of_tensor is not None and (is_sure or is_of_tensor)
-
-
-def _is_laid_out(value: ast.expr) -> bool:
-    """Whether a value is `x.t().contiguous()`: a copy of a view."""
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
-        return False
-    return value.func.attr == "contiguous" and isinstance(
-        value.func.value, (ast.Call, ast.Attribute)
-    )
 
 
 def written_around(target: ast.expr, at: ast.AST, file: FileEdit) -> dict[str, bool]:

@@ -47,6 +47,20 @@ def converted(root: Path, files: Mapping[str, str]) -> tuple[Path, ConvertReport
     return root / "port", report
 
 
+def run_original(folder: Path, code: str) -> str:
+    """What a child prints that can import what `converted` wrote there as the original."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=folder / "original",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
 def run_port(folder: Path, code: str) -> str:
     """What a child prints that can import the port but neither torch nor isograd."""
     done = subprocess.run(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_port
+from tests.convert.support import converted, port_of, run_original, run_port
 
 from isograd.convert import Level
 
@@ -71,13 +69,7 @@ print(json.dumps([a.tolist() for a in (out.asnumpy(), numpy.array([float(t) for 
 def test_a_spectral_layer_and_its_loss_are_the_same(tmp_path: Path) -> None:
     port, report = converted(tmp_path, {"net.py": NET})
     assert not [finding for finding in report.findings if finding.level is Level.FINISH]
-    theirs = subprocess.run(
-        [sys.executable, "-c", _TORCH],
-        cwd=tmp_path / "original",
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    theirs = run_original(tmp_path, _TORCH)
     ours = run_port(port, _MINDSPORE)
     for a, b in zip(json.loads(theirs), json.loads(ours.splitlines()[-1]), strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-4)

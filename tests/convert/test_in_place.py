@@ -7,15 +7,12 @@ compared.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_port
+from tests.convert.support import converted, port_of, run_original, run_port
 
 from isograd.convert import ConvertReport, Level
 from isograd.knowledge.composites import data_of, elements
@@ -312,16 +309,10 @@ def both(folder: Path, statements: list[str]) -> tuple[list[object], ...]:
         files[f"nets/case_{number}.py"] = f"{_HEAD}{body}\n"
     port, report = converted(folder, files)
     code = _RUN.replace("COUNT", str(len(statements)))
-    done = subprocess.run(
-        [sys.executable, "-c", "import torch\n" + code.replace("TENSOR", "torch.tensor")],
-        cwd=folder / "original",
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    original = "import torch\n" + code.replace("TENSOR", "torch.tensor")
     ported = "import mindspore as ms\n" + code.replace("TENSOR", "ms.Tensor")
-    return json.loads(done.stdout), json.loads(run_port(port, ported)), _told(report, statements)
+    expected, found = run_original(folder, original), run_port(port, ported)
+    return json.loads(expected), json.loads(found), _told(report, statements)
 
 
 def _told(report: ConvertReport, statements: list[str]) -> list[object]:
@@ -494,19 +485,9 @@ def both_forwards(folder: Path, port: Path, network: str) -> tuple[object, objec
     x = TENSOR(np.arange(-6, 6, dtype="f4").reshape(1, 3, 4))
     print(json.dumps({network}()(x).tolist()))
     """
-    expected = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(code).replace("TENSOR", "__import__('torch').tensor"),
-        ],
-        cwd=folder / "original",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    expected = run_original(folder, code.replace("TENSOR", "__import__('torch').tensor"))
     found = run_port(port, code.replace("TENSOR", "__import__('mindspore').Tensor"))
-    return json.loads(expected.stdout), json.loads(found)
+    return json.loads(expected), json.loads(found)
 
 
 def test_a_sequential_that_changes_its_input_does_so_before_the_statement(tmp_path: Path) -> None:
@@ -812,12 +793,5 @@ def gradient():
 def test_a_change_of_a_view_keeps_its_gradient(tmp_path: Path) -> None:
     port, _ = converted(tmp_path, {"nets/__init__.py": "", "nets/net.py": VIEWED})
     code = "from nets.net import gradient\nprint(gradient())"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path / "original",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert float(done.stdout) == 60.0
+    assert float(run_original(tmp_path, code)) == 60.0
     assert float(run_port(port, code)) == 60.0

@@ -7,13 +7,11 @@ leaves `np.sqrt(2) * x` to numpy.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_port
+from tests.convert.support import converted, port_of, run_original, run_port
 
 #: The dtype and the values of each expression.
 Answers = list[tuple[str, list[float]]]
@@ -120,15 +118,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answers, Answers]
     folder = tmp_path_factory.mktemp("operators")
     port, report = converted(folder, {"net.py": FUNCTIONS})
     assert not report.findings
-    done = subprocess.run(
-        [sys.executable, "-c", CODE.replace("TENSOR", "__import__('torch').tensor")],
-        cwd=folder / "original",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    expected = run_original(folder, CODE.replace("TENSOR", "__import__('torch').tensor"))
     found = run_port(Path(port), CODE.replace("TENSOR", "__import__('mindspore').Tensor"))
-    return json.loads(done.stdout), json.loads(found)
+    return json.loads(expected), json.loads(found)
 
 
 @pytest.mark.parametrize("number", range(len(EXPRESSIONS)), ids=EXPRESSIONS)

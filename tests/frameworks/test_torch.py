@@ -29,7 +29,7 @@ class TestTorch(FrameworkConformance):
     def side(self) -> SideSpec:
         return side_of("torch", DATA / "conformance_torch.py")
 
-    def test_a_track_without_its_parameters_takes_them_from_the_next_state(
+    def test_a_track_lends_its_state_and_takes_its_parameters_from_the_next_one(
         self,
         framework: Framework,
         inputs: dict[str, TensorValue],
@@ -41,9 +41,12 @@ class TestTorch(FrameworkConformance):
         before = framework.state()
         for _ in range(2):
             kept = framework.train_step("kept", before, inputs, targets)
-            emptied = framework.train_step("emptied", before, inputs, targets)
+            lent = framework.train_step("emptied", before, inputs, targets, lent=True)
+            for name, parameter in framework._tracks["emptied"].model.named_parameters():
+                own = parameter.detach().numpy()
+                assert np.shares_memory(lent[f"state.{name}"].values, own), name
             framework.empty_track("emptied", before)
-            assert_same(emptied, kept)
+            assert_same(lent, kept)
         parameters = list(framework._tracks["emptied"].model.parameters())
         assert all(p.numel() == 0 and p.grad is None for p in parameters)
         with pytest.raises(AssertionError, match="given no state"):

@@ -65,6 +65,13 @@ def test_mindspore_convolves_without_avx512_unless_the_user_says_otherwise(
     assert environment_of(framework, given).get("ONEDNN_MAX_CPU_ISA") == expected
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a setting of glibc")
+@pytest.mark.parametrize("given", [{}, {"GLIBC_TUNABLES": "glibc.malloc.check=1"}])
+def test_workers_keep_freed_memory_unless_the_user_says_otherwise(given: dict[str, str]) -> None:
+    found = environment_of("torch", given)["GLIBC_TUNABLES"]
+    assert ("trim_threshold" in found) is (not given)
+
+
 def ended(pid: int) -> bool:
     """Whether no process of this id is left, within a second."""
     for _ in range(100):

@@ -344,10 +344,13 @@ class Framework(Protocol):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         gradients: Tensors | None = None,
+        *,
+        lent: bool = False,
     ) -> Tensors:
         """One optimizer step on a track, from its own or a given state; loss and state after.
 
-        With gradients (by parameter name) forward and backward are replaced by them.
+        With gradients (by parameter name) forward and backward are replaced by them.  lent: the
+        state may be the track's own memory, which is looked at before its next step.
         """
         ...
 

@@ -23,6 +23,15 @@ from isograd.worker.wire import read_message, write_message
 _PACKAGE = Path(__file__).resolve().parent.parent
 _LAST_WORDS_LINES = 12
 _PIPE_BYTES = 1 << 20
+#: What a worker frees it needs again at once, and clearing new pages takes longer than arithmetic:
+#: a verification of AlexNet takes two thirds of the time with pages that are kept, and large.
+_KEEPS_MEMORY = ":".join(
+    (
+        f"glibc.malloc.mmap_threshold={1 << 40}",
+        f"glibc.malloc.trim_threshold={1 << 40}",
+        "glibc.malloc.hugetlb=1",
+    )
+)
 _EXTRAS = {"torch": "torch", "mindspore": "mindspore"}
 
 
@@ -32,6 +41,8 @@ def environment_of(framework: str, given: Mapping[str, str]) -> dict[str, str]:
     # Two workers take turns: threads that wait by spinning would halve the speed of both.
     threads = str(max(1, (os.cpu_count() or 2) // 2))
     found |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+    if sys.platform == "linux":
+        found["GLIBC_TUNABLES"] = _KEEPS_MEMORY
     if framework == "mindspore" and not instruction_limit(given):
         # With AVX-512, MindSpore 2.10's convolutions of more than one pixel are oneDNN's reference
         # implementation, 10 to 50 times slower (benchmarks/verify/convolutions.py).

@@ -198,7 +198,9 @@ class Service:
         """One training step on the first track, and the errors of the other tracks against it."""
 
         def run(track: str) -> Tensors:
-            found: Tensors = self._framework.train_step(track, state, inputs, targets, gradients)
+            found: Tensors = self._framework.train_step(
+                track, state, inputs, targets, gradients, lent=True
+            )
             empty = getattr(self._framework, "empty_track", None)
             if empty is not None and state is not None:
                 empty(track, state)

@@ -330,6 +330,8 @@ class FakeFramework:
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         gradients: Tensors | None = None,
+        *,
+        lent: bool = False,
     ) -> Tensors:
         run = self._tracks[track]
         if state is not None:

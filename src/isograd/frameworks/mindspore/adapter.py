@@ -97,6 +97,8 @@ class MindSporeFramework(MindSporePasses):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         gradients: Tensors | None = None,
+        *,
+        lent: bool = False,
     ) -> Tensors:
         if state is not None:
             self.load_state(state)

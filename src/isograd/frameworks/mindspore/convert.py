@@ -25,7 +25,7 @@ def to_value(tensor: Any) -> TensorValue:
 
 def from_value(value: TensorValue, dtype: Any = None) -> ms.Tensor:
     """Make a MindSpore tensor, of its own dtype or of the given one."""
-    tensor = ms.Tensor(np.array(value.values))
+    tensor = ms.Tensor(value.values)
     if dtype is None and value.dtype != str(value.values.dtype):
         dtype = getattr(ms, value.dtype)
     return tensor if dtype is None or tensor.dtype == dtype else tensor.astype(dtype)

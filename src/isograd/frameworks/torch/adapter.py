@@ -144,6 +144,8 @@ class TorchFramework(TorchPasses):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         gradients: Tensors | None = None,
+        *,
+        lent: bool = False,
     ) -> Tensors:
         run = self._tracks[track]
         assert state is not None or not run.emptied, f"{track} was emptied and is given no state"
@@ -176,7 +178,8 @@ class TorchFramework(TorchPasses):
                 watching.close()
                 for scheduler in run.schedulers:
                     scheduler.step()
-        results |= {f"state.{n}": to_value(t) for n, t in self._named_tensors(run.model)}
+        for name, tensor in self._named_tensors(run.model):
+            results[f"state.{name}"] = to_value(tensor, lent=lent)
         run.model.zero_grad(set_to_none=True)
         return results
 

@@ -47,6 +47,10 @@ EXACT = frozenset(
 #: With fewer elements than this, all draws may be small by chance, and the noise with them: none
 #: is below a half then (of one element, four draws are below a third in 1 % of cases).
 _FEW = 16
+#: Elements that are moved at a time: with what is made of them they stay in a second cache.
+_BLOCK = 1 << 16
+#: A draw is a whole number from -_DRAWS to _DRAWS - 1.
+_DRAWS = 1 << 15
 #: Operators whose rounding hangs on how far their inputs lie from one another.
 _OF_SPREAD = frozenset(("_softmax", "softmax", "_log_softmax", "log_softmax", "logsumexp"))
 #: Gradients that are differences of what they were given: their rounding is relative to that.
@@ -129,25 +133,52 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         args: tuple[Any, ...],
         floor: float | torch.Tensor,
     ) -> None:
+        """Move a tensor in place by its rounding error."""
         unit = UNIT_ROUNDOFF.get(str(tensor.dtype).removeprefix("torch."))
         if unit is None or tensor.numel() == 0 or tensor.dtype is torch.float64:
             return
         with torch.no_grad():
-            work = tensor.float() if tensor.dtype is not torch.float32 else tensor
-            draw = torch.empty(tensor.shape).uniform_(
-                0.0 if self._biased else -1.0, 1.0, generator=self._generator
-            )
-            if tensor.numel() < _FEW:
-                draw = torch.copysign(0.5 + 0.5 * draw.abs(), draw)
-            scale, share = _scale(work, name, position, args), 2.0 * unit * self._amplitude
-            if isinstance(floor, torch.Tensor):
-                scale = scale * floor
-            else:
+            work = tensor.float().contiguous()
+            terms = _flat(_terms_rounded(work, name, position, args), tensor.shape)
+            floors = _flat(floor, tensor.shape) if isinstance(floor, torch.Tensor) else None
+            share = 2.0 * unit * self._amplitude
+            if not isinstance(floor, torch.Tensor):
                 share *= floor
-            moved = torch.addcmul(work, scale, draw, value=share)
-            if not math.isfinite(float(moved.sum())):
-                moved = torch.where(torch.isfinite(work), moved, work)
-            tensor.copy_(moved)
+            flat = work.view(-1)
+            for begin in range(0, flat.numel(), _BLOCK):
+                part = slice(begin, begin + _BLOCK)
+                values = flat[part]
+                scale = values.abs()
+                if terms is not None:
+                    scale = torch.maximum(scale, terms[part] if terms.dim() else terms)
+                if floors is not None:
+                    scale *= floors[part] if floors.dim() else floors
+                moved = torch.addcmul(values, scale, self._draw(len(values)), value=share)
+                if not math.isfinite(float(moved.sum())):
+                    moved = torch.where(torch.isfinite(values), moved, values)
+                values.copy_(moved)
+            if work.data_ptr() != tensor.data_ptr():
+                tensor.copy_(work)
+
+    def _draw(self, count: int) -> torch.Tensor:
+        """Numbers between -1 and 1, or from 0 where the rounding is biased: float32 of (count,).
+
+        16 bits each, four from one draw: a fifth of the time of as many draws, and noise needs no
+        finer steps.
+        """
+        whole = torch.empty((count + 3) // 4, dtype=torch.int64)
+        whole.random_(-(1 << 63), None, generator=self._generator)
+        draw = whole.view(torch.int16)[:count].float().mul_(1.0 / _DRAWS)
+        if self._biased:
+            draw.add_(1.0).mul_(0.5)
+        if count < _FEW:
+            draw = torch.copysign(0.5 + 0.5 * draw.abs(), draw)
+        return draw
+
+
+def _flat(values: torch.Tensor | None, shape: torch.Size) -> torch.Tensor | None:
+    """These values spread over a shape and laid out flat; one number stays one."""
+    return values if values is None or not values.dim() else values.expand(shape).reshape(-1)
 
 
 def _floor(table: list[list[float]] | None, name: str, args: tuple[Any, ...]) -> float:
@@ -219,8 +250,12 @@ def _terms(name: str, args: tuple[Any, ...]) -> int:
     return int(weight.shape[1] * math.prod(window))
 
 
-def _scale(result: torch.Tensor, name: str, position: int, args: tuple[Any, ...]) -> torch.Tensor:
-    """The magnitude to which an element's rounding error is relative.
+def _terms_rounded(
+    result: torch.Tensor, name: str, position: int, args: tuple[Any, ...]
+) -> torch.Tensor | None:
+    """The magnitude to which an element's rounding error is relative where it is above its own.
+
+    Of the result's shape, or one number for all; None where the element's own counts alone.
 
     For an element-wise operator the element; for a sum of products the typical element, because
     an element that cancels keeps the error of its terms; for plain sums and the parameter
@@ -228,9 +263,8 @@ def _scale(result: torch.Tensor, name: str, position: int, args: tuple[Any, ...]
     (random rounding errors, Higham & Mary 2019, doi 10.1137/18M1226312), which is how MindSpore's
     CPU kernels add: measured, 22,000 units in the last place for 131,072 terms.
     """
-    magnitude = result.abs()
     if name in POINTWISE:
-        return magnitude
+        return None
     terms: torch.Tensor | None = None
     source = args[0] if args and isinstance(args[0], torch.Tensor) else None
     if source is None or not source.is_floating_point() or not result.numel():
@@ -252,9 +286,9 @@ def _scale(result: torch.Tensor, name: str, position: int, args: tuple[Any, ...]
             kept = 1 if "layer_norm" not in name else source.dim() - 1
             terms = _sequential_sum(source, _all_but(source, kept), result)
     if terms is not None:
-        return torch.maximum(magnitude, terms)
-    typical = result.float().square().mean().sqrt()
-    return torch.maximum(magnitude, torch.nan_to_num(typical, 0.0, 0.0, 0.0))
+        return terms
+    typical = torch.linalg.vector_norm(result) / math.sqrt(max(1, result.numel()))
+    return torch.nan_to_num(typical, 0.0, 0.0, 0.0)
 
 
 def _all_but(source: torch.Tensor, kept: int) -> list[int]:

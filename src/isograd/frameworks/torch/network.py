@@ -161,7 +161,7 @@ class TorchNetwork:
                         f"the torch network has no tensor {name!r} of shape {value.shape}",
                         "Correct [weights].rename.",
                     )
-                targets[name].copy_(from_value(value))
+                targets[name].copy_(from_value(value, lent=True))
 
     def _model_for(self, arithmetic: Arithmetic) -> nn.Module:
         if not arithmetic.float64:
@@ -230,7 +230,7 @@ class TorchNetwork:
     def _leaf(
         value: TensorValue | torch.Tensor, arithmetic: Arithmetic, position: int, gradient: bool
     ) -> torch.Tensor:
-        tensor = from_value(value) if isinstance(value, TensorValue) else value
+        tensor = from_value(value, lent=True) if isinstance(value, TensorValue) else value
         tensor = tensor.detach().clone()
         if arithmetic.input_noise:
             tensor = with_input_noise(tensor, arithmetic, position)

@@ -112,11 +112,13 @@ class TorchPasses(TorchNetwork):
             names = {id(p): n for n, p in model.named_parameters()}
             for parameter, gradient in zip(wanted, found, strict=False):
                 if gradient is not None:
-                    results[f"gradient.parameter.{names[id(parameter)]}"] = to_value(gradient)
+                    results[f"gradient.parameter.{names[id(parameter)]}"] = to_value(
+                        gradient, lent=True
+                    )
             keys = [k for k, t in leaves.items() if t.requires_grad]
             for key, gradient in zip(keys, found[len(wanted) :], strict=True):
                 if gradient is not None:
-                    results[f"gradient.input.{key}"] = to_value(gradient)
+                    results[f"gradient.input.{key}"] = to_value(gradient, lent=True)
         return results
 
     def calls(self) -> tuple[CallInfo, ...]:
@@ -261,7 +263,7 @@ class TorchPasses(TorchNetwork):
             )
         pairs = zip(leaves.items(), found, strict=True)
         return {
-            key: to_value(torch.zeros_like(leaf) if gradient is None else gradient)
+            key: to_value(torch.zeros_like(leaf) if gradient is None else gradient, lent=True)
             for (key, leaf), gradient in pairs
         }
 
@@ -290,7 +292,7 @@ class TorchPasses(TorchNetwork):
                 )
                 for i, gradient in zip(floating, found, strict=True):
                     shown = torch.zeros_like(leaves[i]) if gradient is None else gradient
-                    results[f"gradient.output.{i}"] = to_value(shown)
+                    results[f"gradient.output.{i}"] = to_value(shown, lent=True)
         return results
 
 

@@ -1,0 +1,89 @@
+"""Simulated rounding: every element moves, by no more than the operator's floor allows."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from isograd.frameworks.base import Arithmetic  # noqa: E402
+from isograd.frameworks.torch.arithmetic import computing  # noqa: E402
+from isograd.tensors import UNIT_ROUNDOFF  # noqa: E402
+
+#: More than are moved at a time, and no multiple of it.
+MANY = 70_001
+
+
+def noisy(biased: bool = False, amplitude: float = 1.0) -> Arithmetic:
+    return Arithmetic(operator_noise=True, biased=biased, amplitude=amplitude, seed=5)
+
+
+def moved_by(given: torch.Tensor, arithmetic: Arithmetic) -> torch.Tensor:
+    """How far `1.5 * given` is moved, in units in the last place of each element: float64."""
+    exact = given.double() * 1.5
+    with computing(arithmetic, {}):
+        found = given * 1.5
+    unit = 2 * UNIT_ROUNDOFF[str(given.dtype).removeprefix("torch.")]
+    rounded = (given * 1.5).double()
+    assert torch.allclose(rounded, exact, rtol=unit)
+    return (found.double() - rounded) / (rounded.abs() * unit)
+
+
+@pytest.mark.parametrize("shape", [(3,), (40, 30), (MANY,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_every_element_moves_by_up_to_a_unit_in_its_last_place(
+    shape: tuple[int, ...], dtype: torch.dtype, is_transposed: bool
+) -> None:
+    given = torch.rand(shape, generator=torch.Generator().manual_seed(1)).add(1.0).to(dtype)
+    found = moved_by(given.movedim(0, -1) if is_transposed else given, noisy(amplitude=4.0))
+    # Stored in the dtype again: half a unit more, of a number that may be twice as large.
+    assert found.abs().max() <= 4.0 + 1.0
+    if given.numel() > 1000:
+        assert 2.0 < found.square().mean().sqrt() < 2.6  # uniform: 4 / √3
+        assert found.mean().abs() < 0.25
+        assert len(found.flatten()[:2000].unique()) > (3 if dtype is not torch.float32 else 8)
+
+
+def test_biased_rounding_moves_one_way() -> None:
+    given = torch.rand(MANY, generator=torch.Generator().manual_seed(2)).add(1.0)
+    found = moved_by(given, noisy(biased=True, amplitude=8.0))
+    assert found.min() >= -0.5
+    assert 3.5 < found.mean() < 4.5
+
+
+def test_parts_of_a_large_tensor_are_drawn_independently() -> None:
+    found = moved_by(torch.ones(4 * MANY), noisy(amplitude=1000.0))
+    for lag in (1, 2, 3, 4, 1 << 15, 1 << 16):
+        correlation = (found[:-lag] * found[lag:]).mean() / found.square().mean()
+        assert abs(float(correlation)) < 0.02, lag
+
+
+def test_what_is_not_finite_stays_beside_what_moves() -> None:
+    given = torch.tensor([1.0, torch.inf, -torch.inf, torch.nan, 3e38, 0.0])
+    with computing(noisy(amplitude=1e6), {}):
+        found = given * 1.0
+    assert found[1:3].tolist() == [torch.inf, -torch.inf]
+    assert found[3].isnan()
+    assert found[0] != 1.0
+    assert found[5] == 0.0
+
+
+def test_in_place_operators_move_what_they_write_to() -> None:
+    given = torch.ones(1000)
+    columns = torch.ones(10, 20).T
+    with computing(noisy(amplitude=1000.0), {}):
+        given.mul_(2.0)
+        columns.mul_(2.0)
+    for found in (given, columns):
+        assert found.mean() == pytest.approx(2.0, rel=1e-4)
+        assert len(found.unique()) > 100
+
+
+def test_floors_of_an_operator_widen_its_noise() -> None:
+    given = torch.rand(MANY, generator=torch.Generator().manual_seed(3)).add(1.0)
+    sizes = []
+    for floors in ({}, {"mul": [[1.0, 50.0]]}):
+        with computing(noisy(), floors):
+            sizes.append(float((given * 1.5 - (given.double() * 1.5)).norm()))
+    assert 30 < sizes[1] / sizes[0] < 60

@@ -13,9 +13,8 @@ HEAD = "import torch\nfrom torch import nn\n\n\n"
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("loss.backward(retain_graph=True)", "kept-graph"),
-        ("loss.backward(create_graph=True)", "kept-graph"),
-        ("torch.autograd.grad(loss, x, create_graph=True)", "kept-graph"),
+        ("loss.backward(create_graph=True)", "second-derivative"),
+        ("torch.autograd.grad(loss, x, create_graph=True)", "second-derivative"),
         ("torch.optim.LBFGS(model.parameters())", "not-converted"),
         ("torch.multiprocessing.spawn(main, nprocs=2)", "not-converted"),
     ],
@@ -40,6 +39,7 @@ def test_lightning_is_told_at_its_import(tmp_path: Path) -> None:
         ("loss.backward()", "compat.backward(loss)"),
         ("(loss / 4).backward()", "compat.backward(loss / 4)"),
         ("scaler.scale(loss).backward()", "compat.backward(scaler.scale(loss))"),
+        ("loss.backward(retain_graph=True)", "compat.backward(loss, retain_graph=True)"),
         ("loss.backward(torch.ones_like(loss))", "compat.backward(loss, ops.ones_like(loss))"),
         ("self.backward(loss)", "self.backward(loss)"),
         ("model.zero_grad()", "compat.zero_grad(model)"),

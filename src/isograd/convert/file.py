@@ -11,6 +11,7 @@ from functools import cache, cached_property
 
 from isograd.convert import plain
 from isograd.convert.aliases import Function
+from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.generated import library
 from isograd.convert.held_data import HeldData, held_data
 from isograd.convert.layers_passing import calls_that_pass
@@ -142,6 +143,7 @@ class FileEdit:
             if node.id not in own or not self._is_behind(node, own[node.id]):
                 part, api = resolve(node, self.tree, known[node.id], self.names)
                 self.named[part] = api
+        self.named.update(dtypes_of_python(self.tree, self.use))
 
     def _is_behind(self, node: ast.Name, definition: ast.ClassDef | ast.FunctionDef) -> bool:
         """Whether a name is read when the file has defined it anew: `class Dataset(Dataset)`."""

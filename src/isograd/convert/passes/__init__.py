@@ -47,7 +47,7 @@ from isograd.convert.passes.starting_values import StartingValues
 from isograd.convert.passes.subscripts import NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy
-from isograd.convert.passes.uncertain import KeptGraphs, Uncertain
+from isograd.convert.passes.uncertain import SecondDerivatives, Uncertain
 from isograd.convert.passes.whole import JoinedParts, RealFunctions
 from isograd.convert.passes.writes import Leaves, Writes
 
@@ -77,7 +77,7 @@ PASSES: tuple[Pass, ...] = (
     AugmentedAssignments(),
     Stores(),
     InPlaceLayers(),
-    KeptGraphs(),
+    SecondDerivatives(),
     ComplexNumbers(),
     Casts(),
     RealFunctions(),

@@ -27,16 +27,19 @@ _ASKING = {
 _OWN = frozenset(("self", "cls", "super", "ctx"))
 
 
-_KEPT = "{0} keeps the graph for another backward; MindSpore frees it"
-_KEPT_ADVICE = (
-    "Add the losses up and call backward once; for gradients of gradients write the function and "
-    "use mindspore.grad of mindspore.grad."
+_SECOND = (
+    "create_graph asks for gradients of gradients; MindSpore 2.10's are wrong in PyNative mode "
+    "where a product of matrices, a transpose or a reshape lies between"
+)
+_SECOND_ADVICE = (
+    "Write the function, take mindspore.grad of it twice, and compile that with mindspore.jit: "
+    "compiled functions have them right."
 )
 _DIFFERENTIATING = frozenset(("torch.autograd.backward", "torch.autograd.grad"))
 
 
-class KeptGraphs:
-    """`loss.backward(retain_graph=True)`: what a port cannot do is told at its line."""
+class SecondDerivatives:
+    """`loss.backward(create_graph=True)`: what a port cannot do is told at its line."""
 
     kinds = (ast.Call,)
 
@@ -48,8 +51,8 @@ class KeptGraphs:
             return False
         for part in node.keywords:
             is_off = isinstance(part.value, ast.Constant) and not part.value.value
-            if part.arg in ("retain_graph", "create_graph") and not is_off:
-                file.finding(node, "kept-graph", _KEPT.format(part.arg), _KEPT_ADVICE)
+            if part.arg == "create_graph" and not is_off:
+                file.finding(node, "second-derivative", _SECOND, _SECOND_ADVICE)
         return False
 
 

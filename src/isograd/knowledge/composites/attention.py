@@ -50,11 +50,11 @@ class MultiheadAttention(Module, nn.MultiheadAttention):  # type: ignore[misc]
             widths = (embed_dim, self.kdim, self.vdim)
             shapes = {n: (embed_dim, w) for n, w in zip(names[1:], widths, strict=True)}
         for name in names:
-            setattr(self, name, parameter(*shapes[name]) if name in shapes else None)
-        self.in_proj_bias = parameter(3 * embed_dim) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias)
-        self.bias_k = parameter(1, 1, embed_dim) if add_bias_kv else None
-        self.bias_v = parameter(1, 1, embed_dim) if add_bias_kv else None
+            setattr(self, name, parameter(*shapes[name], dtype=dtype) if name in shapes else None)
+        self.in_proj_bias = parameter(3 * embed_dim, dtype=dtype) if bias else None
+        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype=dtype)
+        self.bias_k = parameter(1, 1, embed_dim, dtype=dtype) if add_bias_kv else None
+        self.bias_v = parameter(1, 1, embed_dim, dtype=dtype) if add_bias_kv else None
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:

@@ -170,7 +170,9 @@ class PReLU(Module, nn.PReLU):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = ms.Parameter(ops.full((num_parameters,), init, dtype=ms.float32))
+        self.weight = ms.Parameter(
+            ops.full((num_parameters,), init, dtype=ms.float32 if dtype is None else dtype)
+        )
 
     def construct(self, input: Any) -> Any:
         """The input above 0, a learnt share of it below."""

@@ -14,9 +14,9 @@ from isograd.knowledge.composites.starting import init_uniform
 from isograd.knowledge.composites.torch_module import Module
 
 
-def parameter(*shape: int) -> Any:
-    """A Parameter whose values are set later."""
-    return ms.Parameter(ops.zeros(shape, dtype=ms.float32))
+def parameter(*shape: int, dtype: Any = None) -> Any:
+    """A Parameter whose values are set later; of float32 where nothing else is said."""
+    return ms.Parameter(ops.zeros(shape, dtype=ms.float32 if dtype is None else dtype))
 
 
 class ConvNd(Module):
@@ -37,6 +37,7 @@ class ConvNd(Module):
         bias: bool,
         padding_mode: str,
         output_padding: Any = 0,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if in_channels % groups or out_channels % groups:
@@ -50,8 +51,8 @@ class ConvNd(Module):
         first, second = out_channels, in_channels
         if self.transposed:
             first, second = second, first
-        self.weight = parameter(first, second // groups, *self.kernel_size)
-        self.bias = parameter(out_channels) if bias else None
+        self.weight = parameter(first, second // groups, *self.kernel_size, dtype=dtype)
+        self.bias = parameter(out_channels, dtype=dtype) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -89,7 +90,7 @@ class _Conv(ConvNd):
         dtype: Any = None,
     ) -> None:
         settings = (stride, padding, dilation, groups, bias, padding_mode)
-        super().__init__(in_channels, out_channels, kernel_size, *settings)
+        super().__init__(in_channels, out_channels, kernel_size, *settings, dtype=dtype)
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
         padding: Any = self.padding
@@ -143,7 +144,7 @@ class _ConvTranspose(ConvNd):
         dtype: Any = None,
     ) -> None:
         settings = (stride, padding, dilation, groups, bias, padding_mode, output_padding)
-        super().__init__(in_channels, out_channels, kernel_size, *settings)
+        super().__init__(in_channels, out_channels, kernel_size, *settings, dtype=dtype)
 
     def construct(self, input: Any, output_size: Any = None) -> Any:
         """The transposed convolution; of several sizes that it can have, the one that is given."""

@@ -37,8 +37,8 @@ class Linear(Module, nn.Dense):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = parameter(out_features, in_features)
-        self.bias = parameter(out_features) if bias else None
+        self.weight = parameter(out_features, in_features, dtype=dtype)
+        self.bias = parameter(out_features, dtype=dtype) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -74,10 +74,11 @@ class Bilinear(Module, nn.BiDense):  # type: ignore[misc]
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         bound = 1 / math.sqrt(in1_features)
-        self.weight = init_uniform(
-            parameter(out_features, in1_features, in2_features), -bound, bound
-        )
-        self.bias = init_uniform(parameter(out_features), -bound, bound) if bias else None
+        self.weight = parameter(out_features, in1_features, in2_features, dtype=dtype)
+        self.bias = parameter(out_features, dtype=dtype) if bias else None
+        init_uniform(self.weight, -bound, bound)
+        if self.bias is not None:
+            init_uniform(self.bias, -bound, bound)
 
     def construct(self, input1: Any, input2: Any) -> Any:
         """One number for each pair of inputs and each output."""
@@ -88,14 +89,20 @@ class _Table(Module):
     """Rows by their positions: a normal start, the padding's row zero."""
 
     def _begin(
-        self, rows: int, columns: int, padding_idx: int | None, weight: Any, unsupported: Any
+        self,
+        rows: int,
+        columns: int,
+        padding_idx: int | None,
+        weight: Any,
+        unsupported: Any,
+        dtype: Any = None,
     ) -> None:
         if any(unsupported):
             raise NotImplementedError("max_norm and scale_grad_by_freq have no counterpart")
         self.num_embeddings, self.embedding_dim = rows, columns
         self.padding_idx = padding_idx if padding_idx is None else padding_idx % rows
         if weight is None:
-            self.weight = parameter(rows, columns)
+            self.weight = parameter(rows, columns, dtype=dtype)
             self.reset_parameters()
         else:
             # A copy: a Parameter of a Tensor of a view cannot be assigned to.
@@ -128,7 +135,7 @@ class Embedding(_Table, nn.Embedding):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         unsupported = (max_norm is not None, scale_grad_by_freq)
-        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported)
+        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported, dtype)
         self.max_norm = max_norm
         self.weight.requires_grad = not _freeze
 
@@ -160,10 +167,12 @@ class EmbeddingBag(_Table):
         _weight: Any = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         unsupported = (max_norm is not None, scale_grad_by_freq)
-        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported)
+        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported, dtype)
         self.mode, self.include_last_offset = mode, include_last_offset
 
     @classmethod

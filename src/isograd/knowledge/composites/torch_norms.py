@@ -16,9 +16,9 @@ from isograd.knowledge.composites.torch_module import Module
 class _Affine(Module):
     """Weight and bias, or None for each."""
 
-    def _affine(self, shape: Any, weight: bool, bias: bool) -> None:
-        self.weight = parameter(*shape) if weight else None
-        self.bias = parameter(*shape) if bias else None
+    def _affine(self, shape: Any, weight: bool, bias: bool, dtype: Any = None) -> None:
+        self.weight = parameter(*shape, dtype=dtype) if weight else None
+        self.bias = parameter(*shape, dtype=dtype) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -45,7 +45,8 @@ class LayerNorm(_Affine, nn.LayerNorm):  # type: ignore[misc]
         single = isinstance(normalized_shape, int)
         self.normalized_shape = (normalized_shape,) if single else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self._affine(self.normalized_shape, elementwise_affine, elementwise_affine and bias)
+        has_bias = elementwise_affine and bias
+        self._affine(self.normalized_shape, elementwise_affine, has_bias, dtype)
 
     def construct(self, input: Any) -> Any:
         """Normalised over the last axes."""
@@ -67,7 +68,7 @@ class RMSNorm(_Affine):
         single = isinstance(normalized_shape, int)
         self.normalized_shape = (normalized_shape,) if single else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self._affine(self.normalized_shape, elementwise_affine, False)
+        self._affine(self.normalized_shape, elementwise_affine, False, dtype)
 
     def construct(self, input: Any) -> Any:
         """Divided by the root mean square of the last axes."""
@@ -91,7 +92,7 @@ class GroupNorm(_Affine, nn.GroupNorm):  # type: ignore[misc]
             raise ValueError("num_channels must be divisible by num_groups")
         self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
-        self._affine((num_channels,), affine, affine)
+        self._affine((num_channels,), affine, affine, dtype)
 
     def construct(self, input: Any) -> Any:
         """Normalised over groups of channels of each image."""
@@ -114,10 +115,11 @@ class TrackingNorm(_Affine):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        self._affine((num_features,), affine, affine)
+        self._affine((num_features,), affine, affine, dtype)
         self.running_mean = self.running_var = self.num_batches_tracked = None
         if track_running_stats:
-            zeros, ones = ops.zeros(num_features), ops.ones(num_features)
+            kind = ms.float32 if dtype is None else dtype
+            zeros, ones = (make(num_features, dtype=kind) for make in (ops.zeros, ops.ones))
             self.running_mean = ms.Parameter(zeros, requires_grad=False)
             self.running_var = ms.Parameter(ones, requires_grad=False)
             if momentum is None:
@@ -186,7 +188,7 @@ class SyncBatchNorm(AnyBatchNorm):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype=dtype)
 
 
 class AnyInstanceNorm(TrackingNorm):
@@ -202,7 +204,7 @@ class AnyInstanceNorm(TrackingNorm):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype=dtype)
 
     def construct(self, input: Any) -> Any:
         """By each image, or by running statistics in inference."""

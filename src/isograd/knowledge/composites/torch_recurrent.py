@@ -59,10 +59,10 @@ class RecurrentCell(Module):
         super().__init__()
         self.input_size, self.hidden_size, self.nonlinearity = input_size, hidden_size, "tanh"
         rows = self.gates * hidden_size
-        self.weight_ih = parameter(rows, input_size)
-        self.weight_hh = parameter(rows, hidden_size)
-        self.bias_ih = parameter(rows) if bias else None
-        self.bias_hh = parameter(rows) if bias else None
+        self.weight_ih = parameter(rows, input_size, dtype=dtype)
+        self.weight_hh = parameter(rows, hidden_size, dtype=dtype)
+        self.bias_ih = parameter(rows, dtype=dtype) if bias else None
+        self.bias_hh = parameter(rows, dtype=dtype) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -113,7 +113,7 @@ class RNNCell(RecurrentCell, nn.RNNCell):  # type: ignore[misc]
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias)
+        super().__init__(input_size, hidden_size, bias, dtype=dtype)
         self.nonlinearity = nonlinearity
 
 
@@ -291,13 +291,14 @@ class AnyRNN(Module):
         for layer in range(num_layers):
             before = input_size if layer == 0 else width * (1 + bidirectional)
             for end in self._ends(layer):
-                setattr(self, f"weight_ih{end}", parameter(rows, before))
-                setattr(self, f"weight_hh{end}", parameter(rows, width))
+                setattr(self, f"weight_ih{end}", parameter(rows, before, dtype=dtype))
+                setattr(self, f"weight_hh{end}", parameter(rows, width, dtype=dtype))
                 if bias:
-                    setattr(self, f"bias_ih{end}", parameter(rows))
-                    setattr(self, f"bias_hh{end}", parameter(rows))
+                    setattr(self, f"bias_ih{end}", parameter(rows, dtype=dtype))
+                    setattr(self, f"bias_hh{end}", parameter(rows, dtype=dtype))
                 if proj_size:
-                    setattr(self, f"weight_hr{end}", parameter(proj_size, hidden_size))
+                    last = parameter(proj_size, hidden_size, dtype=dtype)
+                    setattr(self, f"weight_hr{end}", last)
         self.reset_parameters()
 
     def _ends(self, layer: int) -> list[str]:
@@ -391,7 +392,7 @@ class RNN(AnyRNN, nn.RNN):  # type: ignore[misc]
         dtype: Any = None,
     ) -> None:
         settings = (num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(input_size, hidden_size, *settings)
+        super().__init__(input_size, hidden_size, *settings, dtype=dtype)
         self.nonlinearity = nonlinearity
 
 

@@ -37,14 +37,15 @@ class TransformerLayer(Module):
     ) -> None:
         super().__init__()
         for name in self.attentions:
-            attention = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
-            setattr(self, name, attention)
-        self.linear1 = Linear(d_model, dim_feedforward, bias)
+            settings = {"batch_first": batch_first, "dtype": dtype}
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, **settings))
+        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
         self.norm_first = norm_first
         for number in range(1, len(self.attentions) + 2):
-            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, bias=bias))
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+            setattr(self, f"norm{number}", norm)
         for number in range(1, len(self.attentions) + 2):
             setattr(self, f"dropout{number}", Dropout(dropout))
         known = {"relu": ops.relu, "gelu": ops.gelu}
@@ -179,12 +180,12 @@ class Transformer(Module, nn.Transformer):  # type: ignore[misc]
         more = (batch_first, norm_first, bias)
         self.encoder, self.decoder = custom_encoder, custom_decoder
         if custom_encoder is None:
-            layer = TransformerEncoderLayer(*settings, *more)
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            layer = TransformerEncoderLayer(*settings, *more, dtype=dtype)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm)
         if custom_decoder is None:
-            other = TransformerDecoderLayer(*settings, *more)
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            other = TransformerDecoderLayer(*settings, *more, dtype=dtype)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
             self.decoder = TransformerDecoder(other, num_decoder_layers, norm)
         for own in self.parameters():
             if own.ndim > 1:
@@ -194,8 +195,9 @@ class Transformer(Module, nn.Transformer):  # type: ignore[misc]
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
         """Minus infinity above the diagonal."""
+        kind = ms.float32 if dtype is None else dtype
         above = ops.arange(sz).expand_dims(1) < ops.arange(sz).expand_dims(0)
-        return ops.masked_fill(ops.zeros((sz, sz), dtype=ms.float32), above, float("-inf"))
+        return ops.masked_fill(ops.zeros((sz, sz), dtype=kind), above, float("-inf"))
 
     def construct(
         self,

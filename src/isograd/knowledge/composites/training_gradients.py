@@ -19,6 +19,12 @@ import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
 
+#: MindSpore 2.10's second derivatives in PyNative mode lose what goes through a product of
+#: matrices, a transpose or a reshape; compiled functions have them right.
+_NO_SECOND = (
+    "gradients of gradients: write the function, take mindspore.grad of it twice, and compile that "
+    "with mindspore.jit."
+)
 #: The parameters that were differentiated before, and those of optimizers.
 _PARAMETERS: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 #: What is done to each new gradient of a parameter before it is added.
@@ -94,25 +100,29 @@ def backward(tensor: Any, *given: Any, **named: Any) -> Any:
     """Add the gradients of a tensor to the `grad` of each parameter that it was computed from.
 
     Arguments are those of torch's method.  Anything but a tensor has its own `backward` called.
-    Raises RuntimeError where nothing was recorded, and for a graph that is to be kept.
+    Raises RuntimeError where nothing was recorded, and for gradients of gradients.
     """
     if not isinstance(tensor, ms.Tensor):
         return tensor.backward(*given, **named)
     order = ("gradient", "retain_graph", "create_graph", "inputs")
     options = {**dict(zip(order, given, strict=False)), **named}
-    if options.get("retain_graph") or options.get("create_graph"):
-        raise RuntimeError("MindSpore frees the graph in backward; add the losses up before it.")
+    if options.get("create_graph"):
+        raise RuntimeError(_NO_SECOND)
     if options.get("inputs") is not None:
         raise RuntimeError("backward adds to all parameters here; ask mindspore.grad for some.")
-    _differentiate([tensor], [options.get("gradient")])
+    _differentiate([tensor], [options.get("gradient")], keeps=bool(options.get("retain_graph")))
     return None
 
 
-def backward_of_all(tensors: Any, grad_tensors: Any = None, *_: Any, **__: Any) -> None:
-    """Add the gradients of several tensors at once."""
+def backward_of_all(
+    tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, create_graph: bool = False
+) -> None:
+    """Add the gradients of several tensors at once; RuntimeError for gradients of gradients."""
+    if create_graph:
+        raise RuntimeError(_NO_SECOND)
     several = [tensors] if isinstance(tensors, ms.Tensor) else list(tensors)
     given = [grad_tensors] if isinstance(grad_tensors, ms.Tensor) else grad_tensors
-    _differentiate(several, list(given or [None] * len(several)))
+    _differentiate(several, list(given or [None] * len(several)), keeps=bool(retain_graph))
 
 
 def gradients(
@@ -126,11 +136,11 @@ def gradients(
 ) -> tuple[Any, ...]:
     """Gradients by parameters, or by what `requires_grad_` made of tensors, as torch.autograd.grad.
 
-    Nothing is added to their `grad`.  Raises RuntimeError for a graph that is to be kept, for an
+    Nothing is added to their `grad`.  Raises RuntimeError for gradients of gradients, for an
     input that was computed, and for one that the outputs do not depend on, unless that is allowed.
     """
-    if retain_graph or create_graph:
-        raise RuntimeError("MindSpore frees the graph; write the function and use mindspore.grad.")
+    if create_graph:
+        raise RuntimeError(_NO_SECOND)
     wanted = [inputs] if isinstance(inputs, ms.Tensor) else list(inputs)
     if not all(isinstance(part, ms.Parameter) for part in wanted):
         raise RuntimeError("a gradient is taken by parameters, or by what requires_grad_() returns")
@@ -141,7 +151,8 @@ def gradients(
     reached = [part for part in wanted if _leaf(part) in leaves]
     if len(reached) < len(wanted) and not (allow_unused or materialize_grads):
         raise RuntimeError("One of the differentiated Tensors appears to not have been used")
-    found = dict(zip(map(id, reached), _by(total, reached), strict=True))
+    values = _by(total, reached, keeps=bool(retain_graph))
+    found = dict(zip(map(id, reached), values, strict=True))
     unused = [ops.zeros_like(part) if materialize_grads else None for part in wanted]
     return tuple(found.get(id(part), none) for part, none in zip(wanted, unused, strict=True))
 
@@ -162,19 +173,34 @@ def _total(tensors: list[Any], gradients: list[Any]) -> Any:
     return total
 
 
-def _by(total: Any, parameters: list[Any]) -> tuple[Any, ...]:
-    """The gradients of a number by parameters."""
+def _by(total: Any, parameters: list[Any], *, keeps: bool) -> tuple[Any, ...]:
+    """The gradients of a number by parameters.
+
+    keeps: what was recorded stays for another gradient.  MindSpore keeps it where a gradient is
+    taken inside another function that is differentiated; this is one.
+    """
+
+    def around() -> Any:
+        return total
+
+    if not parameters:
+        return ()
+    if keeps:
+        api._pynative_executor.new_graph(around)
     try:
-        found = ms.grad(lambda: total, None, tuple(parameters))() if parameters else ()
+        found = ms.grad(lambda: total, None, tuple(parameters))()
     finally:
+        if keeps:
+            api._pynative_executor.end_graph(around, total)
         record_gradients()
-    return (found,) if isinstance(found, ms.Tensor) else found
+    several = (found,) if isinstance(found, ms.Tensor) else found
+    return tuple(map(ops.stop_gradient, several)) if keeps else several
 
 
-def _differentiate(tensors: list[Any], gradients: list[Any]) -> None:
+def _differentiate(tensors: list[Any], gradients: list[Any], *, keeps: bool) -> None:
     total = _total(tensors, gradients)
     reached = _reached(total)
-    found = _by(total, reached)
+    found = _by(total, reached, keeps=keeps)
     with no_grad():
         for parameter, gradient in zip(reached, found, strict=True):
             held = getattr(parameter, "grad", None)

@@ -1,0 +1,135 @@
+"""Types of Python's stand for dtypes, and layers are of the dtype that they are given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.convert.support import converted, port_of, run_original, run_port
+
+#: Of fractions `x` and whole numbers `n`; what is drawn counts by its dtype alone.
+TENSORS = """
+torch.ones(2, dtype=bool)
+torch.zeros((2, 3), dtype=int)
+torch.full((2,), 3, dtype=float)
+torch.eye(2, dtype=bool)
+torch.arange(3, dtype=float)
+torch.tensor([[1, 2], [3, 4]], dtype=float)
+torch.zeros(2, dtype=complex).real
+torch.zeros_like(x, dtype=bool)
+torch.full_like(x, 2.5, dtype=int)
+x.new_ones((2, 2), dtype=bool)
+x.to(int)
+x.to("cpu", float)
+x.to(dtype=bool)
+x.sum(dtype=float)
+n.cumsum(0, dtype=float)
+torch.sum(n > 1, dtype=int)
+F.softmax(x, dim=1, dtype=float)
+torch.tril(torch.ones((3, 3), dtype=bool))
+torch.ones((3, 3), dtype=bool).fill_diagonal_(0)
+torch.tensor([torch.finfo(float).max, torch.iinfo(int).max])
+torch.rand(3, dtype=float) * 0
+torch.as_tensor(np.ones(3, dtype=int), dtype=float)
+nn.Linear(3, 2, dtype=torch.float64).weight * 0
+nn.Linear(3, 2, bias=False, dtype=float)(x.double()) * 0
+nn.Bilinear(3, 3, 2, dtype=torch.float64)(x.double(), x.double()) * 0
+nn.Conv1d(2, 4, 1, dtype=torch.float16).bias * 0
+nn.ConvTranspose2d(2, 4, 1, dtype=torch.float64).weight * 0
+nn.Embedding(5, 3, dtype=torch.float16)(n) * 0
+nn.EmbeddingBag(5, 3, dtype=torch.float64)(n) * 0
+nn.LayerNorm(3, dtype=torch.float64)(x.double())
+nn.RMSNorm(3, dtype=torch.float64)(x.double())
+nn.GroupNorm(1, 2, dtype=torch.float64).weight
+nn.BatchNorm1d(3, dtype=torch.float64).running_var
+nn.InstanceNorm1d(3, affine=True, dtype=torch.float64).bias
+nn.PReLU(dtype=torch.float64).weight
+nn.LSTM(3, 2, dtype=torch.float64)(x.double())[0] * 0
+nn.GRUCell(3, 2, dtype=torch.float64)(x.double()) * 0
+nn.RNN(3, 2, dtype=torch.float64).weight_hh_l0 * 0
+nn.MultiheadAttention(3, 1, dtype=torch.float64).out_proj.weight * 0
+nn.TransformerEncoderLayer(3, 1, 4, dtype=torch.float64)(x.double()) * 0
+nn.Transformer(3, 1, 1, 1, 4, dtype=torch.float64).decoder.norm.weight
+nn.Transformer.generate_square_subsequent_mask(2, dtype=torch.float64)
+nn.Linear(3, 2, **{"device": None, "dtype": torch.float64}).bias * 0
+""".split("\n")[1:-1]
+
+FUNCTIONS = """import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+""" + "\n\n".join(
+    f"def f{number}(x: Tensor, n: Tensor):\n    return {code}\n"
+    for number, code in enumerate(TENSORS)
+)
+CODE = """
+import json
+import numpy as np
+import net
+x, n = np.array([[-1.5, 2.0, 0.0], [3.5, -2.25, 1.0]], "float32"), np.array([[1, 0, 3], [2, 4, 1]])
+found = [getattr(net, f"f{number}")(TENSOR(x), TENSOR(n)) for number in range(COUNT)]
+print(json.dumps([[str(part.dtype).lower().rpartition(".")[2], part.tolist()] for part in found]))
+""".replace("COUNT", str(len(TENSORS)))
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], list[object]]:
+    """The dtype and the values of each tensor in torch and in the port."""
+    folder = tmp_path_factory.mktemp("dtypes")
+    port, report = converted(folder, {"net.py": FUNCTIONS})
+    assert not report.findings
+    expected = run_original(folder, CODE.replace("TENSOR", "__import__('torch').tensor"))
+    found = run_port(Path(port), CODE.replace("TENSOR", "__import__('mindspore').Tensor"))
+    return json.loads(expected), json.loads(found)
+
+
+@pytest.mark.parametrize("number", range(len(TENSORS)), ids=TENSORS)
+def test_a_tensor_is_of_the_dtype_that_is_given(
+    number: int, answers: tuple[list[tuple[str, object]], list[tuple[str, object]]]
+) -> None:
+    (kind, values), (expected_kind, expected) = answers[1][number], answers[0][number]
+    assert kind == expected_kind
+    np.testing.assert_allclose(
+        np.asarray(values, float), np.asarray(expected, float), rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "np.zeros(3, dtype=int)",
+        "array.astype(float)",
+        "array.sum(dtype=float)",
+        "field(default=0, dtype=int)",
+        "isinstance(x, float)",
+        "float(x.sum())",
+        "torch.zeros(3, dtype=own(int))",
+    ],
+)
+def test_other_types_of_python_stay(line: str) -> None:
+    port, _ = port_of(f"""
+    import numpy as np
+    import torch
+    from elsewhere import field, own
+
+
+    def f(x: torch.Tensor, array):
+        return {line}
+    """)
+    assert "ms.int64" not in port
+    assert "ms.float64" not in port
+
+
+def test_a_name_of_the_projects_own_is_no_type_of_pythons() -> None:
+    port, _ = port_of("""
+    import torch
+
+
+    def f(float):
+        return torch.zeros(3, dtype=float)
+    """)
+    assert "dtype=float)" in port

@@ -1,4 +1,7 @@
-"""Types of Python's stand for dtypes, and layers are of the dtype that they are given."""
+"""Tensors are of the dtype and the sizes that they are given, in whichever way.
+
+Types of Python's stand for dtypes, layers take one, and old constructors take a shape.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,17 @@ torch.tril(torch.ones((3, 3), dtype=bool))
 torch.ones((3, 3), dtype=bool).fill_diagonal_(0)
 torch.tensor([torch.finfo(float).max, torch.iinfo(int).max])
 torch.rand(3, dtype=float) * 0
+torch.Tensor(x.size()).fill_(2)
+torch.FloatTensor(x.shape).fill_(2)
+torch.LongTensor(x.size()[:1] + (4,)).zero_()
+torch.DoubleTensor(torch.Size([2, 2])).fill_(1)
+torch.Tensor((2, 3))
+torch.Tensor([x.size(0), 3])
+x.new(x.size()).zero_()
+n.new(2, x.shape[1]).fill_(3)
+n.new([1, 2])
+x.data.new(*x.shape[:1], 4).fill_(x[0, 0].item())
+torch.tensor([isinstance(x.shape, torch.Size), isinstance(3, torch.Size)])
 torch.as_tensor(np.ones(3, dtype=int), dtype=float)
 nn.Linear(3, 2, dtype=torch.float64).weight * 0
 nn.Linear(3, 2, bias=False, dtype=float)(x.double()) * 0

@@ -11,6 +11,7 @@ TYPES = {
     "torch.Tensor": "ms.Tensor",
     "torch.nn.Module": "nn.Cell",
     "torch.nn.Parameter": "ms.Parameter",
+    "torch.Size": "tuple",
     "torch.SymInt": "int",
     "torch.SymFloat": "float",
     "torch.SymBool": "bool",

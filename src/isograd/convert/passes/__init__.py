@@ -42,7 +42,7 @@ from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
-from isograd.convert.passes.shapes import Shapes
+from isograd.convert.passes.shapes import LegacySizes, Shapes
 from isograd.convert.passes.starting_values import StartingValues
 from isograd.convert.passes.subscripts import NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
@@ -82,6 +82,7 @@ PASSES: tuple[Pass, ...] = (
     Casts(),
     RealFunctions(),
     JoinedParts(),
+    LegacySizes(),
     Shapes(),
     Uncertain(),
     SumsOfSelections(),

@@ -1,4 +1,4 @@
-"""Methods of shapes, which are plain tuples in MindSpore."""
+"""Shapes, which are plain tuples in MindSpore: without methods, and like any others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,33 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import function_of
+from isograd.convert.plain import TYPED_TENSORS
 
 _MAKING = frozenset(("torch.Size", "torch.broadcast_shapes"))
+
+
+#: Constructors that take sizes, or numbers in a list or a tuple.
+_OF_SIZES = frozenset((*TYPED_TENSORS, "torch.Tensor", "torch.Tensor.new"))
+
+
+class LegacySizes:
+    """`torch.Tensor(x.size())` makes a tensor of that shape, and no tensor of two numbers."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the sizes one by one; the call itself is for other passes."""
+        assert isinstance(node, ast.Call)
+        if len(node.args) != 1 or node.keywords or not _is_shape(node.args[0], file):
+            return False
+        use = file.use(node.func)
+        if use is None or use.api not in _OF_SIZES:
+            return False
+        (sizes,) = node.args
+        source = file.source(sizes)
+        is_closed = isinstance(sizes, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+        file.replace(sizes, f"*{source}" if is_closed else f"*({source})")
+        return False
 
 
 class Shapes:
@@ -33,6 +58,8 @@ def _is_shape(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
     """Whether an expression is a shape, or a part of one, by how it is written."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.slice, ast.Slice) and _is_shape(node.value, file, seen)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _is_shape(node.left, file, seen)
     if isinstance(node, ast.Attribute):
         return node.attr == "shape"
     if isinstance(node, ast.Call):

@@ -401,6 +401,7 @@ from isograd.knowledge.composites.torch_extras import (
     checkpoint,
     checkpoint_sequential,
     legacy_tensor,
+    new,
     tensor_requires_grad_,
 )
 from isograd.knowledge.composites.torch_functions import (
@@ -1179,6 +1180,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "nanmean",
     "nanmedian",
     "ndtr",
+    "new",
     "new_full",
     "new_ones",
     "new_tensor",

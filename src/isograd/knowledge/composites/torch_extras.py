@@ -92,6 +92,15 @@ def tensor_requires_grad_(input: Any, requires_grad: bool = True) -> Any:
 
 def legacy_tensor(*data: Any) -> Any:
     """torch.Tensor(…): of numbers as float32, or zeros of a shape (torch's are not set)."""
+    return _numbers_or_sizes(data, ms.float32)
+
+
+def new(like: Any, *data: Any) -> Any:
+    """x.new(…): the same in the dtype of a tensor."""
+    return _numbers_or_sizes(data, like.dtype)
+
+
+def _numbers_or_sizes(data: tuple[Any, ...], dtype: Any) -> Any:
     if data and all(isinstance(part, numbers.Integral) for part in data):
-        return ops.zeros(tuple(int(part) for part in data), dtype=ms.float32)
-    return tensor(data[0] if data else (), ms.float32)
+        return ops.zeros(tuple(int(part) for part in data), dtype=dtype)
+    return tensor(data[0] if data else (), dtype)

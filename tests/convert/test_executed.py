@@ -278,6 +278,25 @@ class Net(nn.Module):
         names = [name for name, _ in self.named_buffers()] + list(self.state_dict())
         return self.layer(x) * self.scale + self.steps * len(names)
 """,
+    "weights of losses are buffers, and stand for all elements": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+        self.entropy = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5]))
+        self.binary = nn.BCELoss(torch.arange(1.0, 7.0), reduction="sum")
+        self.logits = nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0))
+        self.margin = nn.MultiMarginLoss(weight=torch.ones(6))
+
+    def forward(self, x):
+        y = self.layer(x)
+        target = (x > 0).float()
+        losses = self.binary(y.sigmoid(), target) + self.logits(y, target)
+        losses = losses + F.binary_cross_entropy(y.sigmoid(), target, weight=torch.tensor([[3.0]]))
+        losses = losses + self.entropy(y, torch.ones(2, 6, 6, dtype=torch.long))
+        names = [name for name, _ in self.named_buffers()] + list(self.state_dict())
+        return y * len(names) + losses
+""",
     "numbers of numpy's beside tensors": """
 import numpy as np
 

@@ -15,7 +15,8 @@ _REAL = frozenset(
     digamma logit deg2rad rad2deg i0 logsumexp""".split()
 )
 _JOINING = frozenset(
-    f"torch.{name}" for name in "cat concat concatenate stack hstack vstack".split()
+    f"torch.{name}"
+    for name in "cat concat concatenate stack hstack vstack dstack column_stack row_stack".split()
 )
 
 

@@ -126,6 +126,7 @@ from isograd.knowledge.composites.loading import (
     random_split,
 )
 from isograd.knowledge.composites.losses import (
+    binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
     cosine_similarity,
@@ -484,6 +485,7 @@ from isograd.knowledge.composites.torch_losses import (
     MSELoss,
     MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
     PairwiseDistance,
     PoissonNLLLoss,
@@ -866,6 +868,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "multi_head_attention_forward",
     "MultiplicativeLR",
     "NAdam",
+    "MultiMarginLoss",
     "NLLLoss",
     "Normal",
     "Normalize",
@@ -995,6 +998,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "batch_norm",
     "bernoulli",
     "bernoulli_like",
+    "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bincount",
     "bitwise_not",

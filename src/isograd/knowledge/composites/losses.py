@@ -88,6 +88,14 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduced(absolute(input - target), reduction)
 
 
+def binary_cross_entropy(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean"
+) -> Any:
+    """Of probabilities; a weight of fewer elements stands for all: MindSpore reads beyond it."""
+    spread = None if weight is None else ops.broadcast_to(weight, input.shape)
+    return ops.binary_cross_entropy(input, target, spread, reduction)
+
+
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,
@@ -200,13 +208,20 @@ def triplet_margin_loss(
 
 
 def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1.0, reduction: str = "mean"
+    input: Any,
+    target: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    reduction: str = "mean",
 ) -> Any:
     """How far each other class comes within a margin of the target's."""
     own = ops.gather_elements(input, 1, target.expand_dims(1))
     other = target.expand_dims(1) != ms.Tensor(np.arange(input.shape[1]))
     gap = ops.relu(margin - own + input)
-    losses = ops.where(other, gap if p == 1 else gap * gap, ops.zeros_like(input))
+    gap = gap if p == 1 else gap * gap
+    gap = gap if weight is None else gap * weight[target].expand_dims(1)
+    losses = ops.where(other, gap, ops.zeros_like(input))
     return reduced(sum_of(losses, (1,)) / input.shape[1], reduction)
 
 

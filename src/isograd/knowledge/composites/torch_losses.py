@@ -11,6 +11,8 @@ from isograd.knowledge.composites.torch_settings import WithSettings
 
 #: torch's retired arguments, in the place where they stand.
 _OLD = {"size_average": None, "reduce": None}
+#: Settings that torch's losses hold as buffers, so that a checkpoint has them.
+_BUFFERS = {"weight", "pos_weight"}
 
 
 class AnyLoss(WithSettings):
@@ -22,6 +24,10 @@ class AnyLoss(WithSettings):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name in _BUFFERS & self.arguments.keys():
+            value = getattr(self, name)
+            delattr(self, name)
+            self.register_buffer(name, value)
         average, reduce = getattr(self, "size_average", None), getattr(self, "reduce", None)
         if average is not None or reduce is not None:
             whole = "sum" if average is False else "mean"
@@ -98,7 +104,7 @@ class BCELoss(AnyLoss, nn.BCELoss):  # type: ignore[misc]
     """torch.nn.BCELoss."""
 
     arguments: ClassVar[dict[str, Any]] = {"weight": None, **_OLD, "reduction": "mean"}
-    function = staticmethod(ops.binary_cross_entropy)
+    function = staticmethod(losses.binary_cross_entropy)
 
 
 class BCEWithLogitsLoss(AnyLoss, nn.BCEWithLogitsLoss):  # type: ignore[misc]
@@ -108,6 +114,15 @@ class BCEWithLogitsLoss(AnyLoss, nn.BCEWithLogitsLoss):  # type: ignore[misc]
         "weight": None, **_OLD, "reduction": "mean", "pos_weight": None,
     }  # fmt: skip
     function = staticmethod(losses.binary_cross_entropy_with_logits)
+
+
+class MultiMarginLoss(AnyLoss, nn.MultiMarginLoss):  # type: ignore[misc]
+    """torch.nn.MultiMarginLoss."""
+
+    arguments: ClassVar[dict[str, Any]] = {
+        "p": 1, "margin": 1.0, "weight": None, **_OLD, "reduction": "mean",
+    }  # fmt: skip
+    function = staticmethod(losses.multi_margin_loss)
 
 
 class KLDivLoss(AnyLoss, nn.KLDivLoss):  # type: ignore[misc]

@@ -62,6 +62,16 @@ torch.stack([b[0], n.argmax(1).repeat(2)[:3], torch.arange(3) / 2])
 torch.cat([x, x > 0], 1)
 torch.cat([torch.zeros(1, 3, dtype=torch.long), n.cumsum(0)])
 x[..., x > 0] + x[..., ~(n > 1)].sum()
+torch.stack([x, x * 2])[0, :, [0, 2]]
+torch.stack([x, x * 2])[-1, ..., n[0].argsort()]
+torch.stack([x, x * 2])[k.argmax() % 2, 1:, [0, 1, 2, 2]]
+x[None][0, :, n[1] > 0]
+x[None, None][0, 0, :, [0, 1]] + x[None, None][:, 0, :, [0, 1]]
+x[0, None, [1, 2]]
+x[None, 0, :, None][:, [0, 0]]
+held[None][0, :, [2, 1]]
+held[None, None][:, [0], :, 1][0]
+[held[None][0, :, i] for i in range(3)][2]
 torch.stack([x, x * 2])[..., n > 1] + x[..., 0, None]
 np.sqrt(2) * x + HALF - np.log(3) / x
 -np.log(10000) / 3 * torch.arange(4)
@@ -143,6 +153,34 @@ def test_what_is_no_tensor_stays(code: str) -> None:
     """)
     assert f"    return {code}\n" in port
     assert not findings
+
+
+def test_a_number_beside_one_position_stays() -> None:
+    port, findings = port_of("""
+    import torch
+
+
+    def f(x: torch.Tensor, y):
+        for i in range(3):
+            y = y + x[0, :, i] + x[0, 1:, -1] + x[i, :, 2] + y[0, i, 1]
+        x[0, :, [1, 2]] = 0
+        return y + x[:, None, 1]
+    """)
+    assert "y = y + x[0, :, i] + x[0, 1:, -1] + x[i, :, 2] + y[0, i, 1]\n" in port
+    assert "return y + x[:, None, 1]\n" in port
+    assert not findings
+
+
+def test_values_that_are_written_by_a_number_beside_positions_are_told() -> None:
+    _, findings = port_of("""
+    import torch
+
+
+    def f(x: torch.Tensor, y: torch.Tensor):
+        x[0, :, [1, 2]] = y
+        return x
+    """)
+    assert [finding.code for finding in findings] == ["index-order"]
 
 
 def test_other_sums_stay_mindspores() -> None:

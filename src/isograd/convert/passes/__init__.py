@@ -44,7 +44,7 @@ from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
 from isograd.convert.passes.shapes import LegacySizes, Shapes
 from isograd.convert.passes.starting_values import StartingValues
-from isograd.convert.passes.subscripts import NumpyIndices, Subscripts
+from isograd.convert.passes.subscripts import NumbersBesidePositions, NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy
 from isograd.convert.passes.uncertain import SecondDerivatives, Uncertain
@@ -90,6 +90,7 @@ PASSES: tuple[Pass, ...] = (
     Calls(),
     Members(),
     References(),
+    NumbersBesidePositions(),
     NumpyIndices(),
     Subscripts(),
     BitwiseOperators(),

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Set
 
 from isograd.convert.file import FileEdit
+from isograd.convert.located import place
 from isograd.convert.passes.inplace import elements, function_of, key_of, strided
 from isograd.convert.tree import (
     has_inner_steps,
@@ -16,9 +17,16 @@ from isograd.convert.tree import (
     pairs_of,
     parts_of,
 )
+from isograd.convert.whole_numbers import may_be_whole
 
-_NUMBERS = ("numpy", "scipy")
+_OF_NUMBERS = ("numpy", "scipy")
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
+_LISTS = (ast.List, ast.ListComp)
+_ORDER = (
+    "torch takes the number of this index first; MindSpore takes it for positions, whose axis "
+    "comes first in what is written"
+)
+_ORDER_ADVICE = "Turn the values round, or write x[n : n + 1, …] instead of x[n, …]."
 #: Methods of numpy's random generators that give positions.
 _OF_GENERATORS = frozenset("choice permutation integers randint".split())
 
@@ -46,6 +54,101 @@ class NumpyIndices:
         owner, key = file.source(node.value), key_of(node.slice, file)
         file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
         return True
+
+
+class NumbersBesidePositions:
+    """`x[0, :, order]`: torch takes the number first, and MindSpore both as positions, as numpy.
+
+    Where something stands between them, the axis of the positions goes to the front then.
+    """
+
+    kinds = (ast.Subscript,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Take the numbers first; of what may be no tensor, where the port runs."""
+        assert isinstance(node, ast.Subscript)
+        if not isinstance(node.slice, ast.Tuple) or isinstance(node.ctx, ast.Del):
+            return False
+        parts = node.slice.elts
+        if not _mixes(parts, file) or _is_of_numpy(node.value, file):
+            return False
+        if isinstance(node.ctx, ast.Store):
+            return _tell_stored(node, parts, file)
+        count = next(n for n, part in enumerate(parts) if not _is_plain_number(part))
+        numbers, others = parts[:count], parts[count:]
+        owner = file.source(node.value)
+        if numbers and place(node) in file.facts.indexed and not _mixes(others, file):
+            first, rest = (", ".join(map(file.source, some)) for some in (numbers, others))
+            file.replace(node, f"{owner}[{first}][{rest}]")
+        else:
+            key = key_of(node.slice, file)
+            file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
+        return True
+
+
+def _tell_stored(node: ast.Subscript, parts: list[ast.expr], file: FileEdit) -> bool:
+    """Tell what is written by a number beside positions, unless it is one number for all."""
+    written = file.tree.parents.get(node)
+    is_one = isinstance(written, (ast.Assign, ast.AugAssign)) and isinstance(
+        written.value, ast.Constant
+    )
+    if not is_one and any(_takes_positions(part, file) for part in parts):
+        file.finding(node, "index-order", _ORDER, _ORDER_ADVICE)
+    return False
+
+
+def _mixes(parts: list[ast.expr], file: FileEdit) -> bool:
+    """Whether a number and positions may stand in an index with something between them.
+
+    One of the two has to be seen; of two names of which nothing is seen, both are mostly numbers.
+    A tensor of whole numbers may be a single one, of `scores.argmax()`.
+    """
+    gaps = [n for n, part in enumerate(parts) if _is_gap(part)]
+    for number, one in enumerate(parts):
+        if _is_gap(one) or isinstance(one, _LISTS):
+            continue
+        for place_of_other, other in enumerate(parts):
+            if other is one or _is_gap(other) or _is_counter(other, file):
+                continue
+            is_seen = _takes_positions(other, file) or _is_plain_number(one)
+            if not is_seen or _is_plain_number(other):
+                continue
+            low, high = sorted((number, place_of_other))
+            is_apart = any(low < gap < high for gap in gaps)
+            if is_apart and (low == number or low > 0):
+                return True
+    return False
+
+
+def _is_gap(part: ast.expr) -> bool:
+    is_none = isinstance(part, ast.Constant) and part.value is None
+    return isinstance(part, ast.Slice) or is_none or is_ellipsis(part)
+
+
+def _is_plain_number(part: ast.expr) -> bool:
+    if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub):
+        part = part.operand
+    return isinstance(part, ast.Constant) and type(part.value) is int
+
+
+def _takes_positions(part: ast.expr, file: FileEdit) -> bool:
+    return isinstance(part, _LISTS) or may_be_whole(part, file)
+
+
+def _is_counter(part: ast.expr, file: FileEdit) -> bool:
+    """Whether a name counts the rounds of a loop."""
+    if not isinstance(part, ast.Name):
+        return False
+    for loop in file.tree.of(ast.For, ast.comprehension):
+        if not isinstance(loop.iter, ast.Call):
+            continue
+        by = getattr(loop.iter.func, "id", "")
+        target = loop.target
+        if by == "enumerate" and isinstance(target, ast.Tuple):
+            target = target.elts[0]
+        if by in ("range", "enumerate") and getattr(target, "id", "") == part.id:
+            return True
+    return False
 
 
 def _is_mask(node: ast.expr, file: FileEdit) -> bool:
@@ -143,7 +246,7 @@ def _is_call_of_numpy(node: ast.expr, file: FileEdit) -> bool:
 def _names_of_numpy(file: FileEdit) -> frozenset[str]:
     """What is imported from numpy and scipy."""
     if file.names_of_numpy is None:
-        file.names_of_numpy = imported_from(file.tree, _NUMBERS)
+        file.names_of_numpy = imported_from(file.tree, _OF_NUMBERS)
     return file.names_of_numpy
 
 

@@ -28,8 +28,9 @@ def select(input: Any, dim: int, index: int) -> Any:
 def at(owner: Any, key: Any) -> Any:
     """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy.
 
-    Nor does it take a mask of several axes behind `...`.  What arrays take is a copy: `taken` says
-    why.
+    Nor does it take a mask of several axes behind `...`, and a number beside positions it takes for
+    positions too, as numpy does: their axis goes to the front.  What arrays take is a copy: `taken`
+    says why.
     """
     if not isinstance(owner, ms.Tensor):
         return owner[key]
@@ -39,7 +40,26 @@ def at(owner: Any, key: Any) -> Any:
         place = next(number for number, part in enumerate(given) if part is ...)
         rest = owner.ndim - sum(_axes_of(part) for part in given)
         given[place : place + 1] = [slice(None)] * rest
-    return taken(owner[tuple(given)] if isinstance(key, tuple) else owner[given[0]])
+    if not isinstance(key, tuple):
+        return taken(owner[given[0]])
+    if any(map(_is_number, given)) and any(map(_takes_positions, given)):
+        first: list[Any] = []
+        for part in given:
+            first += [part] if _is_number(part) else [slice(None)] * _axes_of(part)
+        owner, given = owner[tuple(first)], [part for part in given if not _is_number(part)]
+    return taken(owner[tuple(given)])
+
+
+def _is_number(part: Any) -> bool:
+    """Whether a part of an index takes one position, and its axis away."""
+    if isinstance(part, ms.Tensor):
+        return bool(part.ndim == 0 and part.dtype != ms.bool_)
+    return isinstance(part, int) and not isinstance(part, bool)
+
+
+def _takes_positions(part: Any) -> bool:
+    """Whether a part of an index takes several positions, or those of a mask."""
+    return isinstance(part, (list, tuple)) or (isinstance(part, ms.Tensor) and part.ndim > 0)
 
 
 def _axes_of(part: Any) -> int:

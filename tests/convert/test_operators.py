@@ -164,6 +164,8 @@ def test_a_number_beside_one_position_stays() -> None:
         for i in range(3):
             y = y + x[0, :, i] + x[0, 1:, -1] + x[i, :, 2] + y[0, i, 1]
         x[0, :, [1, 2]] = 0
+        order = torch.tensor([0, 1])
+        x[order, :, order] = y
         return y + x[:, None, 1]
     """)
     assert "y = y + x[0, :, i] + x[0, 1:, -1] + x[i, :, 2] + y[0, i, 1]\n" in port

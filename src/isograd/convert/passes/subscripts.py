@@ -73,7 +73,8 @@ class NumbersBesidePositions:
         if not _mixes(parts, file) or _is_of_numpy(node.value, file):
             return False
         if isinstance(node.ctx, ast.Store):
-            return _tell_stored(node, parts, file)
+            _tell_stored(node, parts, file)
+            return False
         count = next(n for n, part in enumerate(parts) if not _is_plain_number(part))
         numbers, others = parts[:count], parts[count:]
         owner = file.source(node.value)
@@ -86,15 +87,16 @@ class NumbersBesidePositions:
         return True
 
 
-def _tell_stored(node: ast.Subscript, parts: list[ast.expr], file: FileEdit) -> bool:
+def _tell_stored(node: ast.Subscript, parts: list[ast.expr], file: FileEdit) -> None:
     """Tell what is written by a number beside positions, unless it is one number for all."""
     written = file.tree.parents.get(node)
     is_one = isinstance(written, (ast.Assign, ast.AugAssign)) and isinstance(
         written.value, ast.Constant
     )
-    if not is_one and any(_takes_positions(part, file) for part in parts):
+    kinds = [_is_gap(part) or _takes_positions(part, file) for part in parts]
+    has_positions = any(_takes_positions(part, file) for part in parts)
+    if has_positions and not all(kinds) and not is_one:
         file.finding(node, "index-order", _ORDER, _ORDER_ADVICE)
-    return False
 
 
 def _mixes(parts: list[ast.expr], file: FileEdit) -> bool:

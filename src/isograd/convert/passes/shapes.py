@@ -23,12 +23,12 @@ class LegacySizes:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the sizes one by one; the call itself is for other passes."""
         assert isinstance(node, ast.Call)
-        if len(node.args) != 1 or node.keywords or not _is_shape(node.args[0], file):
-            return False
         use = file.use(node.func)
-        if use is None or use.api not in _OF_SIZES:
+        if use is None or use.api not in _OF_SIZES or len(node.args) != 1 or node.keywords:
             return False
         (sizes,) = node.args
+        if not _is_shape(sizes, file):
+            return False
         source = file.source(sizes)
         is_closed = isinstance(sizes, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
         file.replace(sizes, f"*{source}" if is_closed else f"*({source})")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from isograd.convert import ConvertReport, Finding, Options, convert_path
 
@@ -49,22 +51,17 @@ def converted(root: Path, files: Mapping[str, str]) -> tuple[Path, ConvertReport
 
 def run_original(folder: Path, code: str) -> str:
     """What a child prints that can import what `converted` wrote there as the original."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=folder / "original",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return _printed(folder / "original", textwrap.dedent(code))
 
 
 def run_port(folder: Path, code: str) -> str:
     """What a child prints that can import the port but neither torch nor isograd."""
+    return _printed(folder, _WITHOUT_TORCH + textwrap.dedent(code))
+
+
+def _printed(folder: Path, code: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_TORCH + textwrap.dedent(code)],
+        [sys.executable, "-c", code],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -73,3 +70,10 @@ def run_port(folder: Path, code: str) -> str:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def run_both(folder: Path, port: Path, code: str) -> tuple[Any, Any]:
+    """The JSON that the original and the port print; TENSOR in the code makes a tensor of each."""
+    expected = run_original(folder, code.replace("TENSOR", "__import__('torch').tensor"))
+    found = run_port(port, code.replace("TENSOR", "__import__('mindspore').Tensor"))
+    return json.loads(expected), json.loads(found)

@@ -5,12 +5,9 @@ Types of Python's stand for dtypes, layers take one, and old constructors take a
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_original, run_port
+from tests.convert.support import converted, port_of, run_both
 
 #: Of fractions `x` and whole numbers `n`; what is drawn counts by its dtype alone.
 TENSORS = """
@@ -96,9 +93,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], lis
     folder = tmp_path_factory.mktemp("dtypes")
     port, report = converted(folder, {"net.py": FUNCTIONS})
     assert not report.findings
-    expected = run_original(folder, CODE.replace("TENSOR", "__import__('torch').tensor"))
-    found = run_port(Path(port), CODE.replace("TENSOR", "__import__('mindspore').Tensor"))
-    return json.loads(expected), json.loads(found)
+    return run_both(folder, port, CODE)
 
 
 @pytest.mark.parametrize("number", range(len(TENSORS)), ids=TENSORS)

@@ -6,13 +6,12 @@ compared.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_original, run_port
+from tests.convert.support import converted, port_of, run_both, run_original, run_port
 
 from isograd.convert import ConvertReport, Level
 from isograd.knowledge.composites import data_of, elements
@@ -309,10 +308,7 @@ def both(folder: Path, statements: list[str]) -> tuple[list[object], ...]:
         files[f"nets/case_{number}.py"] = f"{_HEAD}{body}\n"
     port, report = converted(folder, files)
     code = _RUN.replace("COUNT", str(len(statements)))
-    original = "import torch\n" + code.replace("TENSOR", "torch.tensor")
-    ported = "import mindspore as ms\n" + code.replace("TENSOR", "ms.Tensor")
-    expected, found = run_original(folder, original), run_port(port, ported)
-    return json.loads(expected), json.loads(found), _told(report, statements)
+    return *run_both(folder, port, code), _told(report, statements)
 
 
 def _told(report: ConvertReport, statements: list[str]) -> list[object]:
@@ -485,9 +481,7 @@ def both_forwards(folder: Path, port: Path, network: str) -> tuple[object, objec
     x = TENSOR(np.arange(-6, 6, dtype="f4").reshape(1, 3, 4))
     print(json.dumps({network}()(x).tolist()))
     """
-    expected = run_original(folder, code.replace("TENSOR", "__import__('torch').tensor"))
-    found = run_port(port, code.replace("TENSOR", "__import__('mindspore').Tensor"))
-    return json.loads(expected), json.loads(found)
+    return run_both(folder, port, code)
 
 
 def test_a_sequential_that_changes_its_input_does_so_before_the_statement(tmp_path: Path) -> None:

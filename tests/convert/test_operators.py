@@ -6,12 +6,9 @@ leaves `np.sqrt(2) * x` to numpy.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_original, run_port
+from tests.convert.support import converted, port_of, run_both
 
 #: The dtype and the values of each expression.
 Answers = list[tuple[str, list[float]]]
@@ -128,9 +125,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answers, Answers]
     folder = tmp_path_factory.mktemp("operators")
     port, report = converted(folder, {"net.py": FUNCTIONS})
     assert not report.findings
-    expected = run_original(folder, CODE.replace("TENSOR", "__import__('torch').tensor"))
-    found = run_port(Path(port), CODE.replace("TENSOR", "__import__('mindspore').Tensor"))
-    return json.loads(expected), json.loads(found)
+    return run_both(folder, port, CODE)
 
 
 @pytest.mark.parametrize("number", range(len(EXPRESSIONS)), ids=EXPRESSIONS)

@@ -17,7 +17,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from isograd.convert.held_data import owner_of
-from isograd.convert.tree import Tree, first_argument, names_of, parts_of
+from isograd.convert.tree import Tree, counted_by, first_argument, names_of, parts_of
 from isograd.scan.behaviour import VIEWS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -211,12 +211,9 @@ class Function:
         """Whether a name is bound to numbers: by a range, an enumeration or a constant."""
         for node in self._nodes:
             if isinstance(node, ast.For) and name in names_of(node.target):
-                called = node.iter.func if isinstance(node.iter, ast.Call) else None
-                if isinstance(called, ast.Name) and called.id == "range":
-                    return True
-                is_numbered = isinstance(called, ast.Name) and called.id == "enumerate"
-                if is_numbered and isinstance(node.target, ast.Tuple):
-                    return name in names_of(node.target.elts[0])
+                counters = counted_by(node)
+                if counters:
+                    return name in counters
         return any(isinstance(value, ast.Constant) for value in self.values_of(name))
 
     def is_element(self, name: str) -> bool:

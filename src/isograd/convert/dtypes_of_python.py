@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from isograd.convert.tree import Tree
+
+if TYPE_CHECKING:
+    from isograd.convert.file import Use  # which asks this file
 
 _DTYPES = {
     "bool": "torch.bool",
@@ -23,18 +26,7 @@ _BY_PLACE = frozenset(("torch.finfo", "torch.iinfo"))
 _OF_ARRAYS = frozenset("sum mean prod cumsum cumprod std var trace".split())
 
 
-class _Use(Protocol):
-    @property
-    def api(self) -> str: ...
-
-    @property
-    def is_member(self) -> bool: ...
-
-    @property
-    def is_sure(self) -> bool: ...
-
-
-def dtypes_of_python(tree: Tree, use: Callable[[ast.AST], _Use | None]) -> dict[ast.AST, str]:
+def dtypes_of_python(tree: Tree, use: Callable[[ast.AST], Use | None]) -> dict[ast.AST, str]:
     """The dtypes of torch that names of Python's types stand for where torch is called.
 
     use: what of torch a name or an attribute names.
@@ -46,10 +38,9 @@ def dtypes_of_python(tree: Tree, use: Callable[[ast.AST], _Use | None]) -> dict[
     }
 
 
-def _is_dtype(node: ast.Name, tree: Tree, use: Callable[[ast.AST], _Use | None]) -> bool:
+def _is_dtype(node: ast.Name, tree: Tree, use: Callable[[ast.AST], Use | None]) -> bool:
     parent = tree.parents[node]
-    is_named = isinstance(parent, ast.keyword)
-    call = tree.parents[parent] if is_named else parent
+    call = tree.parents[parent] if isinstance(parent, ast.keyword) else parent
     if not isinstance(call, ast.Call) or call.func is node:
         return False
     called = use(call.func)

@@ -154,6 +154,16 @@ def names_of(node: ast.AST) -> list[str]:
     return [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
 
 
+def counted_by(loop: ast.For | ast.comprehension) -> list[str]:
+    """The names that count the rounds of a loop over a range, or of an enumeration."""
+    by = getattr(loop.iter.func, "id", "") if isinstance(loop.iter, ast.Call) else ""
+    if by == "range":
+        return names_of(loop.target)
+    if by == "enumerate" and isinstance(loop.target, ast.Tuple):
+        return names_of(loop.target.elts[0])
+    return []
+
+
 def is_over_parameters(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether a loop goes through parameters, by what it is written as."""
     return "param" in ast.dump(loop.iter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Set
 
@@ -10,6 +11,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.inplace import elements, function_of, key_of, strided
 from isograd.convert.tree import (
+    counted_by,
     has_inner_steps,
     imported_from,
     is_ellipsis,
@@ -93,33 +95,36 @@ def _tell_stored(node: ast.Subscript, parts: list[ast.expr], file: FileEdit) -> 
     is_one = isinstance(written, (ast.Assign, ast.AugAssign)) and isinstance(
         written.value, ast.Constant
     )
-    kinds = [_is_gap(part) or _takes_positions(part, file) for part in parts]
-    has_positions = any(_takes_positions(part, file) for part in parts)
-    if has_positions and not all(kinds) and not is_one:
+    takes = [_takes_positions(part, file) for part in parts if not _is_gap(part)]
+    if any(takes) and not all(takes) and not is_one:
         file.finding(node, "index-order", _ORDER, _ORDER_ADVICE)
 
 
 def _mixes(parts: list[ast.expr], file: FileEdit) -> bool:
     """Whether a number and positions may stand in an index with something between them.
 
-    One of the two has to be seen; of two names of which nothing is seen, both are mostly numbers.
-    A tensor of whole numbers may be a single one, of `scores.argmax()`.
+    Positions that begin the index are its first axis either way.
     """
     gaps = [n for n, part in enumerate(parts) if _is_gap(part)]
-    for number, one in enumerate(parts):
-        if _is_gap(one) or isinstance(one, _LISTS):
-            continue
-        for place_of_other, other in enumerate(parts):
-            if other is one or _is_gap(other) or _is_counter(other, file):
-                continue
-            is_seen = _takes_positions(other, file) or _is_plain_number(one)
-            if not is_seen or _is_plain_number(other):
-                continue
-            low, high = sorted((number, place_of_other))
-            is_apart = any(low < gap < high for gap in gaps)
-            if is_apart and (low == number or low > 0):
-                return True
-    return False
+    return any(
+        any(min(number, other) < gap < max(number, other) for gap in gaps)
+        and (number < other or other > 0)
+        and _may_be_both(parts[number], parts[other], file)
+        for number, other in itertools.permutations(range(len(parts)), 2)
+    )
+
+
+def _may_be_both(number: ast.expr, positions: ast.expr, file: FileEdit) -> bool:
+    """Whether one part of an index may be a number and another positions, and one of them is seen.
+
+    Of two names of which nothing is seen, both are mostly numbers.  A tensor of whole numbers may
+    be a single one, of `scores.argmax()`.
+    """
+    if _is_gap(number) or isinstance(number, _LISTS) or _is_gap(positions):
+        return False
+    if _is_plain_number(positions) or _is_counter(positions, file):
+        return False
+    return _is_plain_number(number) or _takes_positions(positions, file)
 
 
 def _is_gap(part: ast.expr) -> bool:
@@ -139,18 +144,8 @@ def _takes_positions(part: ast.expr, file: FileEdit) -> bool:
 
 def _is_counter(part: ast.expr, file: FileEdit) -> bool:
     """Whether a name counts the rounds of a loop."""
-    if not isinstance(part, ast.Name):
-        return False
-    for loop in file.tree.of(ast.For, ast.comprehension):
-        if not isinstance(loop.iter, ast.Call):
-            continue
-        by = getattr(loop.iter.func, "id", "")
-        target = loop.target
-        if by == "enumerate" and isinstance(target, ast.Tuple):
-            target = target.elts[0]
-        if by in ("range", "enumerate") and getattr(target, "id", "") == part.id:
-            return True
-    return False
+    loops = file.tree.of(ast.For, ast.comprehension)
+    return isinstance(part, ast.Name) and any(part.id in counted_by(loop) for loop in loops)
 
 
 def _is_mask(node: ast.expr, file: FileEdit) -> bool:

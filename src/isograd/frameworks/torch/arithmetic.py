@@ -140,9 +140,10 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         with torch.no_grad():
             work = tensor.float().contiguous()
             terms = _flat(_terms_rounded(work, name, position, args), tensor.shape)
-            floors = _flat(floor, tensor.shape) if isinstance(floor, torch.Tensor) else None
-            share = 2.0 * unit * self._amplitude
-            if not isinstance(floor, torch.Tensor):
+            share, floors = 2.0 * unit * self._amplitude, None
+            if isinstance(floor, torch.Tensor):
+                floors = _flat(floor, tensor.shape)
+            else:
                 share *= floor
             flat = work.view(-1)
             for begin in range(0, flat.numel(), _BLOCK):

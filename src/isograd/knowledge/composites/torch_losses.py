@@ -43,15 +43,7 @@ class AnyLoss(WithSettings):
 class AnyWeightedLoss(AnyLoss):
     """What the losses with a weight for each class share."""
 
-    def __init__(
-        self,
-        weight: Any = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
+    arguments: ClassVar[dict[str, Any]] = {"weight": None, **_OLD, "reduction": "mean"}
 
 
 class CrossEntropyLoss(AnyLoss, nn.CrossEntropyLoss):  # type: ignore[misc]
@@ -100,10 +92,9 @@ class HuberLoss(AnyLoss, nn.HuberLoss):  # type: ignore[misc]
     function = staticmethod(ops.huber_loss)
 
 
-class BCELoss(AnyLoss, nn.BCELoss):  # type: ignore[misc]
+class BCELoss(AnyWeightedLoss, nn.BCELoss):  # type: ignore[misc]
     """torch.nn.BCELoss."""
 
-    arguments: ClassVar[dict[str, Any]] = {"weight": None, **_OLD, "reduction": "mean"}
     function = staticmethod(losses.binary_cross_entropy)
 
 

@@ -32,6 +32,10 @@ torch.tril(torch.ones((3, 3), dtype=bool))
 torch.ones((3, 3), dtype=bool).fill_diagonal_(0)
 torch.tensor([torch.finfo(float).max, torch.iinfo(int).max])
 torch.rand(3, dtype=float) * 0
+torch.rand((2, 3), dtype=torch.cfloat, device=x.device).real * 0
+torch.randn(size=(2,), dtype=torch.complex128).imag * 0
+torch.rand_like(x, dtype=torch.complex64).abs() * 0
+torch.randn(9000, dtype=torch.cfloat).abs().square().mean().round()
 torch.Tensor(x.size()).fill_(2)
 torch.FloatTensor(x.shape).fill_(2)
 torch.LongTensor(x.size()[:1] + (4,)).zero_()

@@ -192,6 +192,19 @@ d = {"a": torch.zeros(3, 4)}; d["a"].copy_(x); d["a"][0] = 5; x = x + d["a"]
 p = nn.Parameter(x * 1); p[1:].data.zero_(); x = p.detach() + 0
 p = nn.Parameter(x * 1); p.data[1].copy_(x[0]); p[0].data.fill_(2); x = p.detach() + 0
 h = Holder(x); h.mean[1:].data.zero_(); h.mean.data[0].copy_(x[1])
+h = Holder({"slow": x}); slow = h.mean["slow"]; slow += (x.data - 3) * 2
+h = Holder([{"slow": x}]); state = h.mean[0]; slow = state["slow"]; slow -= slow / 2
+new = x.data.float(); new.mul_(2).add_(1); x.data.copy_(new)
+order = np.array([2, 0, 1]); batch = order[:1]; x[batch] += 2
+order = np.array([2, 0, 1]); x[:, order[1:] + 1] *= 2; x[order > 1] = 0
+order = x[:, 0].numpy().argsort(); x[order[:2]] = x[order[1:]] * 2
+for row in np.arange(2): x[row, 1] -= 3
+for _, (row, column) in enumerate(zip(np.arange(2), np.array([3, 1]))): x[row, column] = 9
+parts = [np.where(x[0] < n)[0] for n in (-2, 0)]; x[1, parts[0]] = 7
+x[1] = x[0].reshape(1, -1) * 2
+y = x[0].view((1, 4)); z = -y + 1; x[2] = w = z.abs(); x = x + w
+x[:, 1] = x[0, :1].unsqueeze(0); x[0, 2:] = x[1, :2][None, None].clone()
+x[...] = x[0][None] * 2
 """.strip().splitlines()
 
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
@@ -213,6 +226,7 @@ z = x.view(4, 3); z[0] = 2
 w = x.permute(1, 0); w += 1
 u = x.detach(); u += 2
 (x if x.sum() > 0 else x * 1).add_(1)
+new = x.data.float(); new.mul_(2); y = x * 1; x.data.copy_(new); x = x + y
 torch.nn.init.ones_(x.t())
 torch.nn.init.ones_(x.view(-1)[:3])
 torch.narrow(x, 0, 1, 1).add_(3)
@@ -268,7 +282,7 @@ def drawn(v):
 
 
 class Holder:
-    def __init__(self, x: torch.Tensor):
+    def __init__(self, x):
         self.mean = x
 
 

@@ -81,11 +81,17 @@ Scaled(2)(x)
 torch.full((2,), np.log(2)) + torch.tensor(np.float32(0.5))
 torch.tensor([np.log(2), 1.0])
 torch.tensor([[np.float32(2)], [1.0]])
+torch.atan2(n, n + 1) + k.atan2(k * 0)
+torch.log(repeat(torch.arange(1, 4), "a -> b a", b=2)) + rearrange(n > 1, "a b -> a b").exp()
+x[np.array([1, 0])[:1]] + x[0, np.argsort([3, 1, 2])[::-1].copy()]
+sum(x[i] * j for j, i in enumerate(np.array([0, 1]))) + [x[i] for i in np.arange(2)][0]
+x[:, n[0].numpy() > 1] + x[n.numpy().sum(1).argsort()][:, :1]
 x[1:].shape.numel() * (x * 2).size().numel() * x.shape[1:].numel() + x
 """.split("\n")[1:-1]
 
 HEAD = """import numpy as np
 import torch
+from einops import rearrange, repeat
 from torch import Tensor as T
 
 HALF = np.log(2 * np.pi) / 2

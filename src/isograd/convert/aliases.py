@@ -348,6 +348,28 @@ class Function:
                         waiting.append((joined, earlier))
         return found
 
+    def is_copied_back(self, name: str, root: str, write: ast.AST) -> bool:
+        """Whether `p.data.copy_(values)` always follows a change of `values = p.data.float()`.
+
+        root: p, which nothing may read between the two.
+        """
+        return any(
+            isinstance(node, ast.Call)
+            and _copies(node, name, root)
+            and _start(node) > _end(write)
+            and self._always_before(node, write)
+            and not self._is_read_between(root, write, node)
+            for node in self._nodes
+        )
+
+    def _is_read_between(self, name: str, first: ast.AST, last: ast.AST) -> bool:
+        return any(
+            isinstance(node, ast.Name)
+            and node.id == name
+            and _end(first) <= _start(node) < _start(last)
+            for node in self._nodes
+        )
+
     # ---- bindings
 
     @cached_property
@@ -566,6 +588,17 @@ class Function:
             elif self._in_common_loop(node, write, _start(since)):
                 return True
         return False
+
+
+def _copies(call: ast.Call, name: str, root: str) -> bool:
+    """Whether a call is `root.copy_(name)` or `root.data.copy_(name)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "copy_":
+        return False
+    to: ast.expr = call.func.value
+    while isinstance(to, ast.Attribute):
+        to = to.value
+    given = first_argument(call, "src")
+    return getattr(to, "id", "") == root and getattr(given, "id", "") == name
 
 
 def _reach(sight: Sight) -> tuple[Reach, bool]:

@@ -35,6 +35,8 @@ _SAME = frozenset(
     contiguous detach to cpu cuda sum cumsum prod cumprod max min amax amin clamp abs flip roll
     repeat_interleave index_select gather tril triu unbind""".split()
 )
+#: einops' functions of one tensor; `reduce` may take a mean.
+_OF_EINOPS = frozenset(("rearrange", "repeat"))
 
 
 def may_be_whole(node: ast.expr, file: FileEdit) -> bool:
@@ -87,6 +89,8 @@ def _makes_them(node: ast.Call, file: FileEdit) -> bool:
         given += [part for part in node.args if _is_dtype(part, file)]
     if given:
         return any(is_whole_dtype(part, file) for part in given)
+    if api.startswith("einops."):
+        return name in _OF_EINOPS and any(may_be_whole(part, file) for part in node.args[:1])
     if api and not api.startswith("torch."):
         return False
     if api and name in _OF_VALUES:

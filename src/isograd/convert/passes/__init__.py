@@ -38,6 +38,7 @@ from isograd.convert.passes.imports_by_name import ImportsByName
 from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, Stores
 from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.layers_in_place import InPlaceLayers
+from isograd.convert.passes.leading_axes import LeadingAxes
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.operators import BitwiseOperators
@@ -76,6 +77,7 @@ PASSES: tuple[Pass, ...] = (
     Leaves(),
     AugmentedAssignments(),
     Stores(),
+    LeadingAxes(),
     InPlaceLayers(),
     SecondDerivatives(),
     ComplexNumbers(),

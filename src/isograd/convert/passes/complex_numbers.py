@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.model import Level
@@ -13,6 +14,9 @@ from isograd.scan.values import Tensor
 _ABOUT = "complex fft fourier freq spectr stft phase amplitude magnitude polar".split()
 #: In projects with complex numbers: the absolute value, which is complex in MindSpore.
 INSTEAD = {"ops.abs": "composites.absolute", "ops.l1_loss": "composites.l1_loss"}
+#: What MindSpore's own functions make of real numbers alone.
+_RANDOM = frozenset(f"torch.{name}" for name in "rand randn rand_like randn_like".split())
+_DTYPES = frozenset(f"torch.{name}" for name in "complex64 cfloat complex128 cdouble".split())
 _NUMBER = "MindSpore's operators take no complex number of Python's: {0} raises"
 _MAY_BE = "if {0} is of tensors, it raises: MindSpore takes no complex number of Python's"
 _ADVICE = "Compose it of real tensors: ops.Complex()(real, imaginary), for exp of cos and sin"
@@ -32,7 +36,7 @@ class ComplexNumbers:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a composition, or tell it."""
         if isinstance(node, ast.Call):
-            return _absolute(node, file)
+            return _random(node, file) or _absolute(node, file)
         assert isinstance(node, ast.Constant)
         if isinstance(node.value, complex) and "torch" in file.text.original:
             whole, is_sure = _operation(node, file)
@@ -41,6 +45,24 @@ class ComplexNumbers:
                 message = (_NUMBER if is_sure else _MAY_BE).format(ast.unparse(whole))
                 file.finding(node, "complex-number", message, _ADVICE, level=level)
         return False
+
+
+def _random(node: ast.Call, file: FileEdit) -> bool:
+    """`torch.randn(3, dtype=torch.cfloat)`."""
+    api = file.api_of_call(node)
+    if api not in _RANDOM:
+        return False
+    given = [part.value for part in node.keywords if part.arg == "dtype"]
+    use = file.use(given[0]) if given else None
+    if use is None or use.api not in _DTYPES:
+        return False
+    name = file.name(f"composites.{api.rpartition('.')[2]}")
+    sizes = [part.value for part in node.keywords if part.arg in ("size", "input")]
+    parts = [file.argument(part) for part in (*node.args, *sizes)]
+    layout.write(file, node, f"{name}({', '.join((*parts, f'dtype={file.argument(given[0])}'))})")
+    file.uses += 1
+    file.converted += 1
+    return True
 
 
 def _absolute(node: ast.Call, file: FileEdit) -> bool:

@@ -391,6 +391,9 @@ def _shown(node: ast.expr) -> str:
 
 def _tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
     """Tell a change that a port cannot make visible where torch does."""
+    function = function_of(node, file)
+    if function is not None and function.is_copied_back(name, sight.name, node):
+        return
     if sight.name:
         file.finding(node, "in-place-view", _LOST.format(name, sight.name), _LOST_ADVICE)
     else:
@@ -710,6 +713,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     is_element = function.is_element(target.id) and not isinstance(node.value, ast.Constant)
     is_tensor_like = is_element or _is_of_torch(node.value, file)
     is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, function)
+    is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, function)
     if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
         return False  # a counter or a size, most of all
     sight = sight_of(target.id, node, file)
@@ -744,6 +748,23 @@ def _is_of_module(name: str, added: ast.expr, function: Function) -> bool:
     return False
 
 
+def _is_of_state(name: str, added: ast.expr, function: Function) -> bool:
+    """Whether a name may hold a tensor of a dictionary: `slow = state["slow"]`.
+
+    A size that is multiplied by another (`stride *= step`) is a number, most of all.
+    """
+    is_keyed = any(
+        isinstance(value, ast.Subscript)
+        and isinstance(value.slice, ast.Constant)
+        and isinstance(value.slice.value, str)
+        for value in function.values_of(name)
+    )
+    is_number = isinstance(added, (ast.Constant, ast.Name, *_PLAIN)) or (
+        isinstance(added, ast.Call) and getattr(added.func, "id", "") in ("len", "int", "str")
+    )
+    return is_keyed and not is_number
+
+
 def _is_module(called: ast.expr, function: Function) -> bool:
     """`self.block`, `self.blocks[i]`, and `block` of a loop over them."""
     while isinstance(called, ast.Subscript):
@@ -754,9 +775,10 @@ def _is_module(called: ast.expr, function: Function) -> bool:
 
 
 def _is_of_torch(value: ast.expr, file: FileEdit) -> bool:
-    """Whether a value is a fraction, or torch makes something of it."""
+    """Whether a value is a fraction, or of something of torch's, as `p.data` is."""
     return any(
         (isinstance(part, ast.Constant) and isinstance(part.value, float))
+        or is_data(part)
         or file.use(part) is not None
         for part in ast.walk(value)
     )

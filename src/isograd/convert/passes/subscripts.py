@@ -169,10 +169,11 @@ def _is_condition(node: ast.expr, file: FileEdit) -> bool:
 
 def _stored(node: ast.Subscript, file: FileEdit) -> bool:
     """`x[order] = 0` at positions of numpy's, and at those that were looked for: perhaps none."""
-    if not isinstance(file.tree.parents.get(node), ast.Assign):
+    written = file.tree.parents.get(node)
+    if not isinstance(written, (ast.Assign, ast.AugAssign)):
         return False
     are_numpys = any(_is_of_numpy(part, file) for part in parts_of(node.slice))
-    if are_numpys or _may_be_none(node.slice, file):
+    if are_numpys or (isinstance(written, ast.Assign) and _may_be_none(node.slice, file)):
         file.replace(node, elements(node, file))
         return True
     return False
@@ -211,12 +212,26 @@ def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
         return any(end is not None and _is_of_numpy(end, file) for end in ends)
+    if isinstance(node, ast.Compare):
+        return any(_is_of_numpy(part, file) for part in (node.left, *node.comparators))
+    if isinstance(node, ast.BinOp):
+        return _is_arithmetic_of_numpy(node, file)
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return bool(node.elts) and all(_is_of_numpy(part, file) for part in node.elts)
+    if isinstance(node, ast.Dict):
+        return bool(node.values) and all(_is_of_numpy(part, file) for part in node.values)
+    if isinstance(node, ast.ListComp):
+        return _is_of_numpy(node.elt, file)
     if _is_range(node) or _is_call_of_numpy(node, file):
         return True
     while isinstance(node, ast.Subscript):
         node = node.value
     if not isinstance(node, ast.Name):
-        return False
+        return _is_call_of_numpy(node, file)
+    loop = file.tree.loop(node)
+    if isinstance(loop, ast.comprehension):
+        pairs = _gone_through(loop.target, loop.iter)
+        return any(node.id in names_of(one) and _is_of_numpy(of, file) for one, of in pairs)
     functions = _made_by_numpy(file).get(node.id, frozenset())
     if not functions:
         return False
@@ -227,8 +242,17 @@ def _is_range(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range"
 
 
+def _is_arithmetic_of_numpy(node: ast.BinOp, file: FileEdit) -> bool:
+    """Whether arrays and numbers alone are computed with: beside a tensor they are tensors."""
+    parts = [part for part in (node.left, node.right) if not isinstance(part, ast.Constant)]
+    return bool(parts) and all(_is_of_numpy(part, file) for part in parts)
+
+
 def _is_call_of_numpy(node: ast.expr, file: FileEdit) -> bool:
-    """Whether a call is of numpy or scipy, or draws positions from a generator."""
+    """Whether a call is of numpy or scipy, of an array, or draws positions from a generator.
+
+    An array is made by `x.numpy()` as well.
+    """
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Attribute) and node.func.attr in _OF_GENERATORS:
@@ -236,8 +260,12 @@ def _is_call_of_numpy(node: ast.expr, file: FileEdit) -> bool:
             return True
     root: ast.expr = node
     while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
+        if isinstance(root, ast.Call) and getattr(root.func, "attr", "") == "numpy":
+            return True
         root = root.func if isinstance(root, ast.Call) else root.value
-    return isinstance(root, ast.Name) and root.id in _names_of_numpy(file)
+    if not isinstance(root, ast.Name):
+        return False
+    return root.id in _names_of_numpy(file) or _is_of_numpy(root, file)
 
 
 def _names_of_numpy(file: FileEdit) -> frozenset[str]:
@@ -248,20 +276,43 @@ def _names_of_numpy(file: FileEdit) -> frozenset[str]:
 
 
 def _made_by_numpy(file: FileEdit) -> Mapping[str, Set[ast.AST | None]]:
-    """Names that hold what numpy or scipy returned, or a range, with their functions."""
+    """Names that hold what numpy or scipy returned, or a range, with their functions.
+
+    And names of a part of such an array: `batch = order[start : start + 32]`.
+    """
     if file.made_by_numpy is None:
-        found = defaultdict[str, set[ast.AST | None]](set)
-        for node in file.tree.of(ast.Assign, ast.For):
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign):
-                pairs = (pair for part in node.targets for pair in pairs_of(part, node.value))
-                targets = [t for t, v in pairs if _is_range(v) or _is_call_of_numpy(v, file)]
-            elif _is_call_of_numpy(node.iter, file):
-                targets = [node.target]
-            for name in (name for target in targets for name in names_of(target)):
-                found[name].add(file.tree.function(node))
-        file.made_by_numpy = dict(found)
+        found = file.made_by_numpy = defaultdict[str, set[ast.AST | None]](set)
+        bound = [pair for node in file.tree.of(ast.Assign, ast.For) for pair in _bound_by(node)]
+        known = -1
+        while known < sum(map(len, found.values())):
+            known = sum(map(len, found.values()))
+            for target, value in bound:
+                if _is_of_numpy(value, file):
+                    for name in names_of(target):
+                        found[name].add(file.tree.function(target))
     return file.made_by_numpy
+
+
+def _bound_by(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """What an assignment binds, and a loop of its names to elements of what it goes through."""
+    if isinstance(node, ast.Assign):
+        return [pair for target in node.targets for pair in pairs_of(target, node.value)]
+    assert isinstance(node, ast.For)
+    return _gone_through(node.target, node.iter)
+
+
+def _gone_through(target: ast.expr, source: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    by = getattr(source.func, "id", "") if isinstance(source, ast.Call) else ""
+    if by == "range":
+        return []
+    given = source.args if isinstance(source, ast.Call) else []
+    targets = target.elts if isinstance(target, ast.Tuple) else []
+    if by == "enumerate" and len(targets) == 2 and given:
+        return _gone_through(targets[1], given[0])
+    if by == "zip":
+        pairs = zip(targets, given, strict=False)
+        return [found for pair in pairs for found in _gone_through(*pair)]
+    return [(target, source)]
 
 
 class Subscripts:

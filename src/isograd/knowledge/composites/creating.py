@@ -29,11 +29,22 @@ def _like(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+#: What complex numbers consist of.
+_PARTS = {ms.complex64: ms.float32, ms.complex128: ms.float64}
+
+
 def _uniform(size: tuple[int, ...], dtype: Any) -> Any:
+    if dtype in _PARTS:
+        part = _PARTS[dtype]
+        return ops.Complex()(ops.rand(*size, dtype=part), ops.rand(*size, dtype=part))
     return ops.rand(*size, dtype=dtype)
 
 
 def _normal(size: tuple[int, ...], dtype: Any) -> Any:
+    if dtype in _PARTS:
+        part, share = _PARTS[dtype], 0.5**0.5  # the variance of both parts together is 1
+        real, imaginary = ops.randn(*size, dtype=part), ops.randn(*size, dtype=part)
+        return ops.Complex()(real * share, imaginary * share)
     return ops.randn(*size, dtype=dtype)
 
 

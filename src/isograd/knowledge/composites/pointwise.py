@@ -18,6 +18,7 @@ from isograd.knowledge.composites.exact import (
     log1p,
     tanh,
 )
+from isograd.knowledge.composites.making import floating
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
@@ -137,6 +138,7 @@ def fmin(input: Any, other: Any) -> Any:
 
 def atan2(input: Any, other: Any) -> Any:
     """The angle of a point; of none at the origin, where its gradient is 0."""
+    input, other = floating(input), floating(other)
     is_origin = ops.logical_and(input == 0, other == 0)
     angle_there = ops.stop_gradient(ops.atan2(input, other))
     beside = ops.where(is_origin, ops.ones_like(other), other)

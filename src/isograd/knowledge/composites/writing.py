@@ -108,15 +108,18 @@ class elements:  # noqa: N801  # stands where a function would
 
     def __getitem__(self, key: Any) -> Any:
         owner = self._owner
-        return (ops.stop_gradient(owner) if isinstance(owner, ms.Parameter) else owner)[key]
+        if not isinstance(owner, ms.Tensor):
+            return owner[key]
+        return (ops.stop_gradient(owner) if isinstance(owner, ms.Parameter) else owner)[_key(key)]
 
     def __setitem__(self, key: Any, values: Any) -> None:
         if not isinstance(self._owner, ms.Tensor):
             self._owner[key] = values
             return
-        key = tuple(map(position, key)) if isinstance(key, tuple) else position(key)
+        key = _key(key)
         if isinstance(key, ms.Tensor) and key.ndim and not key.size:
             return  # nothing to write, which MindSpore refuses
+        values = _without_leading_axes(self._owner, key, values)
         if not isinstance(self._owner, ms.Parameter):
             self._owner[key] = values
             return
@@ -124,6 +127,19 @@ class elements:  # noqa: N801  # stands where a function would
             made = ops.stop_gradient(self._owner).copy()
             made[key] = values
         write(self._owner, made)
+
+
+def _without_leading_axes(owner: Any, key: Any, values: Any) -> Any:
+    """Values with no more axes than `owner[key]`; torch leaves leading ones of one element out."""
+    if isinstance(values, ms.Tensor) and values.ndim and values.shape[0] == 1:
+        most = owner[key].ndim
+        while values.ndim > most and values.shape[0] == 1:
+            values = values.squeeze(0)
+    return values
+
+
+def _key(key: Any) -> Any:
+    return tuple(map(position, key)) if isinstance(key, tuple) else position(key)
 
 
 def position(part: Any) -> Any:

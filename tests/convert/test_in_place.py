@@ -227,6 +227,8 @@ w = x.permute(1, 0); w += 1
 u = x.detach(); u += 2
 (x if x.sum() > 0 else x * 1).add_(1)
 new = x.data.float(); new.mul_(2); y = x * 1; x.data.copy_(new); x = x + y
+a, b, c, d = x.T; a.mul_(2)
+a, b, c = x[:, :2].t()[0]; y = x.t(); a, b, c, d = y; b -= 2; x = x + a.sum()
 torch.nn.init.ones_(x.t())
 torch.nn.init.ones_(x.view(-1)[:3])
 torch.narrow(x, 0, 1, 1).add_(3)

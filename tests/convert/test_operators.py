@@ -81,6 +81,13 @@ Scaled(2)(x)
 torch.full((2,), np.log(2)) + torch.tensor(np.float32(0.5))
 torch.tensor([np.log(2), 1.0])
 torch.tensor([[np.float32(2)], [1.0]])
+x.clamp(0, x.max() / 2) + torch.clip(x, max=x[0, 1], min=-1)
+n.clamp(k[0, 0] - 1, 4) + n.clip(-2, torch.tensor(3)).clamp_(-1, n[0, 1].long())
+torch.cat((torch.empty(0), x, torch.tensor([]).to(x.device)), dim=1)
+torch.cat([torch.tensor([]), n.argmax(1)]) + torch.cat([torch.zeros((0,)), torch.empty(0)]).sum()
+F.smooth_l1_loss(x, x * 2, size_average=False) + F.mse_loss(x, x * 0, reduce=False)
+F.cross_entropy(x, torch.tensor([0, 2]), None, False) + F.l1_loss(x, x * 3, True, True, "sum")
+F.nll_loss(x, torch.tensor([0, 2]), reduce=True, size_average=False)
 torch.atan2(n, n + 1) + k.atan2(k * 0)
 torch.log(repeat(torch.arange(1, 4), "a -> b a", b=2)) + rearrange(n > 1, "a b -> a b").exp()
 x[np.array([1, 0])[:1]] + x[0, np.argsort([3, 1, 2])[::-1].copy()]
@@ -91,6 +98,7 @@ x[1:].shape.numel() * (x * 2).size().numel() * x.shape[1:].numel() + x
 
 HEAD = """import numpy as np
 import torch
+import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor as T
 

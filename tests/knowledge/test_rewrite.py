@@ -214,10 +214,22 @@ def test_a_class_makes_torch_shaped_layers() -> None:
     assert port_of(code, load_knowledge()) == after
 
 
-def test_a_retired_argument_is_no_default() -> None:
-    """`size_average=False` means another reduction: it is not dropped, and not passed on."""
+@pytest.mark.parametrize(
+    ("given", "reduction"),
+    [
+        ("size_average=False", ", reduction='sum'"),
+        ("reduce=True, size_average=False", ", reduction='sum'"),
+        ("reduce=False", ", reduction='none'"),
+        ("size_average=False, reduce=False", ", reduction='none'"),
+        ("size_average=True, reduction='sum'", ""),
+    ],
+)
+def test_retired_arguments_name_the_reduction(given: str, reduction: str) -> None:
+    """They win over `reduction`, as in torch, whose default is the mean."""
+    code = f"torch.nn.functional.cross_entropy(x, y, {given})"
+    assert port_of(code, load_knowledge()) == f"ops.cross_entropy(x, y{reduction})"
+
+
+def test_a_retired_argument_that_is_no_constant_is_not_dropped() -> None:
     with pytest.raises(NoPortError, match="size_average"):
-        port_of("torch.nn.MSELoss(size_average=False)", load_knowledge())
-    code = "torch.nn.functional.cross_entropy(x, y, reduce=False)"
-    with pytest.raises(NoPortError, match="reduce"):
-        port_of(code, load_knowledge())
+        port_of("torch.nn.functional.mse_loss(x, y, size_average=flag)", load_knowledge())

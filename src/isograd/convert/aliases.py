@@ -17,7 +17,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from isograd.convert.held_data import owner_of
-from isograd.convert.tree import Tree, counted_by, first_argument, names_of, parts_of
+from isograd.convert.tree import Tree, counted_by, first_argument, names_of, pairs_of, parts_of
 from isograd.scan.behaviour import VIEWS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -390,8 +390,10 @@ class Function:
         for node in self._nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
-                    if isinstance(target, ast.Name):
-                        found.setdefault(target.id, []).append(node.value)
+                    for one, value in pairs_of(target, node.value):
+                        is_its_own = one is target or value is not node.value
+                        if isinstance(one, ast.Name) and is_its_own:
+                            found.setdefault(one.id, []).append(value)
         return found
 
     @cached_property
@@ -469,6 +471,8 @@ class Function:
         if isinstance(value, ast.Name):
             is_listed = self.is_container(value.id)
             return (_Origin(Reach.SHARED if is_listed else Reach.SLICE, value.id),)
+        if isinstance(value, (ast.Attribute, ast.Call)):  # `a, b = x.T`
+            return tuple(origin for origin in self._origins(value) if origin.reach is Reach.LOST)
         return ()
 
     def _inside(self, parts: Iterable[ast.AST]) -> tuple[_Origin, ...]:

@@ -37,6 +37,10 @@ _NAMED_OTHERWISE = frozenset("input input1 input2 target indices is_causal".spli
 Place = tuple[int, int, int, int]
 
 
+#: What limits a tensor by two bounds.
+CLAMPS = frozenset("clamp clamp_ clip clip_".split())
+
+
 @dataclass(frozen=True)
 class Member:
     """`receiver.name`: an API of torch's Tensor, Module or optimizers.
@@ -55,7 +59,7 @@ class Facts:
 
     values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
     unknown: attributes of values of which nothing is known.  selected: `x[mask].sum()`.
-    indexed: `x[i]` where x is a tensor.
+    indexed: `x[i]` where x is a tensor.  bounded: `x.clamp(0, y)` of a tensor and what may be none.
     shaped: classes of torch that are passed around, derived from, asked for, or called by the names
     of their arguments.  names_arguments: whether layers of unknown classes are called so.
     """
@@ -68,6 +72,7 @@ class Facts:
     unknown: set[Place] = field(default_factory=set)
     selected: set[Place] = field(default_factory=set)
     indexed: set[Place] = field(default_factory=set)
+    bounded: set[Place] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
     names_arguments: bool = False
 
@@ -101,7 +106,13 @@ class _Silent:
         arguments: list[Value],
         keywords: dict[str, Value],
     ) -> None:
-        """Keep which sums are of a selection."""
+        """Keep which sums are of a selection, and which bounds are a tensor and a number."""
+        if api.rpartition(".")[2] in CLAMPS:
+            given = [*arguments[0 if api.startswith("torch.Tensor.") else 1 :]]
+            given += [value for name, value in keywords.items() if name in ("min", "max")]
+            are_tensors = [isinstance(value, Tensor) for value in given]
+            if any(are_tensors) and not all(are_tensors):
+                self._facts.bounded.add(place(node))
         if api == "torch.sum":
             receiver = arguments[0] if arguments else keywords.get("input")
         if api in ("torch.sum", "torch.Tensor.sum") and receiver is RAGGED:

@@ -46,6 +46,7 @@ PACKAGES = {
 }
 #: Arguments of torch that nothing of MindSpore takes under the same name.
 _NOT_SHARED = frozenset("out generator size_average reduce inplace".split()) | {"self"}
+_OLDER_REDUCTIONS = ("size_average", "reduce")
 #: Arguments without a meaning in MindSpore, which places, lays out and fuses by itself.
 WITHOUT_MEANING = frozenset(
     "device device_type layout pin_memory memory_format non_blocking foreach fused capturable "
@@ -192,16 +193,47 @@ def rewrite(entry: Entry, call: Call) -> Rewritten | NotRewritten:
     bound = bind(entry, call)
     if isinstance(bound, NotRewritten):
         return bound
+    result = _written(entry, bound)
+    newer = _with_reduction(bound)
+    if isinstance(result, NotRewritten) and newer is not None:
+        again = _written(entry, newer)
+        return again if isinstance(again, Rewritten) else result
+    return result
+
+
+def _written(entry: Entry, bound: Mapping[str, str | list[str]]) -> Rewritten | NotRewritten:
+    """The target, or the first template that fits, or why the first of all does not."""
     if not entry.rewrite:
         return _renamed(entry, bound)
+    results = (_filled(entry, template, bound) for template in (entry.rewrite, *entry.others))
     failure: NotRewritten | None = None
-    for template in (entry.rewrite, *entry.others):
-        result = _filled(entry, template, bound)
+    for result in results:
         if isinstance(result, Rewritten):
             return result
         failure = failure or result
     assert failure is not None
     return failure
+
+
+def _with_reduction(
+    bound: Mapping[str, str | list[str]],
+) -> dict[str, str | list[str]] | None:
+    """A loss's arguments with `reduction` for the older `size_average` and `reduce`.
+
+    None where there are none, or where they are no constants.  What they mean together is from
+    torch.nn._reduction.legacy_get_string.
+    """
+    given = {name: bound[name] for name in _OLDER_REDUCTIONS if name in bound}
+    if not given or any(value not in ("True", "False", "None") for value in given.values()):
+        return None
+    newer = {name: value for name, value in bound.items() if name not in given}
+    if given.get("reduce") == "False":
+        newer["reduction"] = "'none'"
+    elif given.get("size_average") == "False":
+        newer["reduction"] = "'sum'"
+    else:
+        newer.pop("reduction", None)  # torch's default, the mean
+    return newer
 
 
 def reference(entry: Entry) -> str:

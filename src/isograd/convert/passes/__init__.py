@@ -27,6 +27,7 @@ import ast
 from typing import Protocol
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.bounds import Bounds
 from isograd.convert.passes.buffers import Buffers
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.casts import Casts
@@ -72,6 +73,7 @@ PASSES: tuple[Pass, ...] = (
     Questions(),
     Held(),
     TakenByCopy(),
+    Bounds(),
     InPlace(),
     Writes(),
     Leaves(),

@@ -193,6 +193,7 @@ from isograd.knowledge.composites.making import (
     to,
     typed,
     uniform_like,
+    without_empty,
 )
 from isograd.knowledge.composites.module_functions import (
     add_module,
@@ -1197,6 +1198,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "normal_like",
     "numpy_gives_way",
     "of_one_dtype",
+    "without_empty",
     "normalize",
     "on_accelerator",
     "on_host",

@@ -126,6 +126,15 @@ def of_one_dtype(tensors: Any) -> Any:
     return [part.astype(kind) for part in tensors]
 
 
+def without_empty(tensors: Any) -> Any:
+    """The tensors in the dtype of all, but those without elements of one axis, as cat joins them.
+
+    Torch's cat leaves `torch.empty(0)` out whatever the others' axes are.
+    """
+    parts = of_one_dtype(list(tensors))
+    return [part for part in parts if tuple(part.shape) != (0,)] or parts[:1]
+
+
 def element_count(shape: Any) -> builtins.int:
     """How many elements a tensor of this shape has."""
     return math.prod(shape)

@@ -1,0 +1,32 @@
+"""`x.clamp(0, y.max())`: one bound a number and one a tensor, which MindSpore 2.10 refuses."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+
+
+class Bounds:
+    """Calls that limit a tensor; the function itself is for other passes."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write a number beside a tensor as a tensor."""
+        assert isinstance(node, ast.Call)
+        use = file.use(node.func)
+        if use is None or place(node) not in file.facts.bounded:
+            return False
+        given = node.args[0 if use.is_member else 1 :]
+        given += [part.value for part in node.keywords if part.arg in ("min", "max")]
+        for bound in given:
+            if isinstance(bound, (ast.Constant, ast.UnaryOp)) and not _is_none(bound):
+                code = f"{file.name('composites.tensor')}({file.source(bound)})"
+                file.replace(bound, code)
+        return False
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

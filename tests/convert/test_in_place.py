@@ -200,6 +200,7 @@ order = np.array([2, 0, 1]); x[:, order[1:] + 1] *= 2; x[order > 1] = 0
 order = x[:, 0].numpy().argsort(); x[order[:2]] = x[order[1:]] * 2
 for row in np.arange(2): x[row, 1] -= 3
 for _, (row, column) in enumerate(zip(np.arange(2), np.array([3, 1]))): x[row, column] = 9
+a, b = box(x.size()); x[a:b, b:] = x.flip(0)[a:b, b:]; x[a] *= 2
 parts = [np.where(x[0] < n)[0] for n in (-2, 0)]; x[1, parts[0]] = 7
 x[1] = x[0].reshape(1, -1) * 2
 y = x[0].view((1, 4)); z = -y + 1; x[2] = w = z.abs(); x = x + w
@@ -281,6 +282,11 @@ def selected(v):
 def drawn(v):
     order = np.random.RandomState(0).permutation(len(v))
     return v[order]
+
+
+def box(size):
+    middle = size[0] // 2
+    return np.clip(middle - 1, 0, size[0]), np.clip(middle + 1, 0, size[1])
 
 
 class Holder:

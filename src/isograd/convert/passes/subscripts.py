@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
@@ -31,6 +31,9 @@ _ORDER = (
 _ORDER_ADVICE = "Turn the values round, or write x[n : n + 1, …] instead of x[n, …]."
 #: Methods of numpy's random generators that give positions.
 _OF_GENERATORS = frozenset("choice permutation integers randint".split())
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class NumpyIndices:
@@ -209,19 +212,13 @@ def _is_search(node: ast.expr, file: FileEdit) -> bool:
 
 def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     """Whether a part of an index is an array, a number or a range by what it was made by."""
-    if isinstance(node, ast.Slice):
-        ends = (node.lower, node.upper, node.step)
-        return any(end is not None and _is_of_numpy(end, file) for end in ends)
-    if isinstance(node, ast.Compare):
-        return any(_is_of_numpy(part, file) for part in (node.left, *node.comparators))
     if isinstance(node, ast.BinOp):
         return _is_arithmetic_of_numpy(node, file)
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return bool(node.elts) and all(_is_of_numpy(part, file) for part in node.elts)
-    if isinstance(node, ast.Dict):
-        return bool(node.values) and all(_is_of_numpy(part, file) for part in node.values)
-    if isinstance(node, ast.ListComp):
-        return _is_of_numpy(node.elt, file)
+    if isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
+        parts = node.values if isinstance(node, ast.Dict) else node.elts
+        return bool(parts) and all(_is_of_numpy(part, file) for part in parts)
+    if isinstance(node, (ast.Slice, ast.Compare, ast.ListComp, ast.IfExp)):
+        return any(_is_of_numpy(part, file) for part in _deciding(node))
     if _is_range(node) or _is_call_of_numpy(node, file):
         return True
     while isinstance(node, ast.Subscript):
@@ -236,6 +233,15 @@ def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     if not functions:
         return False
     return (file.tree.function(node) if file.tree.is_own(node.id, node) else None) in functions
+
+
+def _deciding(node: ast.Slice | ast.Compare | ast.ListComp | ast.IfExp) -> list[ast.expr]:
+    """The parts of an expression of which one of numpy's makes it one."""
+    if isinstance(node, ast.Slice):
+        return [end for end in (node.lower, node.upper, node.step) if end is not None]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    return [node.elt] if isinstance(node, ast.ListComp) else [node.body, node.orelse]
 
 
 def _is_range(node: ast.expr) -> bool:
@@ -258,6 +264,8 @@ def _is_call_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     if isinstance(node.func, ast.Attribute) and node.func.attr in _OF_GENERATORS:
         if file.use(node.func) is None and _names_of_numpy(file):
             return True
+    if isinstance(node.func, ast.Name):
+        return node.func.id in _names_of_numpy(file) or _is_of_numpy(node.func, file)
     root: ast.expr = node
     while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
         if isinstance(root, ast.Call) and getattr(root.func, "attr", "") == "numpy":
@@ -278,22 +286,38 @@ def _names_of_numpy(file: FileEdit) -> frozenset[str]:
 def _made_by_numpy(file: FileEdit) -> Mapping[str, Set[ast.AST | None]]:
     """Names that hold what numpy or scipy returned, or a range, with their functions.
 
-    And names of a part of such an array: `batch = order[start : start + 32]`.
+    And names of a part of such an array, `batch = order[start : start + 32]`, and of functions of
+    the file that return one.
     """
     if file.made_by_numpy is None:
         found = file.made_by_numpy = defaultdict[str, set[ast.AST | None]](set)
-        bound = [pair for node in file.tree.of(ast.Assign, ast.For) for pair in _bound_by(node)]
+        nodes = file.tree.of(ast.Assign, ast.For)
+        bound = [pair for node in nodes for pair in _bound_by(node)]
+        bound += [pair for node in file.tree.of(ast.Return) for pair in _returned(node, file)]
         known = -1
         while known < sum(map(len, found.values())):
             known = sum(map(len, found.values()))
             for target, value in bound:
                 if _is_of_numpy(value, file):
-                    for name in names_of(target):
+                    for name in _bound_names(target):
                         found[name].add(file.tree.function(target))
     return file.made_by_numpy
 
 
-def _bound_by(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+def _bound_names(target: ast.AST) -> list[str]:
+    return [target.name] if isinstance(target, _FUNCTIONS) else names_of(target)
+
+
+def _returned(node: ast.Return, file: FileEdit) -> list[tuple[ast.AST, ast.expr]]:
+    """A function with what it returns, alone or in a tuple: `x1, x2 = random_box(x.size())`."""
+    function = file.tree.function(node)
+    if function is None or node.value is None:
+        return []
+    parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    return [(function, part) for part in parts]
+
+
+def _bound_by(node: ast.AST) -> Sequence[tuple[ast.AST, ast.expr]]:
     """What an assignment binds, and a loop of its names to elements of what it goes through."""
     if isinstance(node, ast.Assign):
         return [pair for target in node.targets for pair in pairs_of(target, node.value)]

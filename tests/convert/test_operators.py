@@ -92,6 +92,7 @@ torch.atan2(n, n + 1) + k.atan2(k * 0)
 torch.log(repeat(torch.arange(1, 4), "a -> b a", b=2)) + rearrange(n > 1, "a b -> a b").exp()
 x[np.array([1, 0])[:1]] + x[0, np.argsort([3, 1, 2])[::-1].copy()]
 sum(x[i] * j for j, i in enumerate(np.array([0, 1]))) + [x[i] for i in np.arange(2)][0]
+turned(n)[0, :, [2, 0]]
 x[:, n[0].numpy() > 1] + x[n.numpy().sum(1).argsort()][:, :1]
 x[1:].shape.numel() * (x * 2).size().numel() * x.shape[1:].numel() + x
 """.split("\n")[1:-1]
@@ -103,6 +104,13 @@ from einops import rearrange, repeat
 from torch import Tensor as T
 
 HALF = np.log(2 * np.pi) / 2
+
+
+def turned(n):
+    n = n[None].numpy()
+    n = n[:, ::-1].copy()
+    n = torch.from_numpy(n)
+    return n[0, :, n[0, 0].argsort()][None]
 
 
 class Scaled(torch.nn.Module):

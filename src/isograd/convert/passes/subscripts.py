@@ -47,7 +47,7 @@ class NumpyIndices:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Take the elements by a function, which sees whether x is a tensor."""
         assert isinstance(node, ast.Subscript)
-        if _is_of_numpy(node.value, file):
+        if _is_array(node.value, file):
             return False
         if not isinstance(node.ctx, ast.Load):
             return isinstance(node.ctx, ast.Store) and _stored(node, file)
@@ -75,7 +75,7 @@ class NumbersBesidePositions:
         if not isinstance(node.slice, ast.Tuple) or isinstance(node.ctx, ast.Del):
             return False
         parts = node.slice.elts
-        if not _mixes(parts, file) or _is_of_numpy(node.value, file):
+        if not _mixes(parts, file) or _is_array(node.value, file):
             return False
         if isinstance(node.ctx, ast.Store):
             _tell_stored(node, parts, file)
@@ -233,6 +233,26 @@ def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     if not functions:
         return False
     return (file.tree.function(node) if file.tree.is_own(node.id, node) else None) in functions
+
+
+def _is_array(node: ast.expr, file: FileEdit) -> bool:
+    """Whether what is indexed is an array whatever its name was bound to, and never a tensor."""
+    if not _is_of_numpy(node, file):
+        return False
+    root = node
+    while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
+        if not isinstance(root, ast.Call):
+            root = root.value
+            continue
+        root = root.func
+        if isinstance(root, ast.Name):
+            return root.id in _names_of_numpy(file)
+        if getattr(root, "attr", "") == "numpy":
+            return True
+    function = function_of(node, file)
+    if not isinstance(root, ast.Name) or function is None:
+        return True
+    return all(_is_of_numpy(value, file) for value in function.values_of(root.id))
 
 
 def _deciding(node: ast.Slice | ast.Compare | ast.ListComp | ast.IfExp) -> list[ast.expr]:

@@ -17,7 +17,15 @@ from enum import IntEnum
 from functools import cached_property
 
 from isograd.convert.held_data import owner_of
-from isograd.convert.tree import Tree, counted_by, first_argument, names_of, pairs_of, parts_of
+from isograd.convert.tree import (
+    Tree,
+    counted_by,
+    first_argument,
+    is_none,
+    names_of,
+    pairs_of,
+    parts_of,
+)
 from isograd.scan.behaviour import VIEWS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -148,7 +156,7 @@ def _is_reordered(node: ast.expr, named: Mapping[ast.AST, str]) -> bool:
 
 def _adds_axis(index: ast.expr) -> bool:
     """Whether an index holds a None, which reshapes: a name of it is no way to x."""
-    return any(isinstance(part, ast.Constant) and part.value is None for part in parts_of(index))
+    return any(is_none(part) for part in parts_of(index))
 
 
 def _unrepeated(value: ast.expr) -> ast.expr:

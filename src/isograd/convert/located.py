@@ -33,12 +33,10 @@ _BUFFER = "torch.nn.Buffer"
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
 #: Arguments of torch's layers that have other names in MindSpore's.
 _NAMED_OTHERWISE = frozenset("input input1 input2 target indices is_causal".split())
+#: What limits a tensor by two bounds.
+_CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: A node by its place: line, column, last line, last column.
 Place = tuple[int, int, int, int]
-
-
-#: What limits a tensor by two bounds.
-CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,8 @@ class _Silent:
         keywords: dict[str, Value],
     ) -> None:
         """Keep which sums are of a selection, and which bounds are a tensor and a number."""
-        if api.rpartition(".")[2] in CLAMPS:
-            given = [*arguments[0 if api.startswith("torch.Tensor.") else 1 :]]
+        if api.rpartition(".")[2] in _CLAMPS:
+            given = arguments[0 if api.startswith("torch.Tensor.") else 1 :]
             given += [value for name, value in keywords.items() if name in ("min", "max")]
             are_tensors = [isinstance(value, Tensor) for value in given]
             if any(are_tensors) and not all(are_tensors):

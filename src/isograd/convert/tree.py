@@ -268,6 +268,11 @@ def parts_of(index: ast.expr) -> list[ast.expr]:
     return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
+def is_none(node: ast.AST) -> bool:
+    """Whether an expression is None."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def is_ellipsis(node: ast.AST) -> bool:
     """`…` in an index."""
     return isinstance(node, ast.Constant) and node.value is ...

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
+from isograd.convert.tree import is_none
 
 
 class Bounds:
@@ -16,17 +17,13 @@ class Bounds:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a number beside a tensor as a tensor."""
         assert isinstance(node, ast.Call)
-        use = file.use(node.func)
-        if use is None or place(node) not in file.facts.bounded:
+        use = file.use(node.func) if place(node) in file.facts.bounded else None
+        if use is None:
             return False
         given = node.args[0 if use.is_member else 1 :]
         given += [part.value for part in node.keywords if part.arg in ("min", "max")]
         for bound in given:
-            if isinstance(bound, (ast.Constant, ast.UnaryOp)) and not _is_none(bound):
+            if isinstance(bound, (ast.Constant, ast.UnaryOp)) and not is_none(bound):
                 code = f"{file.name('composites.tensor')}({file.source(bound)})"
                 file.replace(bound, code)
         return False
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

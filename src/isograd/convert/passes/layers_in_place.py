@@ -10,6 +10,7 @@ from isograd.convert.file import FileEdit, LayersInPlace
 from isograd.convert.kept_outputs import kept_by, loops_that_keep
 from isograd.convert.model import Level
 from isograd.convert.passes.inplace import bind, is_read_after, names_in
+from isograd.convert.tree import is_none
 from isograd.knowledge.rewrite import parameters_of
 
 _FIRST = (
@@ -217,7 +218,7 @@ def _layers_by_class(file: FileEdit) -> dict[ast.AST | None, LayersInPlace]:
         in_place = [value for value in values if _is_in_place(value, file)]
         if owner in keeping:
             continue
-        if in_place and len(in_place) == len([v for v in values if not _is_none(v)]):
+        if in_place and len(in_place) == len([v for v in values if not is_none(v)]):
             found[owner] = replace(known, whole=known.whole | {name})
         elif in_place:
             found[owner] = replace(known, written=known.written.union(in_place))
@@ -236,10 +237,6 @@ def _layers_made_in(owner: ast.ClassDef, file: FileEdit) -> Iterator[ast.AST]:
     for part in ast.walk(owner):
         if _is_in_place(part, file) and file.names.kind(file.api_of_call(part)) == "M":
             yield part
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _first_in_place(node: ast.expr, file: FileEdit) -> str:

@@ -8,7 +8,7 @@ from isograd.convert.aliases import Function
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.inplace import elements, function_of
-from isograd.convert.tree import first_argument, is_ellipsis, parts_of
+from isograd.convert.tree import first_argument, is_ellipsis, is_none, parts_of
 
 #: Methods whose result has the axes of their tensor.
 _KEEPING = frozenset(
@@ -55,8 +55,7 @@ def _may_lead_with_one(value: ast.expr, function: Function, known: set[str]) -> 
         bound = function.values_of(value.id)
         return any(_may_lead_with_one(part, function, known) for part in bound)
     if isinstance(value, ast.Subscript):
-        first = parts_of(value.slice)[0]
-        return isinstance(first, ast.Constant) and first.value is None
+        return is_none(parts_of(value.slice)[0])
     if isinstance(value, ast.Call):
         return _is_led_by_one(value, function, known)
     if not isinstance(value, (ast.BinOp, ast.UnaryOp, ast.IfExp)):

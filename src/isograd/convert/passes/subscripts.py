@@ -15,6 +15,7 @@ from isograd.convert.tree import (
     has_inner_steps,
     imported_from,
     is_ellipsis,
+    is_none,
     names_of,
     pairs_of,
     parts_of,
@@ -31,8 +32,6 @@ _ORDER = (
 _ORDER_ADVICE = "Turn the values round, or write x[n : n + 1, …] instead of x[n, …]."
 #: Methods of numpy's random generators that give positions.
 _OF_GENERATORS = frozenset("choice permutation integers randint".split())
-
-
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -131,8 +130,7 @@ def _may_be_both(number: ast.expr, positions: ast.expr, file: FileEdit) -> bool:
 
 
 def _is_gap(part: ast.expr) -> bool:
-    is_none = isinstance(part, ast.Constant) and part.value is None
-    return isinstance(part, ast.Slice) or is_none or is_ellipsis(part)
+    return isinstance(part, ast.Slice) or is_none(part) or is_ellipsis(part)
 
 
 def _is_plain_number(part: ast.expr) -> bool:

@@ -122,6 +122,7 @@ class FileEdit:
     writing: Sequence[ast.AST] | None = None
     #: What is imported from numpy and scipy, and what they made; None before anything asks.
     names_of_numpy: frozenset[str] | None = None
+    has_arrays: bool | None = None
     made_by_numpy: Mapping[str, Set[ast.AST | None]] | None = None
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None

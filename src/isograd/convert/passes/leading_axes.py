@@ -32,8 +32,8 @@ class LeadingAxes:
             and place(target) in file.facts.indexed
             and not _keeps_several(target.slice)
         ]
-        function = function_of(node, file)
-        if targets and function is not None and _may_lead_with_one(node.value, function, set()):
+        function = function_of(node, file) if targets else None
+        if function is not None and _may_lead_with_one(node.value, function, set()):
             for target in targets:
                 file.replace(target, elements(target, file))
         return False

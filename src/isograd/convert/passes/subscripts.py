@@ -210,6 +210,8 @@ def _is_search(node: ast.expr, file: FileEdit) -> bool:
 
 def _is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     """Whether a part of an index is an array, a number or a range by what it was made by."""
+    if not _has_arrays(file):
+        return False
     if isinstance(node, ast.BinOp):
         return _is_arithmetic_of_numpy(node, file)
     if isinstance(node, (ast.List, ast.Tuple, ast.Dict)):
@@ -292,6 +294,22 @@ def _is_call_of_numpy(node: ast.expr, file: FileEdit) -> bool:
     if not isinstance(root, ast.Name):
         return False
     return root.id in _names_of_numpy(file) or _is_of_numpy(root, file)
+
+
+def _has_arrays(file: FileEdit) -> bool:
+    """Whether anything in a file makes an array or keeps a range; nothing does in most files."""
+    if file.has_arrays is None:
+        file.has_arrays = bool(_names_of_numpy(file)) or any(
+            getattr(node.func, "attr", "") == "numpy"
+            or (_is_range(node) and not _is_gone_through(node, file))
+            for node in file.tree.of(ast.Call)
+        )
+    return file.has_arrays
+
+
+def _is_gone_through(node: ast.Call, file: FileEdit) -> bool:
+    around = file.tree.parents.get(node)
+    return isinstance(around, (ast.For, ast.comprehension)) and around.iter is node
 
 
 def _names_of_numpy(file: FileEdit) -> frozenset[str]:

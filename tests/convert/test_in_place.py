@@ -194,6 +194,9 @@ p = nn.Parameter(x * 1); p.data[1].copy_(x[0]); p[0].data.fill_(2); x = p.detach
 h = Holder(x); h.mean[1:].data.zero_(); h.mean.data[0].copy_(x[1])
 h = Holder({"slow": x}); slow = h.mean["slow"]; slow += (x.data - 3) * 2
 h = Holder([{"slow": x}]); state = h.mean[0]; slow = state["slow"]; slow -= slow / 2
+y = x * 2; h = Holder({"sum": x}); total = h.mean["sum"]; total += y
+y = x * 2; h = Holder({"sum": x, "n": 2}); n = h.mean["n"]; n += int(y[0, 0]); x = x + n
+y = x * 2; k = "sum"; h = Holder({"sum": x, "n": 2}); total = h.mean[k]; total *= y
 new = x.data.float(); new.mul_(2).add_(1); x.data.copy_(new)
 order = np.array([2, 0, 1]); batch = order[:1]; x[batch] += 2
 order = np.array([2, 0, 1]); x[:, order[1:] + 1] *= 2; x[order > 1] = 0

@@ -94,6 +94,9 @@ x[np.array([1, 0])[:1]] + x[0, np.argsort([3, 1, 2])[::-1].copy()]
 sum(x[i] * j for j, i in enumerate(np.array([0, 1]))) + [x[i] for i in np.arange(2)][0]
 turned(n)[0, :, [2, 0]]
 x[:, n[0].numpy() > 1] + x[n.numpy().sum(1).argsort()][:, :1]
+(torch.log(2.0 ** torch.arange(8.0) / 4) / np.log(2.0)).long() + (k[0, 0] * 4).log2().floor()
+(torch.floor(torch.log2(2.0 ** torch.arange(-9.0, 9))) + torch.log(torch.arange(18) + 1)).int()
+(10.0 ** torch.arange(5)).log10().to(torch.int64) - torch.ceil(torch.log(x.abs() + 8) / HALF).sum()
 x[1:].shape.numel() * (x * 2).size().numel() * x.shape[1:].numel() + x
 """.split("\n")[1:-1]
 
@@ -211,3 +214,16 @@ def test_other_sums_stay_mindspores() -> None:
         return x.sum(1), x[x > 0].sum(), x.sum(), torch.sum(x)
     """)
     assert "return ops.sum(x, dim=1), compat.total(x[x > 0]), ops.sum(x), ops.sum(x)\n" in port
+
+
+def test_logarithms_that_nothing_cuts_stay_mindspores() -> None:
+    port, _ = port_of("""
+    import torch
+
+
+    def f(x: torch.Tensor):
+        y = torch.log(x)
+        return y.floor(), torch.floor(x + y).log()
+    """)
+    assert "y = ops.log(x)\n" in port
+    assert "ops.log(ops.floor(x + y))" in port

@@ -30,6 +30,16 @@ TABLE = {
                            {"Tensor.shape"}),
     "arithmetic": (HEAD + "x = 1 + torch.ones(2)\nx.add(1)", {"Tensor.add"}),
     "forward argument": (_net("def forward(self, x):", "    return x.add(1)"), {"Tensor.add"}),
+    "forward argument by a string": (
+        _net("def forward(self, d):", "    d['x'].add(1)",
+             "    return [v.add(1) for v in d.values()]"),
+        {"Tensor.add"},
+    ),
+    "forward argument with items": (
+        _net("def forward(self, d):", "    e = {k: v.add(k.index(1)) for k, v in d.items()}",
+             "    return next(iter(d.values())).add(d.get('y'))"),
+        {"Tensor.add"},
+    ),
     "result of a layer": (
         _net("def __init__(self, n):", "    self.l = nn.Linear(1, n)",
              "def forward(self, d: dict):", "    return self.l(d).add(1)"),
@@ -89,6 +99,9 @@ TABLE = {
                    {"Tensor.add"}),
     "tensor's own name": (HEAD + "def f(x):\n    x.unsqueeze(1)", {"Tensor.unsqueeze"}),
     "torch's own keyword": (HEAD + "import numpy\ndef f(x):\n    x.sum(dim=1)", {"Tensor.sum"}),
+    "method of a class of the file": (
+        HEAD + "class Memory:\n    def size(self): return 3\n"
+        "def f(m):\n    m.size()\n    m.view(2)", {"Tensor.view"}),
     "text is no tensor": (HEAD + "'a b'.split()\nopen('f').read().index('x')", set()),
     "path is no tensor": (HEAD + "from pathlib import Path\nPath('a').add(1)", set()),
     "array is no tensor": (HEAD + "import numpy as np\nnp.ones(3).add(1).view(2)", set()),
@@ -117,3 +130,10 @@ def test_deep_calls_and_recursion_end(scanner: Scanner) -> None:
     chain = "\n".join(f"def f{i}(x):\n    return f{i + 1}(x)" for i in range(200))
     scanner.write(main=f"{HEAD}{chain}\ndef f200(x):\n    return f0(x)\nf0(torch.ones(2)).add(1)\n")
     assert "ones" in scanner.apis()
+
+
+def test_methods_of_the_files_classes_are_not_surely_a_tensors(scanner: Scanner) -> None:
+    code = "class Memory:\n    def size(self): return 3\ndef f(m):\n    return m.size()"
+    scanner.write(main=HEAD + code)
+    assert scanner.apis() == set()
+    assert scanner.apis(unsure=True) == {"Tensor.size"}

@@ -37,6 +37,8 @@ from isograd.scan.values import (
 )
 
 _BITWISE = frozenset((ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift))
+#: Methods of a dictionary that no tensor has.
+_OF_DICTIONARIES = frozenset("get items keys setdefault update".split())
 _IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 
 
@@ -146,7 +148,13 @@ class Expressions(Members):
         for key in node.keys:
             if key is not None:
                 self.visit(key)
-        return Mapping(join_all([self.visit(value) for value in node.values]))
+        held = [self.visit(value) for value in node.values]
+        numbers = {
+            key.value
+            for key, value in zip(node.keys, held, strict=True)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and value is PLAIN
+        }
+        return Mapping(join_all(held), frozenset(numbers))
 
     def binary(self, node: ast.BinOp) -> Value:
         """Arithmetic: a tensor where either side is one."""
@@ -252,6 +260,8 @@ class Expressions(Members):
         owner = self.visit(node.value)
         index = node.slice
         kind = owner.__class__
+        if kind is Tensor and isinstance(getattr(index, "value", None), str):
+            return self._of_tensors(node.value, owner)
         if kind is Tensor:
             bounds = self._bounds(index)
             self.state.listener.subscript(node, owner, bounds)
@@ -264,10 +274,20 @@ class Expressions(Members):
             return owner.item if kind is Mapping else part(owner, position)  # type: ignore[union-attr]
         self.visit(index)
         if kind is Mapping:
-            return owner.item  # type: ignore[union-attr]
+            is_number = getattr(index, "value", None) in owner.numbers  # type: ignore[union-attr]
+            return None if is_number else owner.item  # type: ignore[union-attr]
         if kind in (Api, ClassInfo, FunctionInfo, Foreign):
             return owner
         return element(owner)
+
+    def _of_tensors(self, node: ast.expr, owner: Value) -> Value:
+        """What was taken for a tensor, as the argument of a forward is, is a dictionary of them."""
+        if isinstance(node, ast.Name):
+            scope = self.state.env
+            while node.id not in scope and scope.outer is not None:
+                scope = scope.outer  # a comprehension's own scope ends with it
+            scope[node.id] = Mapping(owner)
+        return owner
 
     def _bounds(self, index: ast.expr) -> list[Value]:
         """The values of an index into a tensor: of each position, or of a slice's bounds."""
@@ -357,6 +377,10 @@ class Expressions(Members):
         found = self.member(owner, node.attr)
         if found.__class__ is Api:
             self._record_attribute(node, owner, found.name)
+        elif owner.__class__ is Tensor and node.attr in _OF_DICTIONARIES:
+            self._of_tensors(node.value, owner)
+            owner = Mapping(owner)
+            found = self.member(owner, node.attr)
         return found, owner
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -194,6 +195,8 @@ class Functions(Annotations):
                 if statement.name in info.methods and not method.is_property:  # type: ignore[attr-defined]
                     continue
                 info.methods[statement.name] = method  # type: ignore[attr-defined]
+                counts = self.state.own_methods.setdefault(statement.name, [])  # type: ignore[attr-defined]
+                counts.append(_counts(statement.args, method.is_static))  # type: ignore[attr-defined]
                 env[statement.name] = method  # type: ignore[attr-defined]
             else:
                 self.body((statement,))
@@ -262,3 +265,13 @@ def _keep_attributes(statement: ast.stmt, info: ClassInfo, env: Scope) -> None:
     for target in targets:
         if isinstance(target, ast.Name):
             info.attributes[target.id] = env[target.id]
+
+
+def _counts(parameters: ast.arguments, is_static: bool) -> tuple[int, float]:
+    """The fewest and most arguments of a method, without the object."""
+    own = 0 if is_static else 1
+    most = len(parameters.posonlyargs) + len(parameters.args) - own
+    fewest = most - len(parameters.defaults)
+    if parameters.vararg is not None or parameters.kwarg is not None:
+        return max(fewest, 0), math.inf
+    return max(fewest, 0), most + len(parameters.kwonlyargs)

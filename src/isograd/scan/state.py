@@ -86,6 +86,8 @@ class State:
     owner: ClassInfo | None = None
     origin: tuple[int, int] | None = None
     depth: int = 0
+    #: Methods of the file's own classes: the fewest and most arguments that each takes.
+    own_methods: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
 
 
 def qualified(state: State, name: str) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from isograd.scan.values import (
     Instance,
     Items,
     Made,
+    Mapping,
     Plain,
     Tensor,
     Value,
@@ -123,8 +125,8 @@ class Statements(Functions):
         base = target.value
         if base.__class__ is ast.Name:
             held = self.state.env[base.id]
-            if held is not None and held.__class__.__name__ == "Mapping":
-                self.state.env[base.id] = type(held)(join(held.item, value))  # type: ignore[call-arg,union-attr,arg-type]
+            if isinstance(held, Mapping):
+                self.state.env[base.id] = dataclasses.replace(held, item=join(held.item, value))
 
     def branch(self, node: ast.If) -> None:
         """`if`: both branches, then what is known after either."""

@@ -79,9 +79,10 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A dictionary, by the values that it holds."""
+    """A dictionary, by the values that it holds; numbers: the keys written out with a number."""
 
     item: Value
+    numbers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ def join(first: Value, second: Value) -> Value:
     if isinstance(first, (Made, Instance)) and isinstance(second, (Made, Instance)):
         return _join_instances(first, second)
     if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return Mapping(join(first.item, second.item))
+        return Mapping(join(first.item, second.item), first.numbers | second.numbers)
     return None
 
 

@@ -49,6 +49,7 @@ from isograd.convert.passes.starting_values import StartingValues
 from isograd.convert.passes.subscripts import NumbersBesidePositions, NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy
+from isograd.convert.passes.truncated import TruncatedLogarithms
 from isograd.convert.passes.uncertain import SecondDerivatives, Uncertain
 from isograd.convert.passes.whole import JoinedParts, RealFunctions
 from isograd.convert.passes.writes import Leaves, Writes
@@ -84,6 +85,7 @@ PASSES: tuple[Pass, ...] = (
     SecondDerivatives(),
     ComplexNumbers(),
     Casts(),
+    TruncatedLogarithms(),
     RealFunctions(),
     JoinedParts(),
     LegacySizes(),

@@ -39,6 +39,8 @@ _LONGEST_SHOWN = 60
 _RETURN_SELF = frozenset(("requires_grad_", "copy_"))
 #: What may be a tensor of positions or a mask in an index.
 _UNKNOWN_INDEX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
+#: Names of numbers that are kept in tables of settings, as in `total *= stride`.
+_STRIDES = ("stride", "dilation")
 #: What is added to lists and texts.
 _PLAIN = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)
 #: Methods that give what something holds.
@@ -749,20 +751,18 @@ def _is_of_module(name: str, added: ast.expr, function: Function) -> bool:
 
 
 def _is_of_state(name: str, added: ast.expr, function: Function) -> bool:
-    """Whether a name may hold a tensor of a dictionary: `slow = state["slow"]`.
-
-    A size that is multiplied by another (`stride *= step`) is a number, most of all.
-    """
-    is_keyed = any(
-        isinstance(value, ast.Subscript)
-        and isinstance(value.slice, ast.Constant)
-        and isinstance(value.slice.value, str)
-        for value in function.values_of(name)
-    )
-    is_number = isinstance(added, (ast.Constant, ast.Name, *_PLAIN)) or (
+    """Whether a name may hold a tensor of a dictionary: `slow = state["slow"]`."""
+    is_number = isinstance(added, (ast.Constant, *_PLAIN)) or (
         isinstance(added, ast.Call) and getattr(added.func, "id", "") in ("len", "int", "str")
     )
-    return is_keyed and not is_number
+    if is_number or getattr(added, "id", "") in _STRIDES:
+        return False
+    return any(
+        isinstance(value, ast.Subscript)
+        and isinstance(value.slice, (ast.Constant, ast.Name))
+        and not isinstance(getattr(value.slice, "value", None), int)
+        for value in function.values_of(name)
+    )
 
 
 def _is_module(called: ast.expr, function: Function) -> bool:

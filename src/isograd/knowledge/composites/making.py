@@ -117,6 +117,17 @@ def floating(input: Any) -> Any:
     return input.astype(ms.float32) if input.dtype in _WHOLE else input
 
 
+def exactly(function: Any, input: Any) -> Any:
+    """A function of real numbers, rounded once: MindSpore's on the CPU are rough in float32.
+
+    For values that are cut to whole numbers, where one unit in the last place is one bucket.
+    """
+    kind = ms.float32 if input.dtype in _WHOLE else input.dtype
+    if ms.get_context("device_target") != "CPU":
+        return function(input.astype(kind))
+    return function(input.astype(ms.float64)).astype(kind)
+
+
 def of_one_dtype(tensors: Any) -> Any:
     """The tensors in the dtype of their sum, as torch puts them side by side."""
     kinds = {part.dtype for part in tensors}

@@ -6,6 +6,7 @@ compared.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -814,3 +815,85 @@ def test_a_change_of_a_view_keeps_its_gradient(tmp_path: Path) -> None:
     code = "from nets.net import gradient\nprint(gradient())"
     assert float(run_original(tmp_path, code)) == 60.0
     assert float(run_port(port, code)) == 60.0
+
+
+LEAVES = """
+import torch
+
+bound = torch.zeros(2, 3, requires_grad=True)
+
+
+class Held:
+    def __init__(self):
+        self.values = torch.zeros(2, 3, requires_grad=True)
+        self.optimizer = torch.optim.Adam([self.values], lr=0.5)
+
+    @torch.no_grad()
+    def change(self):
+        self.values.clamp_(0, 0.25)
+        self.values -= 0.1
+        self.values[0] += 1
+        self.values[1, 2] = 3
+
+
+def train(values, optimizer, change):
+    losses = []
+    for _ in range(3):
+        loss = ((values - 1) ** 2).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        change()
+        losses.append(loss.item())
+    return losses + values.detach().flatten().tolist()
+
+
+def of_function():
+    values = torch.ones(2, 3).clone()
+    values.requires_grad_(True)
+    optimizer = torch.optim.SGD([values], lr=0.1, momentum=0.9)
+
+    def change():
+        return None
+
+    losses = []
+    for _ in range(3):
+        losses += train(values, optimizer, change)
+        with torch.no_grad():
+            values.clamp_(0, 0.7)
+            values *= 2
+            values[0].mul_(0.5)
+            values[1:] -= 1
+    return losses
+
+
+def of_module():
+    losses = []
+    optimizer = torch.optim.SGD([bound], lr=0.1)
+    for _ in range(3):
+        losses += train(bound, optimizer, lambda: None)
+    return losses
+
+
+def of_object():
+    held = Held()
+    return train(held.values, held.optimizer, held.change)
+
+
+with torch.no_grad():
+    bound.add_(2)
+    bound[0] = 4
+"""
+
+
+def test_a_change_of_what_an_optimizer_holds_keeps_it(tmp_path: Path) -> None:
+    """`x.clamp_(0, 1)` of a leaf, as in PyTorch's tutorial on the transfer of style."""
+    port, report = converted(tmp_path, {"nets/__init__.py": "", "nets/leaves.py": LEAVES})
+    assert not [f for f in report.findings if f.level is Level.FINISH]
+    code = """
+    from nets import leaves
+    print(leaves.of_function() + leaves.of_module() + leaves.of_object())
+    """
+    original, ported = run_original(tmp_path, code), run_port(port, code)
+    assert len(ast.literal_eval(original)) > 40
+    assert ast.literal_eval(ported) == pytest.approx(ast.literal_eval(original), rel=1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -15,6 +15,7 @@ from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.generated import library
 from isograd.convert.held_data import HeldData, held_data
 from isograd.convert.layers_passing import calls_that_pass
+from isograd.convert.leaves import Place, leaves_of, place_of_leaf
 from isograd.convert.lists_of_none import CONTAINERS, hold_none
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
@@ -369,6 +370,17 @@ class FileEdit:
         if not isinstance(name, ast.Name) or not self.held_data.names:
             return False
         return (self.tree.function(name), name.id) in self.held_data.names
+
+    def is_leaf(self, node: ast.expr) -> bool:
+        """Whether a name or an attribute holds what a gradient is asked of."""
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not self.leaves:
+            return False
+        return place_of_leaf(node, self.tree) in self.leaves
+
+    @cached_property
+    def leaves(self) -> Collection[Place]:
+        """Where the file binds what a gradient is asked of."""
+        return leaves_of(self.tree) if "requires_grad" in self.text.original else ()
 
     @cached_property
     def format_strings(self) -> list[tuple[int, str]]:

@@ -216,7 +216,7 @@ def _write_data(
 def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> None:
     """Bind a tensor's new value to its name, or write it where others see the tensor."""
     name = target.id
-    if file.holds_data(target) and not _is_shaping(node):
+    if (file.holds_data(target) or _is_quiet_leaf(target, file)) and not _is_shaping(node):
         file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
         return
     sight = sight_of(name, node, file)
@@ -281,7 +281,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
     if isinstance(root, ast.Name) and _holds_all(root, file):
         file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
         return
-    if file.holds_data(target.value):
+    if file.holds_data(target.value) or _is_quiet_leaf(target.value, file):
         layout.write_statement(file, node, f"{elements(target, file)} = {code}")
         return
     if function is not None and isinstance(root, ast.Name) and function.is_container(root.id):
@@ -627,7 +627,8 @@ class AugmentedAssignments:
             return _add_to_element(target, node, file)
         if isinstance(target, ast.Attribute):
             return _add_to_attribute(target, node, file)
-        if file.holds_data(target) and type(node.op) in SIGNS:
+        is_kept = file.holds_data(target) or _is_quiet_leaf(target, file)
+        if is_kept and type(node.op) in SIGNS:
             value = f"{target.id} {SIGNS[type(node.op)]} {layout.operand(file, node.value)}"
             code = f"{file.name('composites.overwrite')}({target.id}, {value})"
             layout.write_statement(file, node, code)
@@ -652,9 +653,10 @@ class AugmentedAssignments:
 def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit) -> bool:
     """`self.h = h; self.h += 1`, which h sees in torch."""
     function, sign, place = function_of(node, file), SIGNS.get(type(node.op)), ast.unparse(target)
-    if function is None or sign is None or place not in function.bound or not file.imported.torch:
+    if function is None or sign is None or not file.imported.torch:
         return False
-    if function.sight(place, node).reach is not Reach.SHARED:
+    is_shared = place in function.bound and function.sight(place, node).reach is Reach.SHARED
+    if not is_shared and not _is_quiet_leaf(target, file):
         return False
     call, value = file.name("composites.augmented"), file.argument(node.value)
     layout.write_statement(file, node, f'{place} = {call}("{sign}", {place}, {value})')
@@ -842,7 +844,7 @@ def _is_written_by_elements(
     owner = target.value
     if is_data(owner):
         return not _is_another(owner, file)
-    if file.holds_data(owner):
+    if file.holds_data(owner) or _is_quiet_leaf(owner, file):
         return True
     root = origin_of_write(owner, file.views)[0]
     if isinstance(owner, ast.Subscript) and isinstance(root, ast.Name) and _holds_all(root, file):
@@ -872,6 +874,11 @@ def _is_without_gradient(node: ast.AST, file: FileEdit) -> bool:
             if file.named.get(named, "") in ("torch.no_grad", "torch.inference_mode"):
                 return True
     return False
+
+
+def _is_quiet_leaf(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a leaf stands where no gradients are recorded, which is where torch changes one."""
+    return file.is_leaf(node) and _is_without_gradient(node, file)
 
 
 def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:

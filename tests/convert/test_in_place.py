@@ -92,6 +92,13 @@ parts = [x] * 3; parts[0].add_(1)
 parts = [x] * 3; parts[1] += 2
 q = x * 1; parts = [q] * 2; parts[0].mul_(2); x = parts[1] + q
 torch.add(x, 1, out=x)
+torch.add(x[1], 1, out=x[0])
+y = torch.add(x[1], 1, out=x[0]); x = x + y
+h = Holder(x); torch.add(x, 1, out=h.mean)
+y = torch.add(x, 1, out=torch.empty_like(x)); x = y * 2
+y = torch.arange(0, 4, out=torch.LongTensor(4)); x = x + y
+y = torch.gt(x, 1, out=torch.empty(3, 4)); x = y / 2
+y = torch.add(x, x, alpha=2, out=torch.zeros(3, 4, dtype=torch.float64)); x = y
 torch.add(x, 1, out=x).mul_(2)
 z = torch.empty(3, 4); torch.add(x, 1, out=z).mul_(2); x = z + 1
 z = torch.empty(3, 4); y = torch.mul(x, 2, out=z).add_(1).mul_(3); x = y + z

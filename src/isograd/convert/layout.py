@@ -214,7 +214,11 @@ def _removed(text: str, part: _Part, *, is_last: bool) -> tuple[int, int]:
 
 def operand(file: FileEdit, node: ast.expr) -> str:
     """An expression, as it is written by now, beside an operator or before a dot."""
-    code = file.source(node)
+    return closed(file.source(node))
+
+
+def closed(code: str) -> str:
+    """Code as an operand, in brackets where it needs them."""
     return code if is_closed(wide(code)) else f"({code})"
 
 

@@ -18,6 +18,8 @@ from isograd.knowledge.rewrite import (
     parameters_of,
 )
 
+#: Functions whose tensor is made for `out=` alone.
+_MAKING = frozenset("empty zeros ones tensor empty_like zeros_like ones_like new new_empty".split())
 _UNSURE = "what {0} is called on is not known to be a tensor"
 _UNSURE_ADVICE = "If it is a tensor, write {0}."
 
@@ -107,12 +109,26 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
         if isinstance(target, ast.Name) and is_in_chain(node, file):
             layout.write_call(file, node, result.code)  # the chain's end is bound
             return True
-        return isinstance(target, ast.Name) and bind(target, node, result.code, file)
+        if _is_made_here(target, file):
+            layout.write_call(file, node, f"{layout.closed(result.code)}.astype({out}.dtype)")
+            return True
+        if isinstance(target, ast.Attribute):
+            layout.write_call(
+                file, node, f"{file.name('composites.overwrite')}({out}, {result.code})"
+            )
+            return True
+        return bind(target, node, result.code, file)
     if "inplace" in result.dropped and node.args and changes_its_input(node, file):
         if bind(node.args[0], node, result.code, file):
             return True
     layout.write_call(file, node, result.code)
     return True
+
+
+def _is_made_here(target: ast.expr, file: FileEdit) -> bool:
+    """`out=torch.LongTensor(n)`: nobody else has it, and the result is of its dtype."""
+    made = file.api_of_call(target).rpartition(".")[2] if isinstance(target, ast.Call) else ""
+    return made in _MAKING or made.endswith("Tensor")
 
 
 def _takes_torchs_arguments(node: ast.Call, entry: Entry, is_class: bool) -> bool:

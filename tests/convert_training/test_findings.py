@@ -68,6 +68,11 @@ def test_recording_begins_without_an_optimizer(tmp_path: Path) -> None:
     (tmp_path / "script").mkdir()
     script = convert(f"{HEAD}{library}train(made())\n", tmp_path / "script")
     assert "\ncompat.record_gradients()\n" in script.text, "it may ask before there is an optimizer"
+    (tmp_path / "before").mkdir()
+    before = "def run(make):\n    net = make()\n    loss = net(1)\n"
+    before += "    made = torch.optim.SGD(net.parameters(), 1)\n    loss.backward()\n"
+    called = convert(f"{HEAD}{before}", tmp_path / "before")
+    assert "\ncompat.record_gradients()\n" in called.text, "a network is called before there is one"
     (tmp_path / "other").mkdir()
     without = convert(f"{HEAD}torch.ones(1).backward()\n", tmp_path / "other")
     assert "\ncompat.record_gradients()\n" in without.text

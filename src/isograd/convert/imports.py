@@ -171,7 +171,8 @@ def _recording(file: FileEdit) -> str:
     """What makes a file record gradients, where no optimizer does it; empty: nothing has to."""
     used = file.spelling.used
     is_by_optimizer = "optim" in file.text.original and not used & _BEFORE_TRAINING
-    if not _BACKWARD & used or (is_by_optimizer and not _runs(file.tree.module)):
+    is_by_optimizer = is_by_optimizer and not _runs(file.tree.module)
+    if not _BACKWARD & used or (is_by_optimizer and not _calls_before_optimizers(file)):
         return ""
     return f"{file.name('composites.record_gradients')}()"
 
@@ -183,6 +184,21 @@ def _runs(module: ast.Module) -> bool:
         isinstance(node, doing) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
         for node in module.body
     )
+
+
+def _calls_before_optimizers(file: FileEdit) -> bool:
+    """Whether a function calls what it made, a network or a loss, before it makes an optimizer."""
+    calls = file.tree.of(ast.Call)
+    made = [node for node in calls if file.api_of_call(node).startswith("torch.optim.")]
+    for optimizer in made:
+        function = file.tree.function(optimizer)
+        for node in calls:
+            if node.lineno >= optimizer.lineno or not isinstance(node.func, ast.Name):
+                continue
+            is_inside = function is not None and file.tree.function(node) is function
+            if is_inside and file.tree.is_own(node.func.id, node):
+                return True
+    return False
 
 
 def _add_settings(file: FileEdit, statements: list[str], at: int) -> None:

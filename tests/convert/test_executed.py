@@ -569,6 +569,24 @@ class Net(nn.Module):
     def forward(self, x):
         return self.acts["silu"](self.act(x)) + self.acts["tanh"](x)
 """,
+    "a weight that is computed from another": """
+class Scaled:
+    def __call__(self, module, inputs):
+        module.weight = module.weight_orig * 2
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+        weight = self.layer._parameters["weight"]
+        del self.layer._parameters["weight"]
+        self.layer.register_parameter("weight_orig", nn.Parameter(weight.data))
+        self.layer.register_forward_pre_hook(Scaled())
+
+    def forward(self, x):
+        assert sorted(self.layer._parameters) == ["bias", "weight_orig"]
+        return self.layer(x)
+""",
     "values in place under no_grad": """
 def start_(tensor, low, high):
     with torch.no_grad():

@@ -222,8 +222,7 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
         run.kept[path] = read
         run.kept_bytes += len(read.raw)
     run.shaped |= facts.shaped
-    # A private class is asked for as the base of others.
-    run.all_shaped = run.all_shaped or any("._" in api for api in facts.shaped)
+    run.all_shaped = run.all_shaped or any(map(_is_base, facts.shaped))
     run.all_shaped = run.all_shaped or facts.names_arguments
     if b"torch" in read.raw:
         run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
@@ -233,6 +232,11 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
         run.fills = run.fills or _FILLS.search(read.raw) is not None
         run.has_complex = run.has_complex or _COMPLEX.search(read.raw) is not None
         run.works_in_place = run.works_in_place or _IN_PLACE.search(read.raw) is not None
+
+
+def _is_base(api: str) -> bool:
+    """Whether a class is asked for as the base of others: `_ConvNd`, `RNNBase`."""
+    return "._" in api or api.endswith("Base")
 
 
 def _own_fault(file: str, error: Exception) -> Finding:

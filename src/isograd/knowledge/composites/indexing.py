@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
+from mindspore.common import api  # noqa: TID253
 
 from isograd.knowledge.composites.basics import take
-from isograd.knowledge.composites.writing import position, taken
+from isograd.knowledge.composites.writing import position, taken, write
 
 
 class Found(NamedTuple):
@@ -412,9 +413,39 @@ def equal(input: Any, other: Any) -> bool:
     return tuple(input.shape) == tuple(other.shape) and bool((input == other).all())
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+def shorten_rows(weight: Any, input: Any, max_norm: float, norm_type: float = 2.0) -> None:
+    """Scale the rows of a table at these positions, in place, so that none is longer."""
+    with api._no_grad():
+        lengths = ops.norm(weight, norm_type, 1, keepdim=True)
+        asked = _counts(input, weight).expand_dims(1) > 0
+        is_long = ops.logical_and(asked, lengths > max_norm)
+        shorter = weight * (max_norm / (lengths + 1e-7))
+        write(weight, ops.where(is_long, shorter, weight))
+
+
+def _counts(input: Any, weight: Any) -> Any:
+    """How often each row of a table is asked for."""
+    positions = input.reshape(-1, 1).astype(ms.int64)
+    ones = ops.ones((positions.shape[0],), weight.dtype)
+    return ops.tensor_scatter_add(ops.zeros((weight.shape[0],), weight.dtype), positions, ones)
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
     """Rows of a table; the row of the padding learns nothing."""
+    if max_norm is not None:
+        shorten_rows(weight, input, max_norm, norm_type)
     found = ops.gather(weight, input, 0)
+    if scale_grad_by_freq:
+        share = 1 / ops.gather(_counts(input, weight), input, 0)
+        found = found + (share - 1).expand_dims(-1) * (found - ops.stop_gradient(found))
     if padding_idx is None:
         return found
     still = ops.expand_dims(input == padding_idx % weight.shape[0], -1)

@@ -94,11 +94,8 @@ class _Table(Module):
         columns: int,
         padding_idx: int | None,
         weight: Any,
-        unsupported: Any,
         dtype: Any = None,
     ) -> None:
-        if any(unsupported):
-            raise NotImplementedError("max_norm and scale_grad_by_freq have no counterpart")
         self.num_embeddings, self.embedding_dim = rows, columns
         self.padding_idx = padding_idx if padding_idx is None else padding_idx % rows
         if weight is None:
@@ -134,22 +131,29 @@ class Embedding(_Table, nn.Embedding):  # type: ignore[misc]
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        unsupported = (max_norm is not None, scale_grad_by_freq)
-        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported, dtype)
-        self.max_norm = max_norm
+        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, dtype)
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.weight.requires_grad = not _freeze
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        *settings: Any,
+        **named: Any,
     ) -> Any:
         """A table with these rows."""
         rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+        given = {"_weight": embeddings, "_freeze": freeze, **named}
+        return cls(rows, columns, padding_idx, *settings, **given)
 
     def construct(self, input: Any) -> Any:
         """Rows of the table."""
-        return indexing.embedding(input, self.weight, self.padding_idx)
+        settings = self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
+        return indexing.embedding(input, self.weight, *settings)
 
 
 class EmbeddingBag(_Table):
@@ -171,8 +175,10 @@ class EmbeddingBag(_Table):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        unsupported = (max_norm is not None, scale_grad_by_freq)
-        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, unsupported, dtype)
+        if scale_grad_by_freq:
+            raise NotImplementedError("scale_grad_by_freq has no counterpart for bags")
+        self._begin(num_embeddings, embedding_dim, padding_idx, _weight, dtype)
+        self.max_norm, self.norm_type = max_norm, norm_type
         self.mode, self.include_last_offset = mode, include_last_offset
 
     @classmethod
@@ -186,6 +192,8 @@ class EmbeddingBag(_Table):
 
     def construct(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         """One row for each bag: a line of positions, or those from an offset."""
+        if self.max_norm is not None:
+            indexing.shorten_rows(self.weight, input, self.max_norm, self.norm_type)
         settings = self.mode, offsets, per_sample_weights
         more = self.include_last_offset, self.padding_idx
         return indexing.embedding_bag(input, self.weight, *settings, *more)

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
 
 from isograd.knowledge.composites import module_functions
+
+
+class _OwnParameters(MutableMapping[str, Any]):
+    """`module._parameters`: what is put into it, or taken out of it, is so of the module."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def _held(self) -> dict[str, Any]:
+        held, wanted = self._module._params.items(), module_functions.is_statistic
+        return {name: p for name, p in held if p is None or not wanted(name, p)}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._held()[name]
+
+    def __setitem__(self, name: str, parameter: Any) -> None:
+        self._module.__dict__.pop(name, None)
+        self._module.insert_param_to_cell(name, parameter)
+
+    def __delitem__(self, name: str) -> None:
+        del self._module._params[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held())
+
+    def __len__(self) -> int:
+        return len(self._held())
 
 
 class Module(nn.Cell):  # type: ignore[misc]
@@ -89,10 +116,8 @@ class Module(nn.Cell):  # type: ignore[misc]
     # ---- parameters and buffers
 
     @property
-    def _parameters(self) -> dict[str, Any]:
-        found = self._params.items()
-        wanted = module_functions.is_statistic
-        return {name: p for name, p in found if p is None or not wanted(name, p)}
+    def _parameters(self) -> MutableMapping[str, Any]:
+        return _OwnParameters(self)
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from isograd.convert import plain
 from isograd.convert.aliases import Function
 from isograd.convert.dtypes_of_python import dtypes_of_python
+from isograd.convert.empty_tensors import empty_tensors
 from isograd.convert.generated import library
 from isograd.convert.held_data import HeldData, held_data
 from isograd.convert.layers_passing import calls_that_pass
@@ -381,6 +382,11 @@ class FileEdit:
     def leaves(self) -> Collection[Place]:
         """Where the file binds what a gradient is asked of."""
         return leaves_of(self.tree) if "requires_grad" in self.text.original else ()
+
+    @cached_property
+    def empty_tensors(self) -> frozenset[ast.expr]:
+        """The calls that make a tensor without elements of one axis."""
+        return empty_tensors(self.tree, self.api_of_call)
 
     @cached_property
     def format_strings(self) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.inplace import function_of
 from isograd.convert.tree import first_argument
-from isograd.convert.whole_numbers import DTYPES, may_be_whole
+from isograd.convert.whole_numbers import may_be_whole
 
 #: Functions of real numbers: of whole ones torch computes in float32.
 _REAL = frozenset(
@@ -20,10 +20,6 @@ _JOINING = frozenset(
     for name in "cat concat concatenate stack hstack vstack dstack column_stack row_stack".split()
 )
 _CONCATENATING = frozenset(("torch.cat", "torch.concat", "torch.concatenate"))
-#: What is asked of an empty tensor before anything is put behind it.
-_CASTING = frozenset("to cuda cpu long int float double bool type requires_grad_".split())
-_OF_SIZE = frozenset("empty zeros ones rand randn new_empty new_zeros new_ones".split())
-_OF_FLOATS = frozenset(("torch.FloatTensor", "torch.DoubleTensor", "torch.HalfTensor"))
 
 
 class RealFunctions:
@@ -57,45 +53,35 @@ class JoinedParts:
         if file.api_of_call(node) not in _JOINING:
             return False
         parts = first_argument(node, "tensors")
-        if not isinstance(parts, (ast.List, ast.Tuple)):
+        if parts is None:
             return False
+        given: list[ast.expr] = getattr(parts, "elts", [parts])
         if file.api_of_call(node) in _CONCATENATING and any(
-            _may_be_empty(part, file) for part in parts.elts
+            _may_be_empty(part, file) for part in given
         ):
             file.replace(parts, f"{file.name('composites.without_empty')}({file.source(parts)})")
-        elif len({may_be_whole(part, file) for part in parts.elts}) == 2:
+        elif len({may_be_whole(part, file) for part in given}) == 2:
             file.replace(parts, f"{file.name('composites.of_one_dtype')}({file.source(parts)})")
         return False
 
 
 def _may_be_empty(part: ast.expr, file: FileEdit) -> bool:
-    """Whether a part may be `torch.empty(0)`, by which a loop begins to collect."""
+    """Whether a part may be `torch.empty(0)`, by which a loop begins to collect.
+
+    What something holds, or a function is given, may be one where the file makes any.
+    """
+    if not file.empty_tensors:
+        return False
     if isinstance(part, ast.Name):
         function = function_of(part, file)
         values = function.values_of(part.id) if function is not None else []
-        return any(_is_empty(value, file) for value in values)
+        return not values or not file.empty_tensors.isdisjoint(values)
     if isinstance(part, ast.Attribute):
         place = ast.dump(part.value), part.attr
         return any(
-            _is_empty(node.value, file)
+            node.value in file.empty_tensors
             for node in file.tree.of(ast.Assign)
             for target in node.targets
             if isinstance(target, ast.Attribute) and (ast.dump(target.value), target.attr) == place
         )
-    return _is_empty(part, file)
-
-
-def _is_empty(value: ast.expr, file: FileEdit) -> bool:
-    """Whether an expression makes a tensor without elements of one axis: `torch.tensor([])`."""
-    while isinstance(value, ast.Call) and getattr(value.func, "attr", "") in _CASTING:
-        assert isinstance(value.func, ast.Attribute)
-        value = value.func.value
-    if not isinstance(value, ast.Call):
-        return False
-    api = file.api_of_call(value)
-    name = api.rpartition(".")[2] if api else getattr(value.func, "attr", "")
-    if name in _OF_SIZE:
-        sizes = [size for part in value.args for size in getattr(part, "elts", [part])]
-        return len(sizes) == 1 and isinstance(sizes[0], ast.Constant) and sizes[0].value == 0
-    is_of_values = api in ("torch.tensor", "torch.Tensor") or api in DTYPES or api in _OF_FLOATS
-    return is_of_values and all(getattr(part, "elts", None) == [] for part in value.args)
+    return isinstance(part, (ast.Subscript, ast.Starred)) or part in file.empty_tensors

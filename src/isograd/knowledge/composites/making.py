@@ -183,7 +183,7 @@ def new_tensor(like: Any, data: Any, dtype: Any = None) -> Any:
     return tensor(data, like.dtype if dtype is None else dtype)
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, **_: Any) -> Any:
+def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, **_: Any) -> Any:
     """Numbers in equal steps: int64 for whole numbers, float32 else."""
     if end is None:
         start, end = 0, start

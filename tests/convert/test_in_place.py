@@ -217,19 +217,28 @@ x[1] = x[0].reshape(1, -1) * 2
 y = x[0].view((1, 4)); z = -y + 1; x[2] = w = z.abs(); x = x + w
 x[:, 1] = x[0, :1].unsqueeze(0); x[0, 2:] = x[1, :2][None, None].clone()
 x[...] = x[0][None] * 2
+x.diagonal().copy_(x[0, :3])
+x.view(-1)[0] = 5
+x.t()[0] = 1
+x.narrow(0, 0, 1).fill_(3)
+x.T[0] = 1
+x.reshape(-1)[2] += 1
+x.view(-1).mul_(2)
+x.diagonal().fill_(0)
+torch.narrow(x, 0, 1, 1).add_(3)
+the_same_torch.narrow(x, 0, 1, 1).add_(3)
+w = x * 2; w.view(-1)[::5] = 1; w.view(-1)[1::5] -= x[0, :3]; x = w
+w = x * 2; w.view(x.size(0), -1).t()[1, 1:].mul_(3); x = w
+w = x > 0; w.diagonal()[1:] = True; x = x * w
+w = x * 2; v = w; w.view(2, 6)[:, [0, 3]] = x[:2, :2]; x = v + x
+w = x.long(); w.flatten()[torch.tensor([1, 7])] = 9; x = x + w
+x[1:].t()[0] = x[0, :2]
+x.transpose(0, 1).unsqueeze(0)[0, 1] += x[0, 1] * 2
 """.strip().splitlines()
 
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
 LOST = """
-x.view(-1)[0] = 5
-x.t()[0] = 1
-x.T[0] = 1
-x.view(-1).mul_(2)
-x.diagonal().fill_(0)
-x.diagonal().copy_(x[0, :3])
-x.narrow(0, 0, 1).fill_(3)
 x.detach().add_(2)
-x.reshape(-1)[2] += 1
 a, b = x.chunk(3)[:2]; a += 2
 a, b, c = x.chunk(3); a.mul_(2)
 z = x.view(4, 3); z += 1
@@ -243,8 +252,6 @@ a, b, c, d = x.T; a.mul_(2)
 a, b, c = x[:, :2].t()[0]; y = x.t(); a, b, c, d = y; b -= 2; x = x + a.sum()
 torch.nn.init.ones_(x.t())
 torch.nn.init.ones_(x.view(-1)[:3])
-torch.narrow(x, 0, 1, 1).add_(3)
-the_same_torch.narrow(x, 0, 1, 1).add_(3)
 v = narrow(x, 0, 1, 1); v.add_(3)
 v = torch.narrow(input=x, dim=0, start=1, length=1); v += 1
 x = x * 1; row = x[0]; x += 1; x = x + row

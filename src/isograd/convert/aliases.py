@@ -44,6 +44,12 @@ _RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | _SEVERAL.union(
 _REORDERED = frozenset(
     "t T mT H mH transpose permute swapaxes swapdims movedim moveaxis adjoint".split()
 )
+#: Views of each element once, computed from places alone.
+_REARRANGING = _REORDERED.difference(("H", "mH", "adjoint")).union(
+    "view view_as reshape reshape_as flatten ravel unflatten squeeze unsqueeze".split(),
+    "diagonal narrow select".split(),
+)
+_SIZES = frozenset("shape size dim ndim numel".split())
 #: What returns its tensor where there is nothing to do.
 _SAME = frozenset("contiguous to float cpu cuda type type_as requires_grad_".split())
 #: Functions that return their argument where there is nothing to do.
@@ -113,6 +119,27 @@ def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast
             return node, reach
         node, here = step
         reach = max(reach, here)
+
+
+def rearranged(target: ast.expr, named: Mapping[ast.AST, str]) -> ast.Name | None:
+    """x of `x.view(-1)` and `x[0].t()`: a view of elements of x by their places alone."""
+    node = target
+    while not isinstance(node, ast.Name):
+        name = node.attr if isinstance(node, ast.Attribute) else "view"
+        if isinstance(node, ast.Call):
+            name = _called(node, named)[0]
+        step = _step(node, named)
+        if step is None or name not in _REARRANGING:
+            return None
+        node = step[0]
+    inside = [part for part in ast.walk(target) if isinstance(part, ast.Attribute)]
+    asked = sum(_is_name(part.value, node.id) for part in inside if part.attr in _SIZES)
+    used = sum(_is_name(part, node.id) for part in ast.walk(target))
+    return node if used == asked + 1 else None
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def is_taken_by_copy(node: ast.expr) -> bool:

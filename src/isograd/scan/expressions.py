@@ -14,6 +14,7 @@ from isograd.scan.values import (
     INVERTED,
     MASK,
     MASKS,
+    PARAMETER,
     PLAIN,
     RAGGED,
     SOME_ITEMS,
@@ -24,6 +25,7 @@ from isograd.scan.values import (
     Foreign,
     FunctionInfo,
     Items,
+    Made,
     Mapping,
     Plain,
     Returns,
@@ -278,6 +280,8 @@ class Expressions(Members):
             return None if is_number else owner.item  # type: ignore[union-attr]
         if kind in (Api, ClassInfo, FunctionInfo, Foreign):
             return owner
+        if kind is Made and owner.api == "torch.nn.ParameterDict":  # type: ignore[union-attr]
+            return PARAMETER
         return element(owner)
 
     def _of_tensors(self, node: ast.expr, owner: Value) -> Value:

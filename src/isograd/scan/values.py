@@ -253,6 +253,13 @@ def join_all(values: Many[Value]) -> Value:
     return found
 
 
+#: What iterating over containers of parameters gives; over dictionaries, names.
+_OF_PARAMETERS: dict[str, Value] = {
+    "torch.nn.ParameterList": PARAMETER,
+    "torch.nn.ParameterDict": None,
+}
+
+
 def element(value: Value) -> Value:
     """What iterating over the value, or indexing it by a number, gives."""
     if isinstance(value, Items):
@@ -262,6 +269,8 @@ def element(value: Value) -> Value:
     if isinstance(value, Plain):
         return value if value is COMPUTED else PLAIN
     if isinstance(value, (Made, Instance)) and is_module(value):
+        if isinstance(value, Made) and value.api in _OF_PARAMETERS:
+            return _OF_PARAMETERS[value.api]
         if isinstance(value, Made) and value.api != "torch.nn.Module":
             return ANY_MODULE
         return None

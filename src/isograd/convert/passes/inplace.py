@@ -5,7 +5,14 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.aliases import Function, Reach, Sight, is_taken_by_copy, origin_of_write
+from isograd.convert.aliases import (
+    Function,
+    Reach,
+    Sight,
+    is_taken_by_copy,
+    origin_of_write,
+    rearranged,
+)
 from isograd.convert.file import FileEdit, Use
 from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
@@ -92,12 +99,8 @@ def _write(
     target = _target(receiver, file)
     is_statement = file.tree.is_statement(node)
     if target is None:
-        # A chain `x.mul_(2).add_(y)`: only its end is written to the name.
-        _tell_lost(receiver, node, file)
-        is_chosen = isinstance(receiver, (ast.IfExp, ast.BoolOp, ast.NamedExpr))
-        if is_chosen or (is_statement and _may_be_held(receiver, file)):
-            file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
-        layout.write(file, node, code)
+        if not is_statement or not _write_view(receiver, "...", code, node, file):
+            _write_alone(node, receiver, code, file)
         return
     if target is not receiver or isinstance(target, ast.Subscript):
         _tell_if_of_changed(target, node, file)
@@ -119,6 +122,15 @@ def _write(
         file.replace(node, f"{file.name('composites.overwrite')}({_place(target, file)}, {code})")
     else:
         file.replace(node, f"{_place(target, file)}.copy_({code})")
+
+
+def _write_alone(node: ast.Call, receiver: ast.expr, code: str, file: FileEdit) -> None:
+    """Write what no name holds: of a chain `x.mul_(2).add_(y)`, whose end is bound to the name."""
+    _tell_lost(receiver, node, file)
+    is_chosen = isinstance(receiver, (ast.IfExp, ast.BoolOp, ast.NamedExpr))
+    if is_chosen or (file.tree.is_statement(node) and _may_be_held(receiver, file)):
+        file.finding(node, "in-place-view", _CHOSEN, _LOST_ADVICE)
+    layout.write(file, node, code)
 
 
 def _may_be_computed(target: ast.expr, use: Use, node: ast.AST, file: FileEdit) -> bool:
@@ -167,11 +179,31 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
         _write_element(receiver, node, code, file)
     elif isinstance(receiver, ast.Name) and use.owner is not PARAMETER:
         _copy_into_name(node, receiver, code, file)
-    else:
+    elif not file.tree.is_statement(node) or not _write_view(receiver, "...", code, node, file):
         _tell_lost(receiver, node, file)
         return False
     file.uses += 1
     file.converted += 1
+    return True
+
+
+def _write_view(
+    view: ast.expr, key: str, code: str, node: ast.expr | ast.stmt, file: FileEdit
+) -> bool:
+    """`x.view(-1)[0] = 5`, by the places of a view's elements; False: it is not known by them."""
+    root = rearranged(view, file.views)
+    if root is None or origin_of_write(view, file.views)[1] is not Reach.LOST:
+        return False
+    function = function_of(node, file)
+    if function is not None:
+        if function.is_container(root.id):
+            return False
+        sight = function.sight(root.id, node, is_whole=False)
+        if sight.reach is Reach.LOST:
+            _tell(sight, root.id, node, file)
+    taken = f"lambda {root.id}: {file.source(view)}"
+    call = file.name("composites.put_view")
+    layout.write_statement(file, node, f"{call}({root.id}, {taken}, {key}, {code})")
     return True
 
 
@@ -273,6 +305,8 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
     if is_data(target.value) and not _is_another(target.value, file):
         # What is written to the data of a tensor is written to the tensor.
         layout.write_statement(file, node, f"{elements(target, file)} = {code}")
+        return
+    if _write_view(target, "...", code, node, file):
         return
     function = function_of(node, file)
     root = origin_of_write(target, file.views)[0]
@@ -668,6 +702,11 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     if _is_written_by_elements(target, node, file):
         file.replace(target, elements(target, file))
         return True
+    sign = SIGNS.get(type(node.op))
+    if sign is not None:
+        code = f"{file.source(target)} {sign} {layout.operand(file, node.value)}"
+        if _write_view(target.value, key_of(target.slice, file), code, node, file):
+            return True
     if _tell_lost(target.value, node, file):
         return False
     function, sign = function_of(node, file), SIGNS.get(type(node.op))
@@ -888,6 +927,10 @@ def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
         return
     if is_data(view):  # of a batch or another object
         return
+    if target is node.targets[0] and len(node.targets) == 1:
+        code = file.argument(node.value)
+        if _write_view(view, key_of(target.slice, file), code, node, file):
+            return
     if not _tell_lost(view, node, file) and isinstance(view, ast.Name):
         function = function_of(node, file)
         if function is None or function.is_container(view.id):

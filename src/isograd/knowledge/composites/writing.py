@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
@@ -70,6 +71,19 @@ def put(held: Any, key: Any, values: Any) -> Any:
         return _tensor(values)
     elements(held)[key] = values
     return held[key]
+
+
+def put_view(held: Any, view: Callable[[Any], Any], key: Any, values: Any) -> None:
+    """Write values into a part of what `view` takes of a tensor; that may lie in another order."""
+    places = view(ms.Tensor(np.arange(held.size).reshape(held.shape))).asnumpy()
+    parts = key if isinstance(key, tuple) else (key,)
+    plain = [part.asnumpy() if isinstance(part, ms.Tensor) else part for part in parts]
+    written = np.asarray(places[tuple(plain)])
+    order = np.arange(held.size)
+    order[written.reshape(-1)] = held.size + np.arange(written.size)
+    new = ops.broadcast_to(_tensor(values).astype(held.dtype), written.shape or (1,))
+    both = ops.cat((held.reshape(-1), new.reshape(-1)))
+    overwrite(held, ops.gather(both, ms.Tensor(order), 0).reshape(held.shape))
 
 
 def taken(part: Any) -> Any:

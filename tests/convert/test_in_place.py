@@ -222,7 +222,6 @@ x.view(-1)[0] = 5
 x.t()[0] = 1
 x.narrow(0, 0, 1).fill_(3)
 x.T[0] = 1
-x.reshape(-1)[2] += 1
 x.view(-1).mul_(2)
 x.diagonal().fill_(0)
 torch.narrow(x, 0, 1, 1).add_(3)
@@ -231,13 +230,17 @@ w = x * 2; w.view(-1)[::5] = 1; w.view(-1)[1::5] -= x[0, :3]; x = w
 w = x * 2; w.view(x.size(0), -1).t()[1, 1:].mul_(3); x = w
 w = x > 0; w.diagonal()[1:] = True; x = x * w
 w = x * 2; v = w; w.view(2, 6)[:, [0, 3]] = x[:2, :2]; x = v + x
-w = x.long(); w.flatten()[torch.tensor([1, 7])] = 9; x = x + w
+w = x.long(); w.view(-1)[torch.tensor([1, 7])] = 9; x = x + w
 x[1:].t()[0] = x[0, :2]
 x.transpose(0, 1).unsqueeze(0)[0, 1] += x[0, 1] * 2
+n = np.zeros((3, 4)); n.T[0] = 3; x = x + torch.from_numpy(n)
 """.strip().splitlines()
 
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
 LOST = """
+x.reshape(-1)[2] += 1
+x.t().reshape(-1)[1] = 5; x = x + x.t().sum(1)
+x.view(torch.int32)[0] = 1
 x.detach().add_(2)
 a, b = x.chunk(3)[:2]; a += 2
 a, b, c = x.chunk(3); a.mul_(2)

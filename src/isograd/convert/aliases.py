@@ -44,10 +44,9 @@ _RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | _SEVERAL.union(
 _REORDERED = frozenset(
     "t T mT H mH transpose permute swapaxes swapdims movedim moveaxis adjoint".split()
 )
-#: Views of each element once, computed from places alone.
+#: Views of each element once, computed from places alone; `reshape` and `flatten` may copy.
 _REARRANGING = _REORDERED.difference(("H", "mH", "adjoint")).union(
-    "view view_as reshape reshape_as flatten ravel unflatten squeeze unsqueeze".split(),
-    "diagonal narrow select".split(),
+    "view view_as unflatten squeeze unsqueeze diagonal narrow select".split()
 )
 _SIZES = frozenset("shape size dim ndim numel".split())
 #: What returns its tensor where there is nothing to do.
@@ -128,6 +127,8 @@ def rearranged(target: ast.expr, named: Mapping[ast.AST, str]) -> ast.Name | Non
         name = node.attr if isinstance(node, ast.Attribute) else "view"
         if isinstance(node, ast.Call):
             name = _called(node, named)[0]
+            if any(part in named for part in node.args if name == "view"):
+                return None  # of another dtype
         step = _step(node, named)
         if step is None or name not in _REARRANGING:
             return None

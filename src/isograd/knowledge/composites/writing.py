@@ -75,6 +75,9 @@ def put(held: Any, key: Any, values: Any) -> Any:
 
 def put_view(held: Any, view: Callable[[Any], Any], key: Any, values: Any) -> None:
     """Write values into a part of what `view` takes of a tensor; that may lie in another order."""
+    if not isinstance(held, ms.Tensor):
+        view(held)[key] = values
+        return
     places = view(ms.Tensor(np.arange(held.size).reshape(held.shape))).asnumpy()
     parts = key if isinstance(key, tuple) else (key,)
     plain = [part.asnumpy() if isinstance(part, ms.Tensor) else part for part in parts]

@@ -2,7 +2,8 @@
 
 A line for each builder and way as it was finished, with its commit: an answer holds for that
 commit, and a later line for the same builder stands before it.  A line that begins at a later
-seed goes on where an earlier line has stopped, and is as good as the worse of the two.
+seed goes on where an earlier line has stopped, and is as good as the worse of the two.  Who asks
+for several seeds is told the last line that has as many, unless a later one is not right.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def append(path: Path, row: Any, first_seed: int, machine: dict[str, Any]) -> No
         file.write(json.dumps(vars(kept)) + "\n")
 
 
-def load(path: Path) -> dict[tuple[str, str, str], Measured]:
-    """What the lines of each builder and way come to, by corpus, builder and way."""
+def load(path: Path, seeds: int = 1) -> dict[tuple[str, str, str], Measured]:
+    """What the lines of each builder and way come to on as many seeds, by corpus, builder, way."""
     if not path.is_file():
         return {}
     found: dict[tuple[str, str, str], Measured] = {}
@@ -77,15 +78,19 @@ def load(path: Path) -> dict[tuple[str, str, str], Measured]:
         if line.strip():
             one = Measured(**json.loads(line))
             key = (one.corpus, one.builder, one.way)
-            known = one.after(found.get(key))
-            if known is not None:
+            before = found.get(key)
+            known = one.after(before)
+            if known is None:
+                continue
+            is_on_fewer = before is not None and known.seeds < seeds <= before.seeds
+            if not (is_on_fewer and known.right):
                 found[key] = known
     return found
 
 
 def table(path: Path, corpora: Iterable[Any], ways: Iterable[str], seeds: int) -> str:
     """For each corpus and way: builders, measured ones, on all seeds, right ones, and commits."""
-    log = load(path)
+    log = load(path, seeds)
     lines = [
         f"| corpus, way | builders | measured | on {seeds} seeds | right on them | "
         "silently wrong | commits |",

@@ -250,7 +250,7 @@ def run_all(
     for subject in subjects:
         subject.write_source()
     rows = {}
-    log = measured.load(arguments.log) if arguments.not_yet else {}
+    log = measured.load(arguments.log, arguments.seeds) if arguments.not_yet else {}
     machine = tables.machine()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         waiting = {}

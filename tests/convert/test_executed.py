@@ -587,6 +587,19 @@ class Net(nn.Module):
         assert sorted(self.layer._parameters) == ["bias", "weight_orig"]
         return self.layer(x)
 """,
+    "names that no Parameter may have": """
+Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.Tensor
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.main = nn.Sequential()
+        self.main.add_module("initial:linear {0}-{1}".format(6, 4), nn.Linear(6, 4))
+        self.main.add_module("pyramid:norm", nn.LayerNorm(4))
+
+    def forward(self, x):
+        return self.main(x) + Tensor(2, 3, 6, 4).fill_(1)
+""",
     "values in place under no_grad": """
 def start_(tensor, low, high):
     with torch.no_grad():

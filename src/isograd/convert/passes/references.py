@@ -182,6 +182,8 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
             return file.value(entry)
     if api in plain.HELPERS:
         return file.spelled(plain.HELPERS[api])
+    if api == "torch.Tensor" and _is_called_by_name(node, file):
+        return file.name("composites.FloatTensor")
     if api in plain.TYPES:
         if _is_annotation(node, file) and api in plain.ANNOTATIONS:
             return file.spelled(plain.ANNOTATIONS[api])
@@ -198,6 +200,18 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
     if file.settings.target == "mint" and is_in_mint(entry):
         return file.name(entry.mint.removeprefix("mindspore."))
     return file.value(entry)
+
+
+def _is_called_by_name(node: ast.expr, file: FileEdit) -> bool:
+    """`Tensor = torch.cuda.FloatTensor if cuda else torch.Tensor`, where `Tensor(2, 3)` is made."""
+    around: ast.AST = node
+    while isinstance(around, (ast.Name, ast.Attribute, ast.IfExp)):
+        around = file.tree.parents[around]
+    if not isinstance(around, ast.Assign) or not isinstance(around.targets[0], ast.Name):
+        return False
+    name = around.targets[0].id
+    calls = file.tree.of(ast.Call)
+    return any(isinstance(part.func, ast.Name) and part.func.id == name for part in calls)
 
 
 def _class_of(entry: Entry | None) -> str:

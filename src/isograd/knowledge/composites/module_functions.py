@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -126,11 +127,16 @@ def get_parameter(cell: Any, target: str) -> Any:
     return owner._params[name]
 
 
+def legal_name(path: str) -> str:
+    """A path as a Parameter may have it: MindSpore 2.10 refuses what torch does not (`conv:0`)."""
+    return re.sub(r"[^0-9a-zA-Z_.\-]", "_", path)
+
+
 def add_module(cell: Any, name: str, module: Any) -> None:
     """A child by its name, its parameters named by their path."""
     cell.insert_child_to_cell(name, module)
     if module is not None:
-        module.update_parameters_name(f"{getattr(cell, '_place', '')}{name}.")
+        module.update_parameters_name(legal_name(f"{getattr(cell, '_place', '')}{name}."))
 
 
 def requires_grad_(cell: Any, requires_grad: bool = True) -> Any:

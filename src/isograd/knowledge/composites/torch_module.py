@@ -55,13 +55,13 @@ class Module(nn.Cell):  # type: ignore[misc]
         if isinstance(value, nn.Cell):
             buffers.pop(name, None)
             nn.Cell.__setattr__(self, name, value)
-            value.update_parameters_name(f"{self._place}{name}.")
+            value.update_parameters_name(module_functions.legal_name(f"{self._place}{name}."))
         elif isinstance(value, ms.Parameter):
             buffers.pop(name, None)
             given = value.name
             nn.Cell.__setattr__(self, name, value)
             if value.name != given:
-                value.name = f"{self._place}{name}"
+                value.name = module_functions.legal_name(f"{self._place}{name}")
         elif name in buffers and isinstance(value, ms.Tensor):
             buffers[name] = value
         elif isinstance(value, (list, tuple)) and not isinstance(value, ms.ParameterTuple):
@@ -74,7 +74,7 @@ class Module(nn.Cell):  # type: ignore[misc]
         for path, cell in self.cells_and_names():
             if isinstance(cell, Module):
                 object.__setattr__(cell, "_place", f"{prefix}{path}." if path else prefix)
-        super().update_parameters_name(prefix, recurse)
+        super().update_parameters_name(module_functions.legal_name(prefix), recurse)
 
     # ---- children
 

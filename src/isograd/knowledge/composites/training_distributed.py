@@ -102,6 +102,12 @@ class DataParallel(Module):
         return self.module(*inputs, **named)
 
 
+def data_parallel(module: Any, inputs: Any, *_: Any, **named: Any) -> Any:
+    """What a network makes of its inputs; one process computes it whole."""
+    given = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*given, **(named.get("module_kwargs") or {}))
+
+
 class DistributedDataParallel(DataParallel):
     """A network whose gradients are means over all processes, which start with equal weights."""
 

@@ -25,6 +25,20 @@ TABLE = {
                    "    for k, v in d.items():\n        v.add(k.index(1))", {"Tensor.add"}),
     "constructor": (HEAD + "x = torch.zeros(3)\nx.add(1)", {"Tensor.add"}),
     "result of a function": (HEAD + "x = torch.relu(y).add(1)", {"Tensor.add"}),
+    "gradients": (HEAD + "g, = torch.autograd.grad(l, w)\ng.add(1)", {"Tensor.add"}),
+    "padded sequences": (
+        HEAD + "x, n = nn.utils.rnn.pad_packed_sequence(p)\nx.add(n)", {"Tensor.add"}
+    ),
+    "parameters of a list": (
+        _net("def __init__(self):", "    self.w = nn.ParameterList(make())",
+             "def f(self):", "    return [w.add(1) for w in self.w]"),
+        {"Tensor.add"},
+    ),
+    "parameters by their names": (
+        _net("def __init__(self):", "    self.w = nn.ParameterDict(make())",
+             "def f(self):", "    return [self.w[k].add(k.index(1)) for k in self.w]"),
+        {"Tensor.add"},
+    ),
     "several results": (HEAD + "a, b = torch.topk(x, 3)\na.add(b)", {"Tensor.add"}),
     "shape is no tensor": (HEAD + "def f(x: torch.Tensor):\n    x.shape.index(1)",
                            {"Tensor.shape"}),

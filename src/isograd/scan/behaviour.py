@@ -69,10 +69,21 @@ UNKNOWN_RESULTS = frozenset(
     torch.hub.load torch.nn.parallel torch.hub.load_state_dict_from_url torch.utils._pytree
     torch.func.vmap torch.func.functional_call torch.nn.utils.rnn.PackedSequence
     torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pack_sequence
-    torch.nn.utils.rnn.unpack_sequence""".split()
+    torch.nn.utils.rnn.unpack_sequence torch.nn.utils.rnn.unpad_sequence
+    torch.utils.data.default_collate torch.utils.data.default_convert
+    torch.utils.checkpoint.checkpoint_sequential torch.nn.utils.skip_init""".split()
 )
+#: Modules whose functions may return tensors, modules or anything else.
+UNKNOWN_MODULES = (
+    "torch.func.", "torch.autograd.functional.", "torch.distributions.", "torch.nn.parallel.",
+    "torch.nn.attention.flex_attention.", "torch.nn.utils.fus", "torch.nn.utils.prune.",
+    "torch.nn.utils.parametri", "torch.nn.utils.stateless.",
+)  # fmt: skip
+#: Several tensors, of modules where else nothing returns one.
+SEVERAL_FUNCTIONS = frozenset(("torch.autograd.grad", "torch.nn.utils.rnn.pad_packed_sequence"))
 TENSOR_FUNCTIONS = frozenset(
-    """torch.nn.utils.clip_grad_norm_ torch.nn.utils.rnn.pad_sequence torch.autograd.Variable
+    """torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_norm torch.nn.utils.get_total_norm
+    torch.nn.utils.rnn.pad_sequence torch.autograd.Variable
     torch.nn.utils.parameters_to_vector
     torch.cuda.FloatTensor torch.cuda.LongTensor torch.utils.dlpack.from_dlpack
     torch.sparse.FloatTensor torch.sparse.mm torch.spmm
@@ -147,6 +158,12 @@ DISTRIBUTION_ATTRIBUTES = frozenset(
 DISTRIBUTION_METHODS = frozenset(
     "sample rsample log_prob entropy cdf icdf perplexity enumerate_support".split()
 )
+
+
+def is_unknown(name: str) -> bool:
+    """Whether nothing is known of what a function returns."""
+    is_open = name in UNKNOWN_RESULTS or name.startswith(UNKNOWN_MODULES)
+    return is_open and name not in TENSOR_FUNCTIONS
 
 
 def is_distribution(name: str) -> bool:

@@ -125,7 +125,7 @@ class TorchNames:
             return Made(name)
         if name.endswith("GradScaler"):
             return Made("torch.amp.GradScaler")
-        if name in behaviour.UNKNOWN_RESULTS or kind in ("m", ""):
+        if kind in ("m", "") or behaviour.is_unknown(name):
             return None
         last = name.rpartition(".")[2]
         if name.startswith("einops"):
@@ -135,7 +135,7 @@ class TorchNames:
         if name.startswith("torch.nn.Module."):
             return module_result(last)
         if name.startswith(behaviour.NO_TENSOR_MODULES):
-            return TENSOR if last.endswith("all_gather_object") else PLAIN if kind == "f" else None
+            return _of_module_without_tensors(name, kind)
         if name.startswith("torchvision"):
             return Made(name) if kind == "M" else None
         if kind == "c":
@@ -160,6 +160,14 @@ class TorchNames:
         if last in behaviour.RAGGED_RESULTS:
             return RAGGED
         return VIEW if last in behaviour.VIEWS else TENSOR
+
+
+def _of_module_without_tensors(name: str, kind: str) -> Value:
+    if name in behaviour.SEVERAL_FUNCTIONS:
+        return TENSORS
+    if name.endswith("all_gather_object"):
+        return TENSOR
+    return PLAIN if kind == "f" else None
 
 
 def _extremes(arguments: list[Value]) -> Value:

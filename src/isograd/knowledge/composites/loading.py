@@ -243,8 +243,8 @@ class DataLoader:
         self.collate_fn = collate_fn or (default_collate if batch_size else default_convert)
         self._is_stream = not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
         if batch_sampler is not None:
-            sampler, self.batch_size = batch_sampler.sampler, None
-        elif sampler is None and not self._is_stream:
+            self.batch_size = None
+        if sampler is None and not self._is_stream:
             sampler = (RandomSampler if shuffle else SequentialSampler)(dataset)
         self.sampler, self.batch_sampler = sampler, batch_sampler
         if batch_sampler is None and batch_size is not None and not self._is_stream:

@@ -12,7 +12,7 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
-from isograd.knowledge.composites import training_optimizers
+from isograd.knowledge.composites import training_lbfgs, training_optimizers
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("SGD", {"lr": 0.1}),
@@ -108,3 +108,56 @@ def test_wrong_groups_are_refused(given: list[Any]) -> None:
     groups = [{"params": [parameter for _ in group["params"]]} for group in given]
     with pytest.raises(ValueError, match="param"):
         training_optimizers.SGD(groups, lr=0.1)
+
+
+VALLEY = [
+    {"lr": 0.3, "max_iter": 4},
+    {"lr": 0.1, "history_size": 2},
+    {"max_iter": 5, "line_search_fn": "strong_wolfe"},
+    {"max_iter": 12, "max_eval": 9, "line_search_fn": "strong_wolfe", "history_size": 3},
+]
+
+
+@pytest.mark.parametrize("options", VALLEY)
+def test_lbfgs_asks_as_often_and_goes_where_torch_goes(options: dict[str, Any]) -> None:
+    start = np.linspace(-1.2, 1.3, 6).astype(np.float32)
+
+    def rosenbrock(place: Any) -> tuple[float, np.ndarray[Any, Any]]:
+        place = np.asarray(place, dtype=np.float64)
+        bend = place[1:] - place[:-1] ** 2
+        slope = np.zeros_like(place)
+        slope[1:] += 2 * bend
+        slope[:-1] -= 4 * bend * place[:-1] + 0.02 * (1 - place[:-1])
+        return float((bend**2 + 0.01 * (1 - place[:-1]) ** 2).sum()), slope.astype(np.float32)
+
+    theirs = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    ours = ms.Parameter(ms.Tensor(start.copy()), name="place")
+    asked = [0, 0]
+
+    def their_loss() -> Any:
+        asked[0] += 1
+        loss, slope = rosenbrock(theirs.detach())
+        theirs.grad = torch.from_numpy(slope)
+        return torch.tensor(loss)
+
+    def our_loss() -> Any:
+        asked[1] += 1
+        loss, slope = rosenbrock(ours.asnumpy())
+        ours.grad = ms.Tensor(slope)
+        return ms.Tensor(loss)
+
+    original = torch.optim.LBFGS([theirs], **options)
+    port = training_lbfgs.LBFGS([ours], **options)
+    for _ in range(3):
+        first, second = original.step(their_loss), port.step(our_loss)
+        assert float(first) == pytest.approx(float(second), rel=1e-4)
+    assert asked[0] == asked[1]
+    np.testing.assert_allclose(ours.asnumpy(), theirs.detach().numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_lbfgs_says_what_it_needs() -> None:
+    parts = [ms.Parameter(ms.Tensor([float(n)]), name=f"p{n}") for n in range(2)]
+    with pytest.raises(ValueError, match="parameter groups"):
+        training_lbfgs.LBFGS([{"params": [parts[0]]}, {"params": [parts[1]]}])
+    with pytest.raises(ValueError, match="closure"):
+        training_lbfgs.LBFGS(parts).step()

@@ -249,19 +249,29 @@ def _parameters(seed: int) -> list[Any]:
 
 
 def run_optimizer(code: str, seed: int, steps: int) -> Any:
-    """Parameters after each of some steps with fixed gradients."""
+    """Parameters after each of some steps towards the least of a bowl and a drawn slope."""
     import mindspore
+    from mindspore import ops
 
     params = _parameters(seed)
     optimizer = function_of(code, ["params"], space())(params)
     generator = np.random.default_rng(seed + 1)
     found = []
     for _ in range(steps):
-        gradients = tuple(
-            mindspore.Tensor(generator.standard_normal(tuple(p.shape)).astype(np.float32))
-            for p in params
-        )
-        optimizer(gradients)
+        slopes = [
+            mindspore.Tensor(generator.standard_normal(tuple(part.shape)).astype(np.float32))
+            for part in params
+        ]
+
+        def closure(slopes: Any = slopes) -> Any:
+            total = mindspore.Tensor(0.0)
+            for parameter, slope in zip(params, slopes, strict=True):
+                value = ops.stop_gradient(parameter)
+                parameter.grad = slope + 0.5 * value
+                total = total + (slope * value + 0.25 * value * value).sum()
+            return total
+
+        optimizer.step(closure)
         found.append([plain(parameter) for parameter in params])
     return found
 

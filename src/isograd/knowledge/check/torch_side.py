@@ -189,7 +189,7 @@ def _parameters(seed: int) -> list[Any]:
 
 
 def run_optimizer(code: str, seed: int, steps: int) -> Any:
-    """Parameters after each of some steps with fixed gradients."""
+    """Parameters after each of some steps towards the least of a bowl and a drawn slope."""
     import torch
 
     params = _parameters(seed)
@@ -197,10 +197,20 @@ def run_optimizer(code: str, seed: int, steps: int) -> Any:
     generator = np.random.default_rng(seed + 1)
     found = []
     for _ in range(steps):
-        for parameter in params:
-            values = generator.standard_normal(tuple(parameter.shape)).astype(np.float32)
-            parameter.grad = torch.from_numpy(values)
-        optimizer.step()
+        slopes = [
+            torch.from_numpy(generator.standard_normal(tuple(part.shape)).astype(np.float32))
+            for part in params
+        ]
+
+        def closure(slopes: Any = slopes) -> Any:
+            total = torch.zeros(())
+            for parameter, slope in zip(params, slopes, strict=True):
+                value = parameter.detach()
+                parameter.grad = slope + 0.5 * value
+                total = total + (slope * value + 0.25 * value * value).sum()
+            return total
+
+        optimizer.step(closure)
         found.append([plain(parameter) for parameter in params])
     return found
 

@@ -636,6 +636,7 @@ from isograd.knowledge.composites.training_gradients import (
     set_grad_enabled,
     zero_grad,
 )
+from isograd.knowledge.composites.training_lbfgs import LBFGS
 from isograd.knowledge.composites.training_optimizers import (
     ASGD,
     SGD,
@@ -841,6 +842,7 @@ __all__ = [  # noqa: RUF022  # in the order of templates
     "InterpolationMode",
     "IterableDataset",
     "KLDivLoss",
+    "LBFGS",
     "L1Loss",
     "LPPool1d",
     "LPPool2d",

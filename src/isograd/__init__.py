@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from isograd.version import __version__
+
 if TYPE_CHECKING:
     from isograd.recording.reader import Recording
     from isograd.recording.recorder import record
 
-__version__ = "0.1.0"
 __all__ = ["Recording", "__version__", "record"]
 
 

@@ -12,7 +12,7 @@ import math
 import mmap
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -145,6 +145,10 @@ class TensorSource(abc.ABC):
     def refusal(self, what: str, advice: str = _ADVICE) -> CheckpointError:
         """The error of this file."""
         return CheckpointError(f"{self.path}: {what}", advice)
+
+
+#: Opens a file or a folder by its content, as `open_source` does; sources of files are given it.
+Opener = Callable[[Path], TensorSource]
 
 
 class IndexedSource(TensorSource):

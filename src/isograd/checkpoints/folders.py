@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from isograd.checkpoints.ascend_dump import AscendDump
-from isograd.checkpoints.base import IndexedSource, RawTensor, TensorInfo, TensorSource, map_file
+from isograd.checkpoints.base import (
+    IndexedSource,
+    Opener,
+    RawTensor,
+    TensorInfo,
+    TensorSource,
+    map_file,
+)
 from isograd.checkpoints.dump_names import (
     DumpName,
     parse_binary_name,
@@ -25,8 +32,8 @@ _MAPPING = "mapping.csv"
 _Order = tuple[float, str, int, int, str]
 
 
-def open_folder(path: Path) -> TensorSource:
-    """Open a folder by what lies in it."""
+def open_folder(path: Path, opener: Opener) -> TensorSource:
+    """Open a folder by what lies in it; opener opens the files and folders inside."""
     from isograd.checkpoints.groups import GroupedSource, group_folders
     from isograd.checkpoints.msprobe import MsprobeDump
     from isograd.checkpoints.recordings import RecordingSource
@@ -35,7 +42,7 @@ def open_folder(path: Path) -> TensorSource:
     if (path / "manifest.json").is_file() and (path / "steps").is_dir():
         return RecordingSource(path)
     if (path / "dump.json").is_file():
-        return MsprobeDump(path / "dump.json")
+        return MsprobeDump(path / "dump.json", opener)
     indices = [
         *sorted(path.glob("*.safetensors.index.json")),
         *sorted(path.glob("*.bin.index.json")),
@@ -47,7 +54,7 @@ def open_folder(path: Path) -> TensorSource:
         return SafetensorsFile(single[0])
     groups = group_folders(path)
     if groups:
-        return GroupedSource(path, groups)
+        return GroupedSource(path, groups, opener)
     return NpyFolder(path)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from isograd.checkpoints.base import IndexedSource, RawTensor, TensorSource
+from isograd.checkpoints.base import IndexedSource, Opener, RawTensor, TensorSource
 from isograd.checkpoints.dump_names import RANK
 from isograd.errors import CheckpointError
 
@@ -40,14 +40,14 @@ class GroupedSource(IndexedSource):
 
     kind = "folder of ranks"
 
-    def __init__(self, path: Path, folders: Mapping[str, Path]) -> None:
+    def __init__(self, path: Path, folders: Mapping[str, Path], opener: Opener) -> None:
         super().__init__(path)
         self._groups: dict[str, TensorSource] = {}
         self._owners: dict[str, tuple[TensorSource, str]] = {}
         self._skipped: dict[str, str] = {}
         for group, folder in folders.items():
             try:
-                source = _open_one(folder)
+                source = _open_one(folder, opener)
             except CheckpointError as error:
                 self._skipped[group] = error.what
                 continue
@@ -109,12 +109,10 @@ def _beside(path: Path, folders: Mapping[str, Path]) -> list[str]:
     ]
 
 
-def _open_one(path: Path) -> TensorSource:
+def _open_one(path: Path, opener: Opener) -> TensorSource:
     """The set of one rank: whatever opens, or the one checkpoint that lies in its folder."""
-    from isograd.checkpoints.open import open_source
-
     try:
-        return open_source(path)
+        return opener(path)
     except CheckpointError:
         files = [
             file
@@ -123,4 +121,4 @@ def _open_one(path: Path) -> TensorSource:
         ]
         if len(files) != 1:
             raise
-        return open_source(files[0])
+        return opener(files[0])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isograd.checkpoints.base import IndexedSource, RawTensor, TensorSource
+from isograd.checkpoints.base import IndexedSource, Opener, RawTensor, TensorSource
 from isograd.checkpoints.jsons import read_json
 from isograd.errors import CheckpointError
 
@@ -28,8 +28,9 @@ class MsprobeDump(IndexedSource):
 
     kind = "msprobe dump"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, opener: Opener) -> None:
         super().__init__(path)
+        self._opener = opener
         found = read_json(path)
         data = found.get("data") if isinstance(found, dict) else None
         if not isinstance(data, dict):
@@ -59,7 +60,7 @@ class MsprobeDump(IndexedSource):
 
     def raw(self, name: str) -> RawTensor:
         self.info(name)
-        source = _open_one(self._sources[name])
+        source = _open_one(self._sources[name], self._opener)
         return source.raw(source.names()[0])
 
     def _register(self, name: str, file: object) -> None:
@@ -71,7 +72,7 @@ class MsprobeDump(IndexedSource):
             self._skipped[name] = f"its file {file} is not there"
             return
         try:
-            source = _open_one(path)
+            source = _open_one(path, self._opener)
             info = source.info(source.names()[0])
         except CheckpointError as error:
             self._skipped[name] = error.what
@@ -83,10 +84,8 @@ class MsprobeDump(IndexedSource):
         self.add(replace(info, name=stem, order=len(self._sources) - 1, tied_to=None))
 
 
-def _open_one(path: Path) -> TensorSource:
-    from isograd.checkpoints.open import open_source
-
-    source = open_source(path)
+def _open_one(path: Path, opener: Opener) -> TensorSource:
+    source = opener(path)
     if len(source) != 1:
         raise CheckpointError(f"{path}: holds several tensors", "Dump it again.")
     return source

@@ -24,7 +24,7 @@ def _open(path: Path) -> TensorSource:
     if path.is_dir():
         from isograd.checkpoints.folders import open_folder
 
-        return open_folder(path)
+        return open_folder(path, open_source)
     if not path.is_file():
         raise CheckpointError(f"{path}: does not exist", "Name a file or a folder of tensors.")
     return _open_file(path)
@@ -74,5 +74,5 @@ def _open_json(path: Path) -> TensorSource:
     from isograd.checkpoints.safetensors_file import ShardedCheckpoint
 
     if is_dump_json(path):
-        return MsprobeDump(path)
+        return MsprobeDump(path, open_source)
     return ShardedCheckpoint(path)

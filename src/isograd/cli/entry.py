@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import click
 
-from isograd import __version__
 from isograd.cli.failure import INTERRUPTED, UNABLE, report_error, report_unexpected, say
 from isograd.errors import IsogradError, UsageError
+from isograd.version import __version__
 
 #: Each verb with the question that it answers; its command is `isograd.cli.VERB.command`.
 VERBS = {

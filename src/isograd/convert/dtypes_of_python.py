@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from isograd.convert.tree import Tree
-
-if TYPE_CHECKING:
-    from isograd.convert.file import Use  # which asks this file
+from isograd.convert.use import Use
 
 _DTYPES = {
     "bool": "torch.bool",

@@ -24,11 +24,12 @@ from isograd.convert.names import ImportedNames, resolve
 from isograd.convert.spelling import Spelling
 from isograd.convert.text import Text, comments, format_strings, narrow, wide
 from isograd.convert.tree import Tree, attribute_values
+from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.marks import mark, mark_first, marked
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
 from isograd.scan.names import TorchNames
-from isograd.scan.values import ClassInfo, Made, Value
+from isograd.scan.values import ClassInfo, Made
 
 _MODULE = "torch.nn.Module"
 #: Handlers that a failing import reaches.
@@ -58,21 +59,6 @@ class Settings:
     def is_shaped(self, api: str) -> bool:
         """Whether a class stands as a torch-shaped one."""
         return self.all_shaped or api in self.shaped
-
-
-@dataclass(frozen=True)
-class Use:
-    """A place that names an API of torch.
-
-    node: the part of the dotted name that names it.  is_member: whether it is the method or the
-    attribute of a value; is_sure: whether what the value is is known.
-    """
-
-    api: str
-    node: ast.expr
-    is_member: bool = False
-    is_sure: bool = True
-    owner: Value = None
 
 
 @dataclass(frozen=True)

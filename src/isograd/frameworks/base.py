@@ -114,6 +114,8 @@ def in_slots(tensors: Tensors, word: str) -> tuple[TensorValue, ...]:
     return tuple(tensors[f"{word}.{i}"] for i in range(count))
 
 
+#: What is measured on inputs near a number, by its sign, has floors of these names.
+SIGNS = {-1: "negative", 1: "positive"}
 #: Noise floors by ATen operator: pairs of typical input magnitude and floor, ascending.
 Floors = dict[str, list[list[float]]]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from isograd.frameworks.base import Arithmetic, Floors, Tensors
+from isograd.frameworks.base import SIGNS, Arithmetic, Floors, Tensors
 from isograd.tensors import TensorValue, tensor_value
 
 if sys.version_info >= (3, 11):
@@ -24,8 +24,6 @@ else:
 
 #: How far inputs lie from the number that they are near to, in shares of it.
 _NEARNESS = 0.1
-#: What is measured on inputs near a number, by its sign, has floors of these names.
-SIGNS = {-1: "negative", 1: "positive"}
 #: The results of a convolution, in the order of `terms`.
 _RESULTS = ("output", "gradient.x", "gradient.w")
 

@@ -14,7 +14,6 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from isograd import __version__
 from isograd.errors import UsageError
 from isograd.knowledge.store import VARIABLE, load_knowledge
 from isograd.lsp.actions import KINDS, code_actions
@@ -22,6 +21,7 @@ from isograd.lsp.completion import TRIGGERS, Names, complete
 from isograd.lsp.diagnostics import diagnostics
 from isograd.lsp.documents import PAUSE_S, Document, Documents
 from isograd.lsp.hover import hover
+from isograd.version import __version__
 
 _CREATED_OR_GONE = (types.FileChangeType.Created, types.FileChangeType.Deleted)
 

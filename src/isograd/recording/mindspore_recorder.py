@@ -26,11 +26,10 @@ from isograd.errors import RecordingError
 from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 from isograd.recording.format import Slot
 from isograd.recording.mindspore_glue import Glue, InPlaceGuard
-from isograd.recording.recorder import Facts
+from isograd.recording.observer import Facts, Listener
 from isograd.tensors import Array
 
 if TYPE_CHECKING:
-    from isograd.recording.recorder import Recorder
     from isograd.recording.writer import StepBuilder
 
 HELD_BYTES = 512 * 1024 * 1024
@@ -58,7 +57,7 @@ class MindSporeObserver:
         self._seen: dict[int, tuple[Any, int]] = {}
         self._stack: list[tuple[Any, int]] = []
         self._never_called: set[str] = set()
-        self._recorder: Recorder | None = None
+        self._listener: Listener | None = None
         self._glue: Glue | None = None
         self._guard = InPlaceGuard(self._before_change)
 
@@ -116,9 +115,9 @@ class MindSporeObserver:
         for name, _, _, parameter in self._parameters():
             yield name, parameter
 
-    def attach(self, recorder: Recorder, modules: frozenset[str], glue: bool) -> None:
+    def attach(self, listener: Listener, modules: frozenset[str], glue: bool) -> None:
         self._refuse_graphs(modules)
-        self._recorder = recorder
+        self._listener = listener
         self._never_called = set(modules)
         keep = self._handles.append
         for name, cell in self._cells:
@@ -155,7 +154,7 @@ class MindSporeObserver:
             handle.remove()
         self._handles.clear()
         self._forget()
-        self._recorder = None
+        self._listener = None
 
     def settle(self, step: StepBuilder) -> None:
         self._read_held()
@@ -211,8 +210,8 @@ class MindSporeObserver:
 
     def _before(self, name: str, cell: Any, args: Any, kwargs: Any = None) -> None:
         self._never_called.discard(name)
-        assert self._recorder is not None
-        if (step := self._recorder.current if self._stack else self._recorder.at_call()) is None:
+        assert self._listener is not None
+        if (step := self._listener.current if self._stack else self._listener.at_call()) is None:
             return
         parent = self._stack[-1][1] if self._stack else None
         inputs = self._slots(step, (tuple(args), dict(kwargs or {})))
@@ -223,8 +222,8 @@ class MindSporeObserver:
             return
         while (top := self._stack.pop())[0] is not cell:
             pass
-        assert self._recorder is not None
-        step = self._recorder.current
+        assert self._listener is not None
+        step = self._listener.current
         if step is not None:
             step.end_call(top[1], self._slots(step, output))
 
@@ -252,13 +251,13 @@ class MindSporeObserver:
         return number
 
     def _gradient(self, step: StepBuilder, number: int, gradient: Any) -> None:
-        if self._recorder is not None and self._recorder.current is step:
+        if self._listener is not None and self._listener.current is step:
             held = step.reserve()
             self._hold(step, held, gradient)
             step.set_gradient(number, held)
 
     def _parameter_gradient(self, name: str, gradient: Any) -> None:
-        step = self._recorder.current if self._recorder is not None else None
+        step = self._listener.current if self._listener is not None else None
         if step is not None:
             held = step.reserve()
             self._hold(step, held, gradient)
@@ -281,17 +280,17 @@ class MindSporeObserver:
         self._seen.clear()
 
     def _optimizer_stepped(self, *_: Any) -> None:
-        if self._recorder is not None:
-            self._recorder.optimizer_stepped()
+        if self._listener is not None:
+            self._listener.optimizer_stepped()
 
     def _glue_scope(self) -> bool:
-        if self._recorder is None or not self._recorder.is_within_step:
+        if self._listener is None or not self._listener.is_within_step:
             return False
         return not self._stack or not is_library(self._stack[-1][0])
 
     def _operation(self, name: str, inputs: Any, run: Callable[[], Any]) -> Any:
-        assert self._recorder is not None
-        step = self._recorder.current
+        assert self._listener is not None
+        step = self._listener.current
         assert step is not None
         parent = self._stack[-1][1] if self._stack else None
         before = self._slots(step, inputs)

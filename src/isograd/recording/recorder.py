@@ -1,6 +1,6 @@
 """The context manager behind `isograd.record`: steps, selection, and never an empty success.
 
-What differs between the frameworks is behind the `Observer` protocol; a framework is looked at
+What differs between the frameworks is behind the protocol of observer.py; a framework is looked at
 only if it has been imported, so this module needs neither.
 """
 
@@ -10,77 +10,22 @@ import contextlib
 import datetime
 import platform
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
-from isograd import __version__
 from isograd.errors import RecordingError, UsageError
-from isograd.frameworks.base import Structure
 from isograd.recording.format import Manifest
+from isograd.recording.observer import Observer
 from isograd.recording.selection import Steps, choose_modules, choose_steps
 from isograd.recording.statistics import kernel_name
 from isograd.recording.writer import RecordingWriter, StepBuilder
+from isograd.version import __version__
 
 Tensors = Literal["statistics", "full"]
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What an observer says of its framework, for the manifest."""
-
-    framework: str
-    framework_version: str
-    device: str
-    seeds: dict[str, int]
-    changed: tuple[str, ...]
-
-
-class Observer(Protocol):
-    """Watches one network of one framework.
-
-    attach may raise before anything is changed; detach undoes whatever attach did, always.
-    """
-
-    #: What to do where nothing was seen.
-    silence_advice: str
-
-    def module_names(self) -> tuple[str, ...]:
-        """Names of all modules, the root `""` first."""
-
-    def facts(self) -> Facts:
-        """Framework, device, seeds, and what attach changes."""
-
-    def structure(self) -> Structure:
-        """Modules, parameters and buffers."""
-
-    def attach(self, recorder: Recorder, modules: frozenset[str], glue: bool) -> None:
-        """Watch these modules, the parameters' gradients, and with glue the operations between."""
-
-    def explain(self, error: BaseException) -> RecordingError | None:
-        """What to say instead, where recording is the reason for an error in the user's code."""
-
-    def detach(self) -> None:
-        """Undo attach."""
-
-    def settle(self, step: StepBuilder) -> None:
-        """Add what was held back, and forget the step's tensors."""
-
-    def state(self) -> Iterator[tuple[str, Any]]:
-        """Parameters and buffers."""
-
-    def add(self, step: StepBuilder, tensor: Any) -> int:
-        """Add a tensor to a step."""
-
-    def is_tensor(self, value: Any) -> bool:
-        """Whether a value is the framework's tensor."""
-
-    def silent(self) -> tuple[str, ...]:
-        """Watched modules that were never called."""
 
 
 def record(

@@ -23,12 +23,11 @@ from isograd import tree
 from isograd.errors import RecordingError
 from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 from isograd.recording.format import Slot
-from isograd.recording.recorder import Facts
+from isograd.recording.observer import Facts, Listener
 from isograd.recording.torch_glue import GlueMode
 from isograd.tensors import Array
 
 if TYPE_CHECKING:
-    from isograd.recording.recorder import Recorder
     from isograd.recording.writer import StepBuilder
 
 
@@ -49,7 +48,7 @@ class TorchObserver:
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int, int]] = {}
         self._stack: list[tuple[torch.nn.Module, int]] = []
         self._never_called: set[str] = set()
-        self._recorder: Recorder | None = None
+        self._listener: Listener | None = None
         self._glue: GlueMode | None = None
 
     def module_names(self) -> tuple[str, ...]:
@@ -98,10 +97,10 @@ class TorchObserver:
     def state(self) -> Iterator[tuple[str, torch.Tensor]]:
         return self._all_state()
 
-    def attach(self, recorder: Recorder, modules: frozenset[str], glue: bool) -> None:
+    def attach(self, listener: Listener, modules: frozenset[str], glue: bool) -> None:
         if isinstance(self._model, torch.jit.ScriptModule):
             raise RecordingError("the network is a ScriptModule", self.silence_advice)
-        self._recorder = recorder
+        self._listener = listener
         self._never_called = set(modules)
         keep = self._handles.append
         for name, module in self._model.named_modules():
@@ -131,7 +130,7 @@ class TorchObserver:
             handle.remove()
         self._handles.clear()
         self._forget()
-        self._recorder = None
+        self._listener = None
 
     def settle(self, step: StepBuilder) -> None:
         self._forget()
@@ -161,8 +160,8 @@ class TorchObserver:
         self, name: str, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self._never_called.discard(name)
-        assert self._recorder is not None
-        step = self._recorder.current if self._stack else self._recorder.at_call()
+        assert self._listener is not None
+        step = self._listener.current if self._stack else self._listener.at_call()
         if step is None:
             return
         with self._unobserved():
@@ -175,8 +174,8 @@ class TorchObserver:
             return
         while (top := self._stack.pop())[0] is not module:
             pass
-        assert self._recorder is not None
-        step = self._recorder.current
+        assert self._listener is not None
+        step = self._listener.current
         if step is not None:
             with self._unobserved():
                 step.end_call(top[1], self._slots(step, output))
@@ -210,29 +209,29 @@ class TorchObserver:
         return number
 
     def _gradient(self, step: StepBuilder, number: int, gradient: torch.Tensor) -> None:
-        if self._recorder is not None and self._recorder.current is step:
+        if self._listener is not None and self._listener.current is step:
             step.set_gradient(number, self.add(step, gradient))
 
     def _parameter_gradient(self, name: str, parameter: torch.Tensor) -> None:
-        step = self._recorder.current if self._recorder is not None else None
+        step = self._listener.current if self._listener is not None else None
         if step is not None and parameter.grad is not None:
             step.set_named("gradient", name, self.add(step, parameter.grad))
 
     def _optimizer_stepped(self, *_: Any) -> None:
-        if self._recorder is not None:
-            self._recorder.optimizer_stepped()
+        if self._listener is not None:
+            self._listener.optimizer_stepped()
 
     def _glue_scope(self) -> bool:
         """Whether an operation now is glue: inside a user's module, or between the modules."""
-        if self._recorder is None or not self._recorder.is_within_step:
+        if self._listener is None or not self._listener.is_within_step:
             return False
         if self._stack:
             return not is_library(self._stack[-1][0])
         return torch.is_grad_enabled()
 
     def _operation(self, name: str, inputs: Callable[[], Any], run: Callable[[], Any]) -> Any:
-        assert self._recorder is not None
-        step = self._recorder.current
+        assert self._listener is not None
+        step = self._listener.current
         assert step is not None
         parent = self._stack[-1][1] if self._stack else None
         before = self._slots(step, inputs())

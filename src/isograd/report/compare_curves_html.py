@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from isograd import __version__
 from isograd.compare.files.curve_model import LIMIT_PERMILLE, CurvesReport
 from isograd.report import compare_curves
 from isograd.report.html import page_template
+from isograd.version import __version__
 
 #: Size of a plot, in CSS pixels, and points of a line; of longer curves each bin keeps its ends.
 WIDTH, HEIGHT = 640, 200

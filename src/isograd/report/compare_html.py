@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from isograd import __version__
 from isograd.compare.files.model import FilesReport, TensorComparison
 from isograd.report import compare_text
 from isograd.report.html import page_template
+from isograd.version import __version__
 
 #: Cells of the overview, rows of the heat map and of the table, and histograms; the JSON report
 #: has them all.

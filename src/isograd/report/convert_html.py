@@ -6,10 +6,10 @@ import difflib
 from collections import defaultdict
 from dataclasses import dataclass
 
-from isograd import __version__
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.report import convert_text
 from isograd.report.html import page_template
+from isograd.version import __version__
 
 #: Lines around each change, files with source in the page, rows of its table, letters of a line.
 CONTEXT = 4

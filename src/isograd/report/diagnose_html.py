@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from isograd import __version__
 from isograd.model import DiagnoseReport
 from isograd.report import diagnose_wording, wording
 from isograd.report.html import page_template
+from isograd.version import __version__
 
 #: What the page shows of each list; the JSON report has them all.
 MOST_TENSORS = 200

@@ -11,10 +11,10 @@ from functools import lru_cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from isograd import __version__
 from isograd.model import LossCurves, VerifyReport
 from isograd.report import wording
 from isograd.report.module_tree import LEVELS, module_rows
+from isograd.version import __version__
 
 #: Findings and steps of the loss curves that the page shows; the JSON report has them all.
 MOST_FINDINGS = 500

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from isograd import __version__
 from isograd.report import params_text
 from isograd.report.html import page_template
 from isograd.report.wording import count_text
+from isograd.version import __version__
 from isograd.weights.correspondence import ParamsReport
 from isograd.weights.inventory import Inventory, Row
 

@@ -7,12 +7,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isograd import __version__
 from isograd.report import scan_text
 from isograd.report.html import page_template
 from isograd.scan.listing import read_lines
 from isograd.scan.model import FileScan, ScanReport, Use
 from isograd.scan.summary import STATUSES, Summary
+from isograd.version import __version__
 
 #: Above so many lines only the surroundings of findings are shown, in lines.
 MOST_LINES = 20_000

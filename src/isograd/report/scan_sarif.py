@@ -10,9 +10,9 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from isograd import __version__
 from isograd.scan.hazards import RULES
 from isograd.scan.model import Answer, ScanReport
+from isograd.version import __version__
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

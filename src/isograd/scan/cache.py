@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isograd import __version__
 from isograd.errors import IsogradError
 from isograd.files import write_text
 from isograd.knowledge import store as knowledge_store
 from isograd.scan.model import Answer, FileScan, Hazard, Problem, ScanReport, Use
+from isograd.version import __version__
 
 FORMAT = 1
 #: Paths that are remembered; the oldest is forgotten first.

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from isograd import __version__
 from isograd.frameworks.base import CallInfo, Tensors
 from isograd.model import Side
 from isograd.recording.format import Manifest, Slot
 from isograd.recording.statistics import kernel_name
 from isograd.recording.writer import RecordingWriter, StepBuilder
 from isograd.verify.session import Session
+from isograd.version import __version__
 from isograd.worker.host import Worker
 
 

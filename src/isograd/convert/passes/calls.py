@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, plain
-from isograd.convert.file import FileEdit, Use
+from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.passes.inplace import bind, is_in_chain
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
+from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import (
     WITHOUT_MEANING,

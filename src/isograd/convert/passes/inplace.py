@@ -13,7 +13,7 @@ from isograd.convert.aliases import (
     origin_of_write,
     rearranged,
 )
-from isograd.convert.file import FileEdit, Use
+from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
@@ -26,6 +26,7 @@ from isograd.convert.tree import (
     names_of,
     parts_of,
 )
+from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, plain
-from isograd.convert.file import FileEdit, Use
+from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.tree import is_over_parameters
+from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability
 from isograd.scan.values import PARAMETER, Tensor
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from isograd import __version__
 from isograd.convert.verifying.results import BuilderResult
 from isograd.errors import IsogradError
 from isograd.files import write_text
+from isograd.version import __version__
 
 _FORMAT = 2
 

@@ -19,8 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from isograd.frameworks.base import Arithmetic, Floors
-from isograd.frameworks.kernels import SIGNS
+from isograd.frameworks.base import SIGNS, Arithmetic, Floors
 from isograd.tensors import UNIT_ROUNDOFF
 
 _LOW = (torch.float32, torch.float16, torch.bfloat16)

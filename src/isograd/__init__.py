@@ -1,26 +1,57 @@
-"""isograd proves that a MindSpore port of a PyTorch network is the same network."""
+"""isograd proves that a MindSpore port of a PyTorch network is the same network.
+
+Every verb of the command line is a function here: `isograd.verify("case.toml")` returns the report
+that `--json` writes (`report.to_json()`), and raises `isograd.IsogradError` where the command would
+end with exit status 2.
+"""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from isograd.version import __version__
 
 if TYPE_CHECKING:
+    from isograd.api import compare, convert, diagnose, params, scan, verify, weights
+    from isograd.errors import IsogradError
     from isograd.recording.reader import Recording
     from isograd.recording.recorder import record
 
-__all__ = ["Recording", "__version__", "record"]
+__all__ = [
+    "IsogradError",
+    "Recording",
+    "__version__",
+    "compare",
+    "convert",
+    "diagnose",
+    "params",
+    "record",
+    "scan",
+    "verify",
+    "weights",
+]
+
+#: Verbs that are packages of the same name, which their `__init__.py` makes callable.
+_PACKAGES = frozenset({"compare", "convert", "diagnose", "scan", "verify", "weights"})
+#: Where the other names stand.
+_MODULES = {
+    "IsogradError": "isograd.errors",
+    "Recording": "isograd.recording.reader",
+    "params": "isograd.api",
+    "record": "isograd.recording.recorder",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the recorder and the reader when they are first used."""
-    if name == "record":
-        from isograd.recording.recorder import record
-
-        return record
-    if name == "Recording":
-        from isograd.recording.reader import Recording
-
-        return Recording
+    """Load a public name when it is first used."""
+    if name in _PACKAGES:
+        return importlib.import_module(f"isograd.{name}")
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return sorted({*globals(), *__all__})

@@ -227,6 +227,12 @@ class VerifyReport:
     elapsed_s: float = 0.0
     thresholds: dict[str, float] = field(default_factory=dict)
 
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.json import render_json
+
+        return render_json(self)
+
     @property
     def first_divergence(self) -> FirstDivergence | None:
         """The first divergent finding in the order of the ladder, or None."""
@@ -339,6 +345,12 @@ class DiagnoseReport:
     seed: int = 0
     elapsed_s: float = 0.0
     thresholds: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.diagnose_json import render_json
+
+        return render_json(self)
 
 
 @dataclass(frozen=True)

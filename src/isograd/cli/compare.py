@@ -124,66 +124,34 @@ def command(context: click.Context, /, **given: Any) -> int:
         from isograd.cli.compare_modes import ask
 
         return ask(given["sql"], inputs, outputs)
-    _check_count(inputs, is_one_enough=given["is_between_ranks"])
-    if _are_logs(inputs):
+    from isograd.compare.run import are_logs, check_count, compare_tensors
+
+    check_count(inputs, is_one_enough=given["is_between_ranks"])
+    if are_logs(inputs):
         _refuse_others(context, _ALWAYS | _OF_CURVES, "loss curves")
         from isograd.cli.compare_modes import compare_curves
 
         return compare_curves(inputs, outputs, given["steps"], given["series"], given["quiet"])
     _refuse(context, _OF_CURVES - {"html_file"}, "tensors")
-    if given["scheduler"] is not None and given["engine"] != "dask":
-        raise UsageError("--scheduler is given without --engine dask", "Give both or neither.")
     if outputs["parquet"] is not None:
         from isograd.report.compare_parquet import require_duckdb
 
         require_duckdb()
-    report = _compare(inputs, _options(given, inputs), given["is_between_ranks"], given["quiet"])
+    options = _options(given, inputs)
+    with _progress(given["quiet"]) as progress:
+        report = compare_tensors(
+            inputs, options, is_between_ranks=given["is_between_ranks"], progress=progress
+        )
     _write(report, outputs)
     _show(report, given["quiet"], to_error=STANDARD_OUTPUT in outputs.values())
     return 1 if report.needs_action else 0
 
 
-def _compare(
-    inputs: tuple[str, ...], options: CompareOptions, is_between_ranks: bool, quiet: bool
-) -> FilesReport:
-    from dataclasses import replace
-
-    from isograd.checkpoints.open import open_source
-    from isograd.compare.files.run import compare_ranks, compare_sources
-
-    with open_source(inputs[0]) as reference, _progress(quiet) as progress:
-        if len(inputs) == 1:
-            return compare_ranks(reference, options, progress)
-        with open_source(inputs[1]) as other:
-            report = compare_sources(reference, other, options, progress)
-            if not is_between_ranks:
-                return report
-            within = []
-            for name, source in zip(inputs, (reference, other), strict=True):
-                inner = replace(options, journal=None, addresses=(name, name))
-                within.append(compare_ranks(source, inner, progress))
-            return replace(report, between=tuple(within))
-
-
 def _options(given: dict[str, Any], inputs: tuple[str, ...]) -> CompareOptions:
-    from isograd.compare.files.maps import read_envelope, read_map
     from isograd.compare.files.options import CompareOptions
-    from isograd.compare.files.tolerance import Tolerance
+    from isograd.compare.run import with_rules
 
-    rtol, atol, envelope, renames = (
-        given[name] for name in ("rtol", "atol", "envelope_file", "map_file")
-    )
-    is_fixed = rtol is not None or atol is not None
-    if is_fixed and envelope is not None:
-        raise UsageError(
-            "both an envelope and tolerances are given", "Give --envelope, or --rtol and --atol."
-        )
-    if renames is not None and len(inputs) == 1:
-        raise UsageError("--map is given for one run", "The ranks of a run have the same names.")
-    return CompareOptions(
-        tolerance=Tolerance(relative=rtol or 0.0, absolute=atol or 0.0) if is_fixed else None,
-        envelope={} if envelope is None else read_envelope(envelope),
-        renames={} if renames is None else read_map(renames),
+    options = CompareOptions(
         only=given["only"],
         ignore=given["ignore"],
         threads=given["threads"],
@@ -192,30 +160,15 @@ def _options(given: dict[str, Any], inputs: tuple[str, ...]) -> CompareOptions:
         is_counting=not given["is_plain"],
         engine=given["engine"],
         scheduler=given["scheduler"],
-        addresses=(inputs[0], inputs[-1]),
     )
-
-
-def _check_count(inputs: tuple[str, ...], *, is_one_enough: bool) -> None:
-    if len(inputs) == 2 or (len(inputs) == 1 and is_one_enough):
-        return
-    advice = "Give two: the reference A, and B."
-    if len(inputs) == 1:
-        advice += " The ranks of one run are compared with --between-ranks."
-    raise UsageError(f"{len(inputs)} inputs are given", advice)
-
-
-def _are_logs(inputs: tuple[str, ...]) -> bool:
-    from isograd.compare.files.logs import is_log
-
-    logs = [is_log(name) for name in inputs]
-    if any(logs) and not all(logs):
-        log, rest = (inputs[logs.index(is_one)] for is_one in (True, False))
-        raise UsageError(
-            f"{log} is a log of losses, and {rest} is none",
-            "Compare two logs, or two sets of tensors.",
-        )
-    return all(logs)
+    return with_rules(
+        options,
+        inputs,
+        rtol=given["rtol"],
+        atol=given["atol"],
+        envelope=given["envelope_file"],
+        names=given["map_file"],
+    )
 
 
 def _refuse_others(context: click.Context, allowed: frozenset[str], what: str) -> None:

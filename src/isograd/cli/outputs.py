@@ -105,6 +105,23 @@ def progress_on_screen(quiet: bool) -> Iterator[Progress]:
         yield progress
 
 
+@contextmanager
+def bytes_on_screen(quiet: bool, verb: str) -> Iterator[Callable[[int, int], None]]:
+    """A line with the bytes that are done, on a terminal while it takes long; nothing elsewhere."""
+    if quiet:
+        yield lambda done, total: None
+        return
+    from isograd.report.bytes_progress import BytesLine
+
+    with BytesLine(sys.stderr, verb) as line:
+        yield line.advance
+
+
+def files_of(*outputs: Path | None) -> tuple[Path, ...]:
+    """The outputs that are files."""
+    return tuple(file for file in outputs if file is not None and file != STANDARD_OUTPUT)
+
+
 def write_json(json_file: Path, text: str) -> None:
     """Write to a file, or to standard output."""
     if json_file == STANDARD_OUTPUT:

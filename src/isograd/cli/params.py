@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,22 +56,12 @@ def command(
     """
     files = {"json": json_file, "csv": csv_file, "html": html_file}
     outputs.check_outputs([Path(path) for path in (first, second) if path], files)
-    from contextlib import ExitStack
-
-    from isograd.checkpoints.open import open_source
     from isograd.cli.screen import show
     from isograd.report import params_text
-    from isograd.report.bytes_progress import BytesLine
-    from isograd.weights.correspondence import report_of
+    from isograd.weights.run import params_of
 
-    with ExitStack() as stack:
-        sources = [stack.enter_context(open_source(path)) for path in (first, second) if path]
-        line = None if quiet else stack.enter_context(BytesLine(sys.stderr, "params"))
-        report = report_of(
-            *sources,
-            read=not names_only,
-            listener=line.advance if line else lambda done, total: None,
-        )
+    with outputs.bytes_on_screen(quiet, "params") as listener:
+        report = params_of(first, second, read=not names_only, listener=listener)
     _write(report, files)
     show(
         lambda width, colour: (

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +9,6 @@ import click
 
 from isograd.cli import outputs
 from isograd.errors import UsageError
-from isograd.files import require_writable, write_text
 
 if TYPE_CHECKING:
     from isograd.weights.model import ConversionReport
@@ -106,40 +101,29 @@ def command(
     Exit status: 0 written, nothing to look at; 1 something is left over or missing, and where the
     network would lack something nothing was written; 2 nothing was written.
     """
-    shard_bytes = None if shard_size is None else _size_bytes(shard_size)
-    _check(source, target, map_file, (rename, into, part), (json_file, write_map), shard_bytes)
-    from isograd.checkpoints.open import open_source
-    from isograd.weights.convert import ConvertOptions, convert, format_of
-    from isograd.weights.map_file import map_text, read_map
-    from isograd.weights.network import network_of
-    from isograd.weights.plan import make_plan
-    from isograd.weights.writers import FORMATS
+    from isograd.weights.run import WeightsRequest, convert_weights
 
-    suggested = None if shard_bytes is not None else FORMATS[format_of(target)][1]
-    framework = suggested if names is None else (None if names == "keep" else names)
-    renames = _renames(rename)
-    if has_checksum and (shard_bytes is not None or format_of(target) != ".ckpt"):
-        raise UsageError("--crc is for .ckpt only", "Leave it out.")
-    options = ConvertOptions(
-        dtype, not no_verify, has_checksum, shard_bytes, allow_overflow, is_partial
+    request = WeightsRequest(
+        source,
+        target,
+        names=names,
+        origin=origin,
+        dtype=dtype,
+        allow_overflow=allow_overflow,
+        renames=_renames(rename),
+        map_file=map_file,
+        write_map=write_map,
+        into=into,
+        python=python,
+        is_partial=is_partial,
+        part=part,
+        shard_size=shard_size,
+        has_checksum=has_checksum,
+        is_verified=not no_verify,
+        others=outputs.files_of(json_file),
     )
-    with open_source(source) as opened, _progress(quiet) as listener:
-        if into is not None and framework is None:
-            raise UsageError("--into needs to know a framework", "Add --to torch or mindspore.")
-        network = network_of(into, framework, python) if into and framework else None
-        given = read_map(map_file) if map_file is not None else None
-        plan = make_plan(
-            opened,
-            framework,
-            rename=renames,
-            given=given,
-            network=network,
-            origin=origin,
-            part=part,
-        )
-        report = convert(opened, target, plan, options, listener=listener)
-    if write_map is not None:
-        write_text(write_map, map_text(plan))
+    with outputs.bytes_on_screen(quiet, "weights") as listener:
+        report = convert_weights(request, listener)
     _show(report, json_file, quiet)
     return 1 if report.needs_action else 0
 
@@ -159,63 +143,6 @@ def _show(report: ConversionReport, json_file: Path | None, quiet: bool) -> None
         ),
         to_error=json_file == outputs.STANDARD_OUTPUT,
     )
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A line on a terminal while it takes long; nothing elsewhere."""
-    if quiet:
-        yield lambda done, total: None
-        return
-    from isograd.report.bytes_progress import BytesLine
-
-    with BytesLine(sys.stderr, "weights") as line:
-        yield line.advance
-
-
-def _check(
-    source: str,
-    target: Path,
-    map_file: Path | None,
-    names: tuple[tuple[str, ...], str | None, str | None],
-    written: tuple[Path | None, ...],
-    shard_bytes: int | None,
-) -> None:
-    """Raise UsageError for everything that can be known to fail before the work begins."""
-    if map_file is not None and any(names):
-        raise UsageError(
-            "--map decides every name; --rename, --into and --part have no place beside it",
-            "Leave out one of them.",
-        )
-    from isograd.weights.targets import check_target
-
-    seen = {Path(source).resolve(), *_files_of(Path(source))}
-    for path in (target, *written):
-        if path is None or path == outputs.STANDARD_OUTPUT:
-            continue
-        if path.resolve() in seen:
-            raise UsageError(f"{path} would be overwritten", "Give each file its own name.")
-        seen.add(path.resolve())
-        if path is not target:
-            require_writable(path)
-    check_target(target, is_folder=shard_bytes is not None)
-
-
-def _files_of(source: Path) -> set[Path]:
-    """The files that a folder or an index of shards may consist of."""
-    if source.suffix == ".json":
-        return {path.resolve() for path in source.parent.glob("*.safetensors")}
-    if source.is_dir():
-        return {path.resolve() for path in source.rglob("*") if path.is_file()}
-    return set()
-
-
-def _size_bytes(text: str) -> int:
-    found = re.fullmatch(r"(\d{1,9})\s*([KMGT]?)B?", text.strip(), re.IGNORECASE)
-    size = 0 if found is None else int(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ")
-    if not size:
-        raise UsageError(f"--shard-size {text!r} is no size", "Write it as 500MB or 5GB.")
-    return size
 
 
 def _renames(rename: tuple[str, ...]) -> dict[str, str]:

@@ -7,7 +7,10 @@ parses the result; `generated` writes the module with the compositions that are 
 makes it appear whole or not at all.
 """
 
+from isograd.callable_package import make_callable
 from isograd.convert.model import ConvertReport, FileConversion, Finding, Level
 from isograd.convert.run import Options, convert_path
 
 __all__ = ["ConvertReport", "FileConversion", "Finding", "Level", "Options", "convert_path"]
+
+make_callable(__name__, "isograd.api:convert")

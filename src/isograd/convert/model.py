@@ -68,6 +68,12 @@ class ConvertReport:
     device: str = ""
     elapsed_s: float = 0.0
 
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.convert_json import render_json
+
+        return render_json(self)
+
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all files."""

@@ -84,3 +84,10 @@ class ScanReport:
     device: str = ""
     is_cached: bool = False
     elapsed_s: float = 0.0
+
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.scan_json import render_json
+        from isograd.scan.summary import summarize
+
+        return render_json(self, summarize(self))

@@ -39,18 +39,19 @@ def list_modules(path: Path, *, seed: int, progress: Progress) -> tuple[ListedMo
 
 
 def diagnose_case(
-    path: Path, module: str, *, mode: str | None, seed: int, progress: Progress
+    case: Path | Case, module: str, *, mode: str | None, seed: int, progress: Progress
 ) -> DiagnoseReport:
-    """Replay one module of a case alone and try every hypothesis on it.
+    """Replay one module of a case, or of a case file, alone and try every hypothesis on it.
 
     module: the reference's name, "network" for the root's own code, "loss" for the loss.
     mode: "train" or "eval"; None is the case's first.  Raises `UsageError` where the case has no
     such module or mode, `IsogradError` where the work cannot be done.
     """
-    case = read_case(path)
+    if not isinstance(case, Case):
+        case = read_case(case)
     chosen = _mode_of(case, mode)
     if module == LOSS and case.reference.loss is None:
-        raise UsageError(f"{path} names no loss", "Name one with `loss` in both sections.")
+        raise UsageError(f"{case.path} names no loss", "Name one with `loss` in both sections.")
     begin = time.monotonic()
     with Session(case, seed, progress) as session:
         report = _diagnosed(session, module, chosen)

@@ -30,7 +30,7 @@ from isograd.model import (
     VerifyReport,
 )
 from isograd.progress import Progress
-from isograd.verify.case import read_case
+from isograd.verify.case import Case, read_case
 from isograd.verify.end_to_end import PassResult, look_again, record_pass
 from isograd.verify.findings import (
     dropout_findings,
@@ -58,9 +58,12 @@ from isograd.verify.training import (
 _ONE_NUMBER = 0.1
 
 
-def verify_case(path: Path, *, seed: int, keep: Path | None, progress: Progress) -> VerifyReport:
-    """Verify a case file; raises `IsogradError` where the work cannot be done."""
-    case = read_case(path)
+def verify_case(
+    case: Path | Case, *, seed: int, keep: Path | None, progress: Progress
+) -> VerifyReport:
+    """Verify a case or a case file; raises `IsogradError` where the work cannot be done."""
+    if not isinstance(case, Case):
+        case = read_case(case)
     with Session(case, seed, progress) as session:
         return Ladder(session, keep).climb()
 

@@ -31,6 +31,12 @@ class ParamsReport:
     changes: tuple[Change, ...] = ()
     change_issues: tuple[Issue, ...] = ()
 
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.params_json import render_json
+
+        return render_json(self)
+
     @property
     def issues(self) -> tuple[Issue, ...]:
         """Everything that was found, what needs action first."""

@@ -69,6 +69,12 @@ class ConversionReport:
     is_written: bool
     elapsed_s: float
 
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.weights_json import render_json
+
+        return render_json(self)
+
     @property
     def needs_action(self) -> bool:
         """Whether a person must look at something."""

@@ -58,6 +58,12 @@ class CurvesReport:
     explanation: str
     notes: tuple[str, ...] = ()
 
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.compare_curves import render_json
+
+        return render_json(self)
+
     @property
     def needs_action(self) -> bool:
         """Whether a person must act on it: the exit status 1."""

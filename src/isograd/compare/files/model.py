@@ -130,6 +130,12 @@ class FilesReport:
     kernels: str = "numpy"
     between: tuple[FilesReport, ...] = ()
 
+    def to_json(self) -> str:
+        """What `--json` writes."""
+        from isograd.report.compare_json import render_json
+
+        return render_json(self)
+
     @property
     def verdict(self) -> Verdict:
         """Equivalent only where everything was compared and nothing differs."""

@@ -6,6 +6,7 @@ IsogradError                    what and where; then what to do
 ├── FrameworkMissingError       an interpreter lacks torch or MindSpore
 ├── CheckpointError             a file of tensors cannot be read or written
 ├── RecordingError              a recording cannot be read, or would be empty
+├── RunError                    a run's folder cannot be read, or is damaged
 ├── UserCodeError               a callable of the user's raised
 └── WorkerError                 a worker process ended or answered nonsense
 
@@ -42,6 +43,10 @@ class CheckpointError(IsogradError):
 
 class RecordingError(IsogradError):
     """A recording cannot be read or written, or would be empty."""
+
+
+class RunError(IsogradError):
+    """A run's folder cannot be read, is damaged, or holds nothing."""
 
 
 class UserCodeError(IsogradError):

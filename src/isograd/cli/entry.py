@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -50,12 +51,29 @@ class VerbGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches("".join(args[:1]), VERBS, n=2)
+            if not args or args[0].startswith("-"):
+                raise error
+            hint = " or ".join(f"`{name}`" for name in near)
+            ctx.fail(f"There is no verb {args[0]!r}" + (f". Did you mean {hint}?" if near else ""))
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.group(cls=VerbGroup, subcommand_metavar="VERB …", options_metavar="")
+@click.group(
+    cls=VerbGroup,
+    subcommand_metavar="VERB …",
+    options_metavar="",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="isograd")
 def isograd() -> None:
     """Proves that a MindSpore port of a PyTorch network is the same network.
@@ -90,4 +108,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report_usage(error: click.ClickException) -> None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = context.command_path if context is not None else "isograd"
-    say(f"{error.format_message().rstrip('.')}. See `{command} --help`.")
+    message = error.format_message().rstrip(".")
+    say(f"{message}{'' if message.endswith('?') else '.'} See `{command} --help`.")

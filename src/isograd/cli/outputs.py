@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from isograd.errors import UsageError
-from isograd.files import require_writable, write_text
+from isograd.files import require_writable, write_bytes, write_text
 
 if TYPE_CHECKING:
     from isograd.progress import Progress
@@ -68,13 +68,17 @@ def check_files(case: Path, json_file: Path | None, html_file: Path | None) -> N
 _ONLY_FILES = ("html", "parquet")
 
 
-def check_outputs(inputs: Iterable[Path], outputs: Mapping[str, Path | None]) -> None:
+def check_outputs(
+    inputs: Iterable[Path],
+    outputs: Mapping[str, Path | None],
+    only_files: Iterable[str] = _ONLY_FILES,
+) -> None:
     """Raise UsageError for outputs that cannot be written, before the work begins.
 
-    outputs: by the name of the option, without its dashes.
+    outputs: by the name of the option, without its dashes.  only_files: those that are no text.
     """
     named = {name: file for name, file in outputs.items() if file is not None}
-    for name in _ONLY_FILES:
+    for name in only_files:
         if named.get(name) == STANDARD_OUTPUT:
             raise UsageError(f"--{name} cannot write to standard output", "Give a file's name.")
     if list(named.values()).count(STANDARD_OUTPUT) > 1:
@@ -99,9 +103,9 @@ def progress_on_screen(quiet: bool) -> Iterator[Progress]:
 
         yield SilentProgress()
         return
-    from isograd.report.progress import ReportingProgress
+    from isograd.report.screen_progress import ScreenProgress
 
-    with ReportingProgress(sys.stderr) as progress:
+    with ScreenProgress(sys.stderr, "") as progress:
         yield progress
 
 
@@ -128,3 +132,13 @@ def write_json(json_file: Path, text: str) -> None:
         click.echo(text, nl=False)
     else:
         write_text(json_file, text)
+
+
+def write_output(file: Path, content: str | bytes) -> None:
+    """Write to a file whole or not at all, or to standard output."""
+    if file == STANDARD_OUTPUT:
+        click.echo(content, nl=False)
+    elif isinstance(content, bytes):
+        write_bytes(file, content)
+    else:
+        write_text(file, content)

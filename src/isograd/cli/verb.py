@@ -1,0 +1,199 @@
+"""What every verb has in common: its outputs, their checks, progress, and the exit status.
+
+A verb is one click command.  Its function gets its own arguments and a listener for progress, and
+returns its report object; all else is done here::
+
+    @verb(document="isograd.watch.document:document", sarif=True)
+    @click.argument("run", type=INPUT)
+    @click.option("--every", type=int, default=1, help="Look only at every so many steps.")
+    def command(run: Path, every: int, progress: Progress) -> Report:
+        \"""Is this training run healthy?  (the first line of `isograd watch --help`)\"""
+        from isograd.watch.run import watch_run   # imported when it runs, so that help stays fast
+
+        return watch_run(run, every=every, progress=progress)
+
+The report object is a subclass of `isograd.report.base.Report`: `to_data()`, `needs_action`.
+`document` names the function that draws it, as `package.module:function`; with `page` another one
+draws the HTML page.  The verb then has --json, --html, --quiet (and --sarif, and what `outputs`
+names), and the exit status 1 where the report needs action.  To make it known, add its line to
+`VERBS` in `isograd/cli/entry.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from isograd.cli.inputs import INPUT, OUTPUT, Input
+from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_output
+from isograd.errors import UsageError
+
+if TYPE_CHECKING:
+    from isograd.progress import SilentProgress
+    from isograd.report.base import Report
+    from isograd.report.document import Document
+    from isograd.report.screen_progress import ScreenProgress
+
+__all__ = ["INPUT", "OUTPUT", "Output", "is_asked_for", "verb"]
+
+_JSON_HELP = (
+    "Write the report as JSON; `-` is standard output and moves the text to standard error."
+)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A further output of a verb: its option, the option's help, and what makes it.
+
+    make: `package.module:function`, called with the report; returns text or bytes.
+    check: called before the work begins where the output is asked for; raises IsogradError.
+    """
+
+    name: str
+    help: str
+    make: str
+    is_text: bool = True
+    check: str = ""
+
+
+def verb(
+    *,
+    document: str,
+    page: str = "",
+    sarif: bool = False,
+    outputs: Sequence[Output] = (),
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a click command of a function that returns a Report.
+
+    document, page: functions that take the report and return a Document, as
+    `package.module:function`; page is for HTML and defaults to document.
+    A function that returns an int has done everything itself, and that is the exit status.
+    """
+    known = [Output("json", _JSON_HELP, "")]
+    known.append(
+        Output("html", "Write one HTML page, which needs no network.", page or document, False)
+    )
+    if sarif:
+        known.append(Output("sarif", "Write SARIF for code scanning.", document))
+    known += outputs
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @click.pass_context
+        def run(context: click.Context, /, **given: Any) -> int:
+            quiet = given.pop("quiet")
+            files = {one.name: given.pop(f"{one.name}_file") for one in known}
+            _check(context, known, files)
+            with _progress(context, quiet) as progress:
+                report = function(**given, progress=progress)
+            if isinstance(report, int):
+                return report
+            return _finish(report, document, known, files, quiet)
+
+        run.__doc__ = function.__doc__
+        run.__name__ = function.__name__
+        run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+        for one in reversed(known):
+            run = click.option(
+                f"--{one.name}", f"{one.name}_file", type=OUTPUT, metavar="FILE", help=one.help
+            )(run)
+        run = click.option(
+            "--quiet", is_flag=True, help="Show no progress, and only the last line."
+        )(run)
+        return click.command(name)(run)
+
+    return decorate
+
+
+def is_asked_for(output: str) -> bool:
+    """Whether the running verb was asked for this output, as "html"."""
+    return click.get_current_context().params.get(f"{output}_file") is not None
+
+
+def _check(context: click.Context, known: Sequence[Output], files: dict[str, Path | None]) -> None:
+    """Raise UsageError for outputs that cannot be written, before the work begins."""
+    inputs: list[Path] = []
+    for parameter in context.command.params:
+        if isinstance(parameter.type, Input):
+            value = context.params.get(parameter.name or "")
+            inputs += value if isinstance(value, tuple) else [value] if value is not None else []
+    check_outputs(inputs, files, only_files=[one.name for one in known if not one.is_text])
+    for one in known:
+        if one.check and files[one.name] is not None:
+            _load(one.check)()
+
+
+def _finish(
+    report: Report,
+    document: str,
+    known: Sequence[Output],
+    files: dict[str, Path | None],
+    quiet: bool,
+) -> int:
+    """Write what is asked for, show the text, and return the exit status."""
+    drawn: Document = _load(document)(report)
+    for one in known:
+        file = files[one.name]
+        if file is not None:
+            write_output(file, _made(one, report, drawn, document))
+    _show(drawn, quiet, to_error=STANDARD_OUTPUT in files.values())
+    return 1 if report.needs_action else 0
+
+
+def _made(one: Output, report: Report, drawn: Document, document: str) -> str | bytes:
+    """The content of one output."""
+    if one.name == "json":
+        return report.to_json()
+    if one.name == "html":
+        from isograd.report.render_html import render_html
+
+        return render_html(drawn if one.make == document else _load(one.make)(report))
+    if one.name == "sarif":
+        from isograd.report.render_sarif import render_sarif
+
+        return render_sarif(drawn)
+    content = _load(one.make)(report)
+    assert isinstance(content, (str, bytes))
+    return content
+
+
+def _show(document: Document, quiet: bool, *, to_error: bool) -> None:
+    from isograd.cli.screen import show
+    from isograd.report.render_text import render_line, render_text
+
+    show(
+        lambda width, colour: (
+            render_line(document) if quiet else render_text(document, width=width, colour=colour)
+        ),
+        to_error=to_error,
+    )
+
+
+@contextmanager
+def _progress(context: click.Context, quiet: bool) -> Iterator[ScreenProgress | SilentProgress]:
+    """A listener that draws on standard error, or says nothing."""
+    if quiet:
+        from isograd.progress import SilentProgress
+
+        yield SilentProgress()
+        return
+    from isograd.report.screen_progress import ScreenProgress
+
+    with ScreenProgress(sys.stderr, context.info_name or "") as progress:
+        yield progress
+
+
+def _load(name: str) -> Callable[..., Any]:
+    """What `package.module:name` names."""
+    module, _, attribute = name.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if not callable(found):
+        raise UsageError(f"{name} is no function", "This is a fault of isograd; please report it.")
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,49 @@
+"""A finding as lines: what text, page and SARIF say of it alike."""
+
+from __future__ import annotations
+
+from isograd.findings import Finding, Location
+from isograd.report.words import printable
+
+
+def location_text(location: Location) -> str:
+    """Where a finding is: `net.py:54:9`, or `layer1.0.bn1 (forward, step 0)`."""
+    file = _file_text(location)
+    if location.module is None:
+        parts = [location.stage, "" if location.step is None else f"step {location.step:,}"]
+        around = ", ".join(part for part in parts if part)
+        return f"{file} ({around})" if file and around else file or around
+    parts = [location.stage, "" if location.step is None else f"step {location.step:,}", file]
+    around = ", ".join(part for part in parts if part)
+    name = printable(location.module) or "the whole network"
+    return f"{name} ({around})" if around else name
+
+
+def _file_text(location: Location) -> str:
+    """`path:line:column`, as editors and terminals open it."""
+    if not location.file:
+        return ""
+    cell = f":cell {location.cell}" if location.cell else ""
+    line = "" if location.line is None else f":{location.line}"
+    column = "" if not line or location.column is None else f":{location.column}"
+    return f"{printable(location.file)}{cell}{line}{column}"
+
+
+def head_text(finding: Finding) -> str:
+    """`where: code message`."""
+    where = location_text(finding.location)
+    code = printable(finding.code)
+    severity = f" [{printable(finding.severity)}]" if finding.severity else ""
+    text = f"{code}{severity} {printable(finding.message)}".strip()
+    return f"{where}: {text}" if where else text
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    """What stands below the head: evidence, advice, fix."""
+    lines = [printable(line) for line in finding.evidence]
+    if finding.advice:
+        lines += [printable(line) for line in finding.advice.split("\n")]
+    if finding.fix is not None:
+        where = f"{printable(finding.fix.where)}: " if finding.fix.where else ""
+        lines.append(f"fix: {where}{printable(finding.fix.text)}")
+    return lines

@@ -1,0 +1,181 @@
+"""A document as one HTML page that stands alone: no network, safe against any name.
+
+A content security policy forbids the page everything but its own style and, by their hashes, the
+two scripts that it carries: one that sorts and filters tables and draws charts, and uPlot where
+there is a chart.  jinja2 escapes every value; hidden characters are written as escapes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from isograd import __version__
+from isograd.report import document as d
+from isograd.report.chart_data import chart_json
+from isograd.report.excerpt import excerpt, side_by_side
+from isograd.report.finding_text import finding_lines, head_text
+from isograd.report.levels import LEVELS
+from isograd.report.tree import tree_rows
+from isograd.report.words import cell_text, more_text, printable
+
+#: Entries of a section on a page; the JSON report has them all.
+MOST_ENTRIES = 1000
+MOST_CELLS = 5000
+#: By which attribute a section holds its entries, and how many a page shows.
+_ENTRIES = {
+    "findings": MOST_ENTRIES,
+    "lines": MOST_ENTRIES,
+    "rows": MOST_ENTRIES,
+    "cells": MOST_CELLS,
+    "pictures": MOST_ENTRIES,
+}
+#: Kinds of pictures that a page may carry.
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_SOUNDS = ("audio/wav", "audio/mpeg")
+
+
+def render_html(document: d.Document) -> str:
+    """The document as the text of an HTML page."""
+    sections = [one for one in document.sections if one.medium is not d.Medium.TEXT]
+    scripts = [_asset("page.js")]
+    if any(_has_chart(section) for section in sections):
+        scripts.insert(0, _asset("vendor/uplot.min.js"))
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            document=document,
+            sections=sections,
+            scripts=[Markup(text) for text in scripts],  # noqa: S704 (our own files, no value)
+            style=Markup(_asset("vendor/uplot.min.css")) if len(scripts) > 1 else "",  # noqa: S704
+            policy=_policy(scripts),
+            version=__version__,
+        )
+    )
+
+
+def _policy(scripts: list[str]) -> str:
+    hashes = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in scripts
+    )
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; "
+        "img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _has_chart(section: d.Section) -> bool:
+    if isinstance(section, d.Group):
+        return any(_has_chart(inner) for inner in section.sections)
+    return isinstance(section, d.Chart)
+
+
+@lru_cache(maxsize=4)
+def _asset(name: str) -> str:
+    """A script or a style that is written into the page as it is."""
+    text = (resources.files("isograd.report") / "templates" / name).read_text(encoding="utf-8")
+    assert "</script" not in text
+    assert "</style" not in text
+    return text.rstrip("\n")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("isograd.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.globals.update(
+        LEVELS=LEVELS,
+        MOST=MOST_ENTRIES,
+        MOST_CELLS=MOST_CELLS,
+        cell=_cell,
+        chart_json=chart_json,
+        excerpt=excerpt,
+        finding_lines=finding_lines,
+        head_text=head_text,
+        draw=_draw,
+        entries_left=entries_left,
+        framed=_framed,
+        greatest=_greatest,
+        level_class=lambda level: f"level-{'none' if level is None else level}",
+        more_text=more_text,
+        picture_uri=_picture_uri,
+        plain_column=d.Column(""),
+        shown=lambda sections: [one for one in sections if one.medium is not d.Medium.TEXT],
+        side_by_side=side_by_side,
+        tree_rows=tree_rows,
+    )
+    return environment
+
+
+def _draw(section: d.Section) -> str:
+    """A section's content by the macro of its class's name."""
+    macros = _environment().get_template("sections.html.jinja").module
+    return Markup(getattr(macros, type(section).__name__)(section))  # noqa: S704 (autoescaped)
+
+
+def _framed(section: d.Section, heading: str) -> str:
+    macros = _environment().get_template("sections.html.jinja").module
+    return Markup(macros.framed(section, heading))  # type: ignore[attr-defined]  # noqa: S704
+
+
+def entries_left(section: d.Section) -> int:
+    """How many entries of a section are on no page."""
+    for name, most in _ENTRIES.items():
+        entries = getattr(section, name, None)
+        if entries is not None:
+            return section.more + max(0, len(entries) - most)
+    return section.more
+
+
+def _greatest(rows: Sequence[Sequence[d.Cell]], position: int) -> float:
+    values = (row[position] for row in rows)
+    plain = (value.value if isinstance(value, d.Styled) else value for value in values)
+    return max((float(one) for one in plain if isinstance(one, (int, float))), default=0.0)
+
+
+def _finalize(value: object) -> object:
+    """Every string of a page on one line and without hidden characters."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return printable(value)
+    return value
+
+
+def _cell(cell: d.Cell, column: d.Column, greatest: float) -> dict[str, object]:
+    """What a page needs of a cell: text, what it sorts by, tone, link, level, the bar's width."""
+    styled = cell if isinstance(cell, d.Styled) else None
+    value = styled.value if styled is not None else cell
+    assert not isinstance(value, d.Styled)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    width = 0.0
+    if column.has_bar and is_number and greatest > 0:
+        assert isinstance(value, (int, float))
+        width = max(0.0, min(100.0, 100.0 * value / greatest))
+    return {
+        "text": cell_text(value, column.format),
+        "sort": repr(value) if is_number else "",
+        "tone": styled.tone.value if styled is not None else "",
+        "link": styled.link if styled is not None else "",
+        "level": styled.level if styled is not None else None,
+        "width": f"{width:.1f}" if column.has_bar and is_number else "",
+    }
+
+
+def _picture_uri(picture: d.Picture) -> str:
+    """The picture as a data URI; nothing for a kind that a browser might run."""
+    if picture.kind not in (*_IMAGES, *_SOUNDS):
+        return ""
+    return f"data:{picture.kind};base64,{base64.b64encode(picture.content).decode('ascii')}"

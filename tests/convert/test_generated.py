@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from isograd.convert.generated import COMPOSITES
+from isograd.convert.generated import RUNTIME
 from isograd.convert.tree import read_tree
 
-FILES = sorted(COMPOSITES.glob("*.py"))
+FILES = sorted(RUNTIME.glob("*.py"))
 STEMS = {path.stem for path in FILES}
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.convert.support import converted, port_of, run_both, run_original, run_port
 
 from isograd.convert import ConvertReport, Level
-from isograd.knowledge.composites import data_of, elements
+from isograd.runtime import data_of, elements
 
 #: Statements about a tensor `x` of shape (3, 4), whose port does the same.
 FAITHFUL = """

@@ -14,8 +14,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import mint, nn, ops
 
+from isograd import runtime as composites
 from isograd.frameworks.mindspore.differentiate import differentiate
-from isograd.knowledge import composites
 from isograd.knowledge.check.drawing import output_weights
 
 SPACE = {"ms": ms, "nn": nn, "ops": ops, "mint": mint, "np": np, "composites": composites}

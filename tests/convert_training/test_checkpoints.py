@@ -16,7 +16,7 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
-from isograd.knowledge.composites import training_checkpoints as port
+from isograd.runtime import training_checkpoints as port
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 ARRAYS = st.lists(st.floats(-9, 9, width=32), min_size=1, max_size=4).map(

@@ -19,7 +19,7 @@ import mindspore as ms
 import numpy as np
 
 ms.set_context(pynative_synchronize=True)
-from isograd.knowledge import composites
+from isograd import runtime as composites
 
 composites.init_process_group(backend="gloo")
 rank = composites.get_rank()

@@ -19,8 +19,8 @@ pytest.importorskip("mindspore")
 import mindspore as ms
 from mindspore import nn, ops
 
-from isograd.knowledge.composites import training_gradients as port
-from isograd.knowledge.composites import training_optimizers
+from isograd.runtime import training_gradients as port
+from isograd.runtime import training_optimizers
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 

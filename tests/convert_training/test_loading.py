@@ -14,7 +14,7 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
-from isograd.knowledge.composites import loading, training_distributed
+from isograd.runtime import loading, training_distributed
 
 
 class Pairs:

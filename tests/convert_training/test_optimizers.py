@@ -12,7 +12,7 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
-from isograd.knowledge.composites import training_lbfgs, training_optimizers
+from isograd.runtime import training_lbfgs, training_optimizers
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("SGD", {"lr": 0.1}),

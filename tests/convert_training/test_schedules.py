@@ -13,7 +13,7 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
-from isograd.knowledge.composites import training_optimizers, training_schedules
+from isograd.runtime import training_optimizers, training_schedules
 
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     "step": lambda m, o: m.StepLR(o, 3, gamma=0.5),

@@ -13,8 +13,8 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
-from isograd.knowledge.composites import training_datasets
-from isograd.knowledge.composites import training_transforms as port
+from isograd.runtime import training_datasets
+from isograd.runtime import training_transforms as port
 
 VALUES = np.random.default_rng(0).integers(0, 255, (37, 53, 3), dtype=np.uint8)
 IMAGE = Image.fromarray(VALUES)

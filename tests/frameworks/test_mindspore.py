@@ -39,7 +39,7 @@ class TestMindSpore(FrameworkConformance):
 COUNTING = """
 import mindspore as ms
 from mindspore import nn, ops
-from isograd.knowledge.composites import Module
+from isograd.runtime import Module
 
 
 class Counting(Module):

@@ -1,10 +1,12 @@
 """Calls of torch and what the knowledge makes of them."""
 
-import ast
 import re
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from isograd import runtime
 from isograd.knowledge import load_knowledge
 from isograd.knowledge.entry import Applicability, Entry, Status
 from isograd.knowledge.port import NoPortError, mutating_port_of, port_of
@@ -19,7 +21,6 @@ from isograd.knowledge.rewrite import (
     reference,
     rewrite,
 )
-from isograd.knowledge.store import FOLDER
 
 BEFORE_AND_AFTER = {
     "torch.abs(x)": "ops.abs(x)",
@@ -146,20 +147,19 @@ def test_no_template_repeats_an_expression() -> None:
 
 
 def test_every_composition_that_a_template_names_is_there() -> None:
-    package = FOLDER / "composites" / "__init__.py"
-    imported = {
-        alias.asname or alias.name
-        for node in ast.parse(package.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
     named = {
         name
         for entry in load_knowledge().entries
         for template in (entry.rewrite, *entry.others, entry.value, entry.instance)
         for name in re.findall(r"composites\.(\w+)", template)
     }
-    assert named <= imported
+    assert named <= set(runtime.homes())
+
+
+def test_the_files_of_the_runtime_define_no_name_twice() -> None:
+    files = Path(runtime.__file__).parent.glob("*.py")
+    defined = Counter(name for file in files for name in runtime.defined_in(file))
+    assert [name for name, count in defined.items() if count > 1 and name[0] != "_"] == []
 
 
 NAMED = {

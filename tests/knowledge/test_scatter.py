@@ -9,7 +9,7 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
-from isograd.knowledge import composites
+from isograd import runtime as composites
 
 
 @pytest.mark.parametrize(("count", "targets", "runs"), [(20, 10, 300), (1000, 10, 200)])

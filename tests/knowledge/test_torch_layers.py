@@ -47,7 +47,7 @@ import json, sys
 import torch
 import numpy as np
 import mindspore as ms
-from isograd.knowledge import composites
+from isograd import runtime as composites
 
 torch.manual_seed(0)
 ms.set_seed(0)
@@ -116,7 +116,7 @@ LATER = """
 import copy, json
 import torch  # before MindSpore
 import mindspore as ms
-from isograd.knowledge import composites
+from isograd import runtime as composites
 
 class Net(composites.Module):
     def __init__(self):
@@ -159,7 +159,7 @@ import json
 import torch  # before MindSpore
 import mindspore as ms
 from mindspore import nn
-from isograd.knowledge import composites
+from isograd import runtime as composites
 
 def after(change):
     layer = composites.Linear(2, 1)
@@ -190,7 +190,7 @@ import json
 import torch  # before MindSpore
 import mindspore as ms
 from mindspore import ops
-from isograd.knowledge import composites
+from isograd import runtime as composites
 
 rows = ops.sin(ops.arange(6).astype(ms.float32)).view(3, 2)
 layer = composites.Embedding.from_pretrained(rows, freeze=False)
@@ -205,7 +205,7 @@ def test_a_table_that_was_a_view_can_be_loaded() -> None:
 
 _REFUSED = """
 import mindspore as ms, numpy as np
-from isograd.knowledge.composites import eigvalsh, qr
+from isograd.runtime import eigvalsh, qr
 matrix = ms.Tensor(np.eye(3, dtype=np.float32) + 1)
 parameter = ms.Parameter(matrix)
 found = qr(parameter)[0], eigvalsh(parameter)

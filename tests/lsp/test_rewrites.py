@@ -25,7 +25,7 @@ from mindspore.experimental import optim
 import mindspore.dataset as ds
 from mindspore.dataset import transforms, vision
 import numpy as np
-from isograd.knowledge import composites
+from isograd import runtime as composites
 import torch
 import torchvision
 """

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from isograd import runtime
 from isograd.convert.tree import read_tree
-from isograd.knowledge.store import FOLDER
 
-COMPOSITES = FOLDER / "composites"
-_PACKAGE = "isograd.knowledge.composites"
+RUNTIME = Path(runtime.__file__).parent
+_PACKAGE = "isograd.runtime"
 #: Further files of what ports may need.
 _OWN = {
     name: Path(__file__).with_name(f"{name}.py")
@@ -66,7 +66,7 @@ class _Module:
 class Library:
     """All compositions; a file is read when something asks for what it defines."""
 
-    def __init__(self, folder: Path = COMPOSITES) -> None:
+    def __init__(self, folder: Path = RUNTIME) -> None:
         self._paths = {path.stem: path for path in sorted(folder.glob("*.py"))}
         self._paths.update(_OWN)
         self._modules: dict[str, _Module] = {}
@@ -119,14 +119,10 @@ class Library:
         return frozenset(part.name for part in node.body if isinstance(part, ast.FunctionDef))
 
     def _public(self, name: str) -> Key:
-        public = self._module("__init__")
-        if public is not None and name in public.borrowed:
-            return self._followed(public.borrowed[name])
         found = [(stem, name) for stem in _OWN if self._find((stem, name)) is not None]
-        found = found or [(s, name) for s in self._paths if self._find((s, name)) is not None]
-        if len(found) != 1:
-            raise KeyError(name)
-        return found[0]
+        if found:
+            return found[0]
+        return runtime.homes()[name], name
 
     def _followed(self, key: Key) -> Key:
         seen = set()
@@ -227,7 +223,7 @@ def _import(node: ast.Import | ast.ImportFrom, module: _Module, stems: set[str])
             if not home and alias.name in stems:
                 module.modules[name] = alias.name
             else:
-                module.borrowed[name] = (home or "__init__", alias.name)
+                module.borrowed[name] = (home, alias.name)
         return
     for alias in node.names:
         renamed = f" as {alias.asname}" if alias.asname else ""

@@ -42,7 +42,7 @@ PACKAGES = {
     "comm": "mindspore.communication.comm_func",
     "initializer": "mindspore.common.initializer",
     "np": "numpy",
-    "composites": "isograd.knowledge.composites",
+    "composites": "isograd.runtime",
 }
 #: Arguments of torch that nothing of MindSpore takes under the same name.
 _NOT_SHARED = frozenset("out generator size_average reduce inplace".split()) | {"self"}

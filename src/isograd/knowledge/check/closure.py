@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from isograd.knowledge.store import FOLDER
+from isograd import runtime
 
-COMPOSITES = FOLDER / "composites"
-_PACKAGE = "isograd.knowledge.composites"
+RUNTIME = Path(runtime.__file__).parent
+_PACKAGE = "isograd.runtime"
 #: A definition by its file's stem and its name.
 Key = tuple[str, str]
 
@@ -28,7 +28,7 @@ class _File:
 
 @cache
 def _files() -> dict[str, _File]:
-    paths = sorted(COMPOSITES.glob("*.py"))
+    paths = sorted(RUNTIME.glob("*.py"))
     stems = frozenset(path.stem for path in paths)
     return {path.stem: _read(path, stems) for path in paths}
 
@@ -44,7 +44,7 @@ def _read(path: Path, stems: frozenset[str]) -> _File:
                 if not stem and alias.name in stems:
                     found.files[name] = alias.name
                 else:
-                    found.borrowed[name] = (stem or "__init__", alias.name)
+                    found.borrowed[name] = (stem, alias.name)
             continue
         source = ast.unparse(_WithoutDocstrings().visit(node))
         for name in _defined(node):
@@ -86,7 +86,10 @@ def _meant(name: str, file: _File, stem: str) -> Key | None:
 def sources_of(text: str) -> str:
     """The source of every composition named in a template, and of what it needs."""
     files = _files()
-    waiting: list[Key] = [("__init__", name) for name in re.findall(r"composites\.(\w+)", text)]
+    homes = runtime.homes()
+    waiting: list[Key] = [
+        (homes[name], name) for name in re.findall(r"composites\.(\w+)", text) if name in homes
+    ]
     seen: dict[Key, str] = {}
     while waiting:
         stem, name = waiting.pop()

@@ -278,9 +278,9 @@ def run_optimizer(code: str, seed: int, steps: int) -> Any:
 
 def run_scheduler(code: str, steps: int) -> Any:
     """The learning rates of some steps of a schedule over SGD with rate 0.1."""
-    from isograd.knowledge import composites
+    from isograd.runtime import SGD
 
-    optimizer = composites.SGD(_parameters(0), lr=0.1, momentum=0.9)
+    optimizer = SGD(_parameters(0), lr=0.1, momentum=0.9)
     scheduler = function_of(code, ["optimizer"], space())(optimizer)
     found = [float(optimizer.param_groups[0]["lr"])]
     for step in range(steps):

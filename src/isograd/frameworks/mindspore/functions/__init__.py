@@ -18,7 +18,7 @@ from isograd.frameworks.mindspore.functions import (
     pooling,
     shapes,
 )
-from isograd.knowledge.composites.basics import cast
+from isograd.runtime.basics import cast
 
 #: All that can be computed, by torch's names.
 FUNCTIONS: dict[str, Callable[..., Any]] = {

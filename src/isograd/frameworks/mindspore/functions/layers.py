@@ -7,7 +7,7 @@ from typing import Any
 
 from mindspore import ops
 
-from isograd.knowledge.composites.layers import (
+from isograd.runtime.layers import (
     conv_in,
     conv_transpose_in,
     einsum,

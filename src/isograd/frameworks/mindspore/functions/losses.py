@@ -7,8 +7,8 @@ from typing import Any
 
 from mindspore import ops
 
-from isograd.knowledge.composites.basics import sum_of
-from isograd.knowledge.composites.losses import (
+from isograd.runtime.basics import sum_of
+from isograd.runtime.losses import (
     cosine_similarity,
     cross_entropy,
     kl_div,
@@ -18,7 +18,7 @@ from isograd.knowledge.composites.losses import (
     smooth_l1_loss,
     soft_margin_loss,
 )
-from isograd.knowledge.composites.pointwise import log_sigmoid
+from isograd.runtime.pointwise import log_sigmoid
 
 
 def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from isograd.knowledge.composites.norms import (
+from isograd.runtime.norms import (
     batch_norm,
     channels,
     instance_norm,

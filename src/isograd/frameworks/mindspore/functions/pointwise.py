@@ -13,15 +13,15 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
-from isograd.knowledge.composites.basics import axes_of, cast, shape_with, take
-from isograd.knowledge.composites.exact import (
+from isograd.runtime.basics import axes_of, cast, shape_with, take
+from isograd.runtime.exact import (
     choose,
     exp,
     expm1,
     log1p,
     tanh,
 )
-from isograd.knowledge.composites.pointwise import (
+from isograd.runtime.pointwise import (
     elu,
     log_sigmoid,
     log_softmax,

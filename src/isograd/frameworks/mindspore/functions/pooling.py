@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from isograd.knowledge.composites.pooling import (
+from isograd.runtime.pooling import (
     adaptive_avg_pool_in,
     adaptive_max_pool_in,
     avg_pool_in,
     max_pool_in,
 )
-from isograd.knowledge.composites.resizing import interpolate
+from isograd.runtime.resizing import interpolate
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"interpolate": interpolate, "upsample": interpolate}
 for _dimensions in (1, 2, 3):

@@ -10,7 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
-from isograd.knowledge.composites.basics import (
+from isograd.runtime.basics import (
     axes_of,
     cast,
     mean_of,
@@ -19,10 +19,10 @@ from isograd.knowledge.composites.basics import (
     take,
     take_flat,
 )
-from isograd.knowledge.composites.indexing import select
-from isograd.knowledge.composites.pointwise import maximum, minimum
-from isograd.knowledge.composites.reductions import amax, amin
-from isograd.knowledge.composites.shapes import pad, roll
+from isograd.runtime.indexing import select
+from isograd.runtime.pointwise import maximum, minimum
+from isograd.runtime.reductions import amax, amin
+from isograd.runtime.shapes import pad, roll
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:

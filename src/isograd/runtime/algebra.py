@@ -1,0 +1,240 @@
+"""Products, decompositions and special functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mindspore as ms  # noqa: TID253
+import numpy as np
+from mindspore import ops  # noqa: TID253
+
+from isograd.runtime.basics import refuse_gradient, take
+
+
+def dot(input: Any, tensor: Any) -> Any:
+    """The product of two vectors."""
+    return (input * tensor).sum()
+
+
+def kron(input: Any, other: Any) -> Any:
+    """The Kronecker product of two matrices."""
+    (a, b), (c, d) = input.shape, other.shape
+    product = input.reshape(a, 1, b, 1) * other.reshape(1, c, 1, d)
+    return product.reshape(a * c, b * d)
+
+
+def multi_dot(tensors: Sequence[Any]) -> Any:
+    """The product of several matrices, from the left."""
+    found = tensors[0]
+    for matrix in tensors[1:]:
+        found = ops.matmul(found, matrix)
+    return found
+
+
+def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, dtype: Any = None) -> Any:
+    """The dense tensor with these values at these places, columns of positions, and zeros."""
+    places = indices if isinstance(indices, ms.Tensor) else ms.Tensor(np.asarray(indices), ms.int64)
+    given = values if isinstance(values, ms.Tensor) else ms.Tensor(np.asarray(values))
+    if given.dtype == ms.float64 and not isinstance(values, ms.Tensor):
+        given = given.astype(ms.float32)
+    given = given if dtype is None else given.astype(dtype)
+    if size is None:
+        size = (*(int(line.max()) + 1 for line in places), *given.shape[1:])
+    found = ops.zeros(tuple(size), dtype=given.dtype)
+    return ops.tensor_scatter_add(found, places.swapaxes(0, 1).astype(ms.int64), given)
+
+
+def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+    """The vector product along an axis of three; the first such axis where none is named."""
+    axis = input.shape.index(3) if dim is None else dim % input.ndim
+    after, before = np.array([1, 2, 0]), np.array([2, 0, 1])
+    return take(input, axis, after) * take(other, axis, before) - take(input, axis, before) * take(
+        other, axis, after
+    )
+
+
+def solve(A: Any, B: Any) -> Any:  # noqa: N803
+    """The solution of A x = B."""
+    right = B.expand_dims(-1) if B.ndim == A.ndim - 1 else B
+    found = ops.matmul(ops.inverse(A), right)
+    return found.squeeze(-1) if B.ndim == A.ndim - 1 else found
+
+
+def _moved(matrix: Any) -> Any:
+    """Zeros with the gradient of a matrix.
+
+    What a decomposition moves by, to first order, is added to its values so: they stay as they
+    are, and the gradient is exact, that of the gradient is not.
+    """
+    return matrix - ops.stop_gradient(matrix)
+
+
+def _moved_symmetric(matrix: Any) -> Any:
+    moved = _moved(matrix)
+    return 0.5 * (moved + ops.swapaxes(moved, -1, -2))
+
+
+def _lower_part(matrix: Any, diagonal: float) -> Any:
+    """What stands below the diagonal, and a share of the diagonal."""
+    count = matrix.shape[-1]
+    shares = np.tri(count, k=-1) + diagonal * np.eye(count)
+    return matrix * ms.Tensor(shares.astype(np.float32)).astype(matrix.dtype)
+
+
+def cholesky(A: Any, upper: bool = False) -> Any:  # noqa: N803
+    """The lower or upper triangular root of a symmetric matrix.
+
+    MindSpore has no kernel for its gradient on a CPU: L Φ(L⁻¹ dA L⁻ᵀ), Φ the lower half (Murray
+    2016, arXiv 1602.07527).
+    """
+    root = ops.cholesky(ops.stop_gradient(A))
+    inverse = ops.inverse(root)
+    inner = ops.matmul(ops.matmul(inverse, _moved_symmetric(A)), ops.swapaxes(inverse, -1, -2))
+    found = root + ops.matmul(root, _lower_part(inner, 0.5))
+    return ops.swapaxes(found, -1, -2) if upper else found
+
+
+def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+    """The inverse of what a triangular root is of; MindSpore's has another gradient."""
+    lower = ops.swapaxes(input, -1, -2) if upper else input
+    inverse = ops.inverse(_lower_part(lower, 1.0))
+    return ops.matmul(ops.swapaxes(inverse, -1, -2), inverse)
+
+
+def svd(input: Any, some: bool = True) -> tuple[Any, Any, Any]:
+    """U, the singular values, and V (not transposed).
+
+    MindSpore's gradient of singular values is off where one is 0; dS = diag(Uᵀ dA V).
+    """
+    s, u, v = ops.svd(input, full_matrices=not some)
+    count = s.shape[-1]
+    left, right = ops.stop_gradient(u)[..., :count], ops.stop_gradient(v)[..., :count]
+    moved = (left * ops.matmul(_moved(input), right)).sum(-2)
+    return u, ops.stop_gradient(s) + moved, v
+
+
+def linalg_svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:  # noqa: N803
+    """U, the singular values, and V transposed."""
+    u, s, v = svd(A, not full_matrices)
+    return u, s, ops.swapaxes(v, -1, -2)
+
+
+def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
+    """Q and R, by numpy (LAPACK as in torch); of a tall matrix, reduced, with a gradient."""
+    rows, columns = A.shape[-2:]
+    has_gradient = mode == "reduced" and rows >= columns
+    if not has_gradient:
+        refuse_gradient("linalg.qr of a wide matrix or complete", A)
+    how: Any = mode
+    found = np.linalg.qr(ops.stop_gradient(A).asnumpy(), how)
+    if not has_gradient:
+        return ms.Tensor(found[0]), ms.Tensor(found[1])
+    q, r, moved = ms.Tensor(found[0]), ms.Tensor(found[1]), _moved(A)
+    inverse = ops.inverse(r)
+    inner = ops.matmul(ops.matmul(ops.swapaxes(q, -1, -2), moved), inverse)
+    below = _lower_part(inner, 0.0)
+    moved_r = ops.matmul(inner - below + ops.swapaxes(below, -1, -2), r)
+    return q + ops.matmul(moved - ops.matmul(q, moved_r), inverse), r + moved_r
+
+
+class Eigen(NamedTuple):
+    """Eigenvalues and eigenvectors, as torch returns them."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def eigh(A: Any, UPLO: Any = "L") -> Eigen:  # noqa: N803
+    """Eigenvalues and eigenvectors of a symmetric matrix, by numpy (LAPACK as in torch)."""
+    values, vectors = np.linalg.eigh(ops.stop_gradient(A).asnumpy(), UPLO)
+    gaps = values[..., None, :] - values[..., :, None]
+    inverse = np.divide(1, gaps, out=np.zeros_like(gaps), where=gaps != 0)
+    found = ms.Tensor(vectors)
+    inner = ops.matmul(ops.matmul(ops.swapaxes(found, -1, -2), _moved_symmetric(A)), found)
+    eye = ms.Tensor(np.eye(values.shape[-1], dtype=values.dtype))
+    moved = ops.matmul(found, inner * ms.Tensor(inverse))
+    return Eigen(ms.Tensor(values) + (inner * eye).sum(-1), found + moved)
+
+
+def eigvalsh(A: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+    """The eigenvalues of a symmetric matrix."""
+    return eigh(A, UPLO).eigenvalues
+
+
+def linalg_vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
+    """Powers of a vector's elements, rising from 0."""
+    count = x.shape[-1] if N is None else N
+    columns = [ops.ones_like(x)]
+    for _ in range(count - 1):
+        columns.append(columns[-1] * x)
+    return ops.stack(columns, -1)
+
+
+def entr(input: Any) -> Any:
+    """-x log x, 0 at 0, minus infinity below."""
+    safe = ops.where(input > 0, input, ops.ones_like(input))
+    low = ops.where(input < 0, ops.full_like(input, -math.inf), ops.zeros_like(input))
+    return ops.where(input > 0, -safe * ops.log(safe), low)
+
+
+def ndtr(input: Any) -> Any:
+    """The normal distribution's function."""
+    return 0.5 * (1 + ops.erf(input * math.sqrt(0.5)))
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """input + weight * (end - input); MindSpore's refuses an integer."""
+    return ops.lerp(input, end, weight if isinstance(weight, ms.Tensor) else float(weight))
+
+
+def xlog1py(input: Any, other: Any) -> Any:
+    """x log(1 + y), 0 where x is 0."""
+    is_nothing = ops.logical_and(input == 0, other <= -1)
+    return input * ops.where(is_nothing, ops.zeros_like(other), ops.log1p(other))
+
+
+def frexp(input: Any) -> tuple[Any, Any]:
+    """Mantissa and exponent."""
+    mantissa, exponent = np.frexp(input.asnumpy())
+    scale = np.ldexp(np.ones_like(mantissa), -exponent)
+    return input * ms.Tensor(scale), ms.Tensor(exponent.astype(np.int32))
+
+
+def local_response_norm(
+    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """Divided by a power of the mean square over neighbouring channels."""
+    count = input.shape[1]
+    rows = np.arange(count)[:, None] - size // 2 + np.arange(size)
+    matrix = (rows[:, :, None] == np.arange(count)).sum(1) / size
+    squares = ops.movedim(input * input, 1, -1)
+    mean = ops.movedim(ops.matmul(squares, ms.Tensor(matrix.T.astype(np.float32))), -1, 1)
+    return input / ops.pow(k + alpha * mean, beta)
+
+
+def matrix_exp(A: Any) -> Any:  # noqa: N803
+    """By scaling, Taylor's series and squaring."""
+    size = float(ops.abs(ops.stop_gradient(A)).sum(-1).max().asnumpy())
+    squarings = max(0, math.ceil(math.log2(max(size, 1e-30))) + 2)
+    scaled = A / 2.0**squarings
+    found = term = ops.zeros_like(A) + ops.eye(A.shape[-1], A.shape[-1], A.dtype)
+    for number in range(1, 13):
+        term = ops.matmul(term, scaled) / number
+        found = found + term
+    for _ in range(squarings):
+        found = ops.matmul(found, found)
+    return found
+
+
+def hfft(input: Any, n: int | None = None, dim: int = -1) -> Any:
+    """The Fourier transform of half of a Hermitian signal."""
+    count = 2 * (input.shape[dim] - 1) if n is None else n
+    return ops.irfft(ops.conj(input), count, dim) * count
+
+
+def ihfft(input: Any, n: int | None = None, dim: int = -1) -> Any:
+    """The inverse of `hfft`."""
+    count = input.shape[dim] if n is None else n
+    return ops.conj(ops.rfft(input, count, dim)) / count

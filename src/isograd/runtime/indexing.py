@@ -1,0 +1,511 @@
+"""Gathering, scattering, sorting, counting."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mindspore as ms  # noqa: TID253
+import numpy as np
+from mindspore import ops  # noqa: TID253
+from mindspore.common import api  # noqa: TID253
+
+from isograd.runtime.basics import take
+from isograd.runtime.writing import position, taken, write
+
+
+class Found(NamedTuple):
+    """Values and their positions, as torch's reductions over an axis return them."""
+
+    values: Any
+    indices: Any
+
+
+def select(input: Any, dim: int, index: int) -> Any:
+    """One slice of an axis; the axis goes."""
+    axis = dim % input.ndim
+    return take(input, axis, np.array([index % input.shape[axis]])).squeeze(axis)
+
+
+def at(owner: Any, key: Any) -> Any:
+    """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy.
+
+    Nor does it take a mask of several axes behind `...`, and a number beside positions it takes for
+    positions too, as numpy does: their axis goes to the front.  What arrays take is a copy: `taken`
+    says why.
+    """
+    if not isinstance(owner, ms.Tensor):
+        return owner[key]
+    parts = key if isinstance(key, tuple) else (key,)
+    given = [position(part) for part in parts]
+    if any(part is ... for part in given):
+        place = next(number for number, part in enumerate(given) if part is ...)
+        rest = owner.ndim - sum(_axes_of(part) for part in given)
+        given[place : place + 1] = [slice(None)] * rest
+    if not isinstance(key, tuple):
+        return taken(owner[given[0]])
+    if any(map(_is_number, given)) and any(map(_takes_positions, given)):
+        first: list[Any] = []
+        for part in given:
+            first += [part] if _is_number(part) else [slice(None)] * _axes_of(part)
+        owner, given = owner[tuple(first)], [part for part in given if not _is_number(part)]
+    return taken(owner[tuple(given)])
+
+
+def _is_number(part: Any) -> bool:
+    """Whether a part of an index takes one position, and its axis away."""
+    if isinstance(part, ms.Tensor):
+        return bool(part.ndim == 0 and part.dtype != ms.bool_)
+    return isinstance(part, int) and not isinstance(part, bool)
+
+
+def _takes_positions(part: Any) -> bool:
+    """Whether a part of an index takes several positions, or those of a mask."""
+    return isinstance(part, (list, tuple)) or (isinstance(part, ms.Tensor) and part.ndim > 0)
+
+
+def _axes_of(part: Any) -> int:
+    """How many axes a part of an index stands for; `...` is counted by what is left."""
+    if part is None or part is ...:
+        return 0
+    return part.ndim if isinstance(part, ms.Tensor) and part.dtype == ms.bool_ else 1
+
+
+def take_elements(input: Any, index: Any) -> Any:
+    """`torch.take`: the elements at positions of the flattened tensor."""
+    return ops.gather(input.reshape(-1), index.reshape(-1), 0).reshape(index.shape)
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """The elements at an axis' positions, or at positions of the flattened tensor."""
+    if dim is None:
+        return take_elements(input, indices)
+    return ops.gather_elements(input, dim % input.ndim, indices)
+
+
+def nonzero(input: Any, as_tuple: bool = False) -> Any:
+    """The positions of what is not zero, a row each, or a tensor for each axis."""
+    found = ops.nonzero(input)
+    if not as_tuple:
+        return found
+    return tuple(found[:, axis] for axis in range(input.ndim))
+
+
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """One or the other; of a condition alone its positions, a tensor for each axis."""
+    return nonzero(condition, True) if input is None else ops.where(condition, input, other)
+
+
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """How many elements are not zero, as int64."""
+    return (input != 0).astype(ms.int64).sum(dim)
+
+
+def scatter(input: Any, dim: int, index: Any, src: Any, reduce: str | None = None) -> Any:
+    """A new tensor with the source's elements at an axis' positions."""
+    if not isinstance(src, ms.Tensor):
+        src = ops.full(tuple(index.shape), src, dtype=input.dtype)
+    if reduce == "add":
+        return scatter_add(input, dim, index, src)
+    if reduce is not None:
+        raise ValueError(f"scatter with reduce={reduce!r} is not known")
+    src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
+    return ops.tensor_scatter_elements(input, index, src, dim, "none")
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """The source's elements added at an axis' positions; equal positions add up.
+
+    By flat positions: on a CPU threads of `ops.tensor_scatter_elements` add to one position at the
+    same time, and now and then one of them is lost (2.10).
+    """
+    if not index.size:
+        return input
+    src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
+    strides = np.cumprod((1, *input.shape[:0:-1]))[::-1] if input.ndim else np.ones(1, int)
+    axis = dim % max(input.ndim, 1)
+    rest = np.zeros(tuple(index.shape), np.int64)
+    for other, length in enumerate(index.shape):
+        if other != axis:
+            shape = [-1 if place == other else 1 for place in range(index.ndim)]
+            rest += np.arange(length).reshape(shape) * int(strides[other])
+    places = index.astype(ms.int64) * int(strides[axis]) + ms.Tensor(rest)
+    flat = ops.tensor_scatter_add(
+        input.reshape(-1), places.reshape(-1, 1), src.astype(input.dtype).reshape(-1)
+    )
+    return flat.reshape(input.shape)
+
+
+def scatter_reduce(
+    input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
+) -> Any:
+    """The source's elements, gathered per target by sum, product, mean, greatest or least."""
+    axis = dim % input.ndim
+    for other, length in enumerate(index.shape):
+        if other != axis and length < input.shape[other]:
+            head, tail = ops.split(input, [length, input.shape[other] - length], other)
+            found = scatter_reduce(head, dim, index, src, reduce, include_self)
+            return ops.cat([found, tail], other)
+    src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
+    moved = ops.movedim(input, axis, -1)
+    target = index if index.ndim == 1 else ops.movedim(index, axis, -1)
+    source = src if src.ndim == 1 else ops.movedim(src, axis, -1)
+    # hit[..., k, j]: element k of the source goes to j.
+    places = ms.Tensor(np.arange(moved.shape[-1]))
+    hit = target.expand_dims(-1) == places
+    values = source.expand_dims(-1)
+    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -np.inf, "amin": np.inf}[reduce]
+    given = ops.where(hit, values, ops.full_like(values, neutral))
+    count = hit.astype(input.dtype).sum(-2)
+    if reduce in ("sum", "mean"):
+        total = given.sum(-2) + (moved if include_self else ops.zeros_like(moved))
+        if reduce == "mean":
+            total = total / ops.clamp(count + (1 if include_self else 0), 1)
+        found = total
+    elif reduce == "prod":
+        found = given.prod(-2) * (moved if include_self else 1)
+    else:
+        found = given.max(axis=-2) if reduce == "amax" else given.min(axis=-2)
+        if include_self:
+            found = (ops.maximum if reduce == "amax" else ops.minimum)(found, moved)
+    found = ops.where(count > 0, found, moved)
+    return ops.movedim(found, -1, axis)
+
+
+def _rows(input: Any, dim: int, index: Any) -> Any:
+    """A matrix of shape (size of the axis, positions) with a one where a position stands."""
+    places = ms.Tensor(np.arange(input.shape[dim % input.ndim]))
+    return places.expand_dims(1) == index.expand_dims(0)
+
+
+def index_add(input: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
+    """The source's slices added at positions of an axis; equal positions add up."""
+    axis = dim % input.ndim
+    rows = _rows(input, dim, index).astype(source.dtype)
+    moved = ops.movedim(source, axis, 0)
+    added = ops.matmul(rows, moved.reshape(moved.shape[0], -1)).reshape(-1, *moved.shape[1:])
+    return input + alpha * ops.movedim(added, 0, axis).astype(input.dtype)
+
+
+def _kept(input: Any, dim: int, index: Any) -> Any:
+    """True where no position stands, in a shape that broadcasts."""
+    axis = dim % input.ndim
+    hit = _rows(input, dim, index).any(1)
+    return ops.logical_not(hit).reshape([-1 if a == axis else 1 for a in range(input.ndim)])
+
+
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """The source's slices at positions of an axis."""
+    kept = _kept(input, dim, index)
+    return index_add(ops.where(kept, input, ops.zeros_like(input)), dim, index, source)
+
+
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """One number at positions of an axis."""
+    kept = _kept(input, dim, index)
+    return ops.where(kept, input, ops.full_like(input, value))
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Values, broadcast, at positions of the leading axes; a mask stands for where it is true.
+
+    By flat positions: MindSpore's own wants values of one axis, of the positions' number.
+    """
+    if any(index is None for index in indices):
+        return input.index_put(indices, values, accumulate)
+    given: list[Any] = []
+    for index in indices:
+        is_mask = index.dtype == ms.bool_
+        given += ops.unbind(ops.nonzero(index), 1) if is_mask else [index.astype(ms.int64)]
+    shape = np.broadcast_shapes(*(tuple(index.shape) for index in given))
+    places: Any = 0
+    for index, length in zip(given, input.shape, strict=False):
+        places = places * length + ops.where(index < 0, index + length, index)
+    places = ops.broadcast_to(places, shape).reshape(-1, 1)
+    if not places.size:
+        return input
+    rest = tuple(input.shape[len(given) :])
+    source = ops.broadcast_to(values.astype(input.dtype), (*shape, *rest)).reshape(-1, *rest)
+    written = ops.tensor_scatter_add if accumulate else ops.tensor_scatter_update
+    return written(input.reshape(-1, *rest), places, source).reshape(input.shape)
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """The value where the mask is true; MindSpore's kernel wants it in the tensor's dtype."""
+    if isinstance(value, ms.Tensor):
+        return ops.masked_fill(input, mask, value.astype(input.dtype))
+    return ops.masked_fill(input, mask, ms.Tensor(value, input.dtype))
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """The source's elements, in order, where the mask is true."""
+    mask = ops.broadcast_to(mask, input.shape)
+    order = ops.cumsum(mask.reshape(-1).astype(ms.int32), 0) - 1
+    positions = ops.clamp(order, 0, source.size - 1)
+    chosen = ops.gather(source.reshape(-1), positions, 0).reshape(input.shape)
+    return ops.where(mask, chosen, input)
+
+
+# ---- order
+
+
+def _order(input: Any, axis: int, descending: bool) -> Any:
+    """Stable positions of the sorted elements, as int64."""
+    values = ops.stop_gradient(input).asnumpy()
+    if descending:
+        turned = np.flip(values, axis)
+        last = values.shape[axis] - 1
+        order = last - np.flip(np.argsort(turned, axis, kind="stable"), axis)
+    else:
+        order = np.argsort(values, axis, kind="stable")
+    return ms.Tensor(order.astype(np.int64))
+
+
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
+    """Sorted along an axis, with positions; equal elements keep their order."""
+    axis = dim % input.ndim
+    order = _order(input, axis, descending)
+    return Found(ops.gather_elements(input, axis, order), order)
+
+
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The positions of the sorted elements, as int64."""
+    return _order(input, dim % input.ndim, descending)
+
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+    """The k greatest (or least) elements of an axis, with positions."""
+    axis = dim % input.ndim
+    order = _order(input, axis, largest)
+    first = take(order, axis, np.arange(k))
+    return Found(ops.gather_elements(input, axis, first), first)
+
+
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+    """The k-th smallest element of an axis, with its position."""
+    axis = dim % input.ndim
+    position = take(_order(input, axis, False), axis, np.array([k - 1]))
+    values = ops.gather_elements(input, axis, position)
+    return Found(
+        *((values, position) if keepdim else (values.squeeze(axis), position.squeeze(axis)))
+    )
+
+
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median of everything, or of an axis with its position."""
+    if dim is None:
+        found = ops.stop_gradient(kthvalue(input.reshape(-1), (input.size + 1) // 2, 0).values)
+        equal = (input == found).astype(input.dtype)
+        # Its gradient belongs to all equal elements.
+        mean = (input * equal).sum() / ops.stop_gradient(equal.sum())
+        return found + (mean - ops.stop_gradient(mean))
+    return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
+
+
+def _running(input: Any, dim: int, better: Any) -> Found:
+    axis = dim % input.ndim
+    values = np.moveaxis(input.asnumpy(), axis, 0)
+    best = np.zeros(values.shape, np.int64)
+    for row in range(1, len(values)):
+        before = np.take_along_axis(values, best[row - 1][None], 0)[0]
+        best[row] = np.where(better(values[row], before), row, best[row - 1])
+    positions = ms.Tensor(np.moveaxis(best, 0, axis).copy())
+    return Found(ops.gather_elements(input, axis, positions), positions)
+
+
+def cummax(input: Any, dim: int) -> Found:
+    """The greatest element so far along an axis, with its (last) position."""
+    return _running(input, dim, np.greater_equal)
+
+
+def cummin(input: Any, dim: int) -> Found:
+    """The least element so far along an axis, with its (last) position."""
+    return _running(input, dim, np.less_equal)
+
+
+# ---- counting, through numpy: their results have a shape that depends on the data
+
+
+def unique(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The different elements (or slices of an axis), sorted."""
+    options: Any = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": dim}
+    found: Any = np.unique(input.asnumpy(), **options)
+    parts = list(found) if isinstance(found, tuple) else [found]
+    if return_inverse:
+        parts[1] = parts[1].reshape(input.shape if dim is None else -1)
+    results = tuple(ms.Tensor(part) for part in parts)
+    return results if len(results) > 1 else results[0]
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Without repetitions that follow one another."""
+    values = input.asnumpy().reshape(-1) if dim is None else np.moveaxis(input.asnumpy(), dim, 0)
+    other = values[1:] != values[:-1]
+    new = np.concatenate([[True], other.reshape(len(other), -1).any(1)])
+    kept = values[new] if dim is None else np.moveaxis(values[new], 0, dim)
+    parts = [kept]
+    if return_inverse:
+        parts.append((np.cumsum(new) - 1).reshape(input.shape if dim is None else -1))
+    if return_counts:
+        parts.append(np.diff(np.append(np.flatnonzero(new), len(values))))
+    results = tuple(ms.Tensor(np.ascontiguousarray(part)) for part in parts)
+    return results if len(results) > 1 else results[0]
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number from 0 on occurs."""
+    own = None if weights is None else weights.asnumpy()
+    found = np.bincount(input.asnumpy(), own, minlength)
+    return ms.Tensor(found) if own is None else ms.Tensor(found.astype(own.dtype))
+
+
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """How many elements each of some equal bins holds; the data's range where none is given."""
+    values = input.asnumpy()
+    low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
+    counts, _ = np.histogram(values, bins, (low, high))
+    return ms.Tensor(counts.astype(values.dtype))
+
+
+def searchsorted(
+    sorted_sequence: Any,
+    input: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+) -> Any:
+    """Where elements would go into a sorted vector, or each line of them into its own."""
+    own: Any = side or ("right" if right else "left")
+    order = sorted_sequence.asnumpy()
+    values = input.asnumpy() if isinstance(input, ms.Tensor) else np.asarray(input)
+    if order.ndim < 2:
+        found = np.searchsorted(order, values, own)
+    else:
+        lines = zip(
+            order.reshape(-1, order.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
+        )
+        found = np.stack([np.searchsorted(line, some, own) for line, some in lines])
+        found = found.reshape(values.shape)
+    return ms.Tensor(np.asarray(found, np.int32 if out_int32 else np.int64))
+
+
+def isin(elements: Any, test_elements: Any, invert: bool = False) -> Any:
+    """Which elements occur among others."""
+    return ms.Tensor(np.isin(elements.asnumpy(), test_elements.asnumpy(), invert=invert))
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Flat positions as one tensor for each axis."""
+    return tuple(ms.Tensor(part) for part in np.unravel_index(indices.asnumpy(), tuple(shape)))
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """A one at each class, as int64."""
+    count = num_classes if num_classes >= 0 else int(tensor.max().asnumpy()) + 1
+    return (tensor.expand_dims(-1) == ms.Tensor(np.arange(count))).astype(ms.int64)
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    return tuple(input.shape) == tuple(other.shape) and bool((input == other).all())
+
+
+def shorten_rows(weight: Any, input: Any, max_norm: float, norm_type: float = 2.0) -> None:
+    """Scale the rows of a table at these positions, in place, so that none is longer."""
+    with api._no_grad():
+        lengths = ops.norm(weight, norm_type, 1, keepdim=True)
+        asked = _counts(input, weight).expand_dims(1) > 0
+        is_long = ops.logical_and(asked, lengths > max_norm)
+        shorter = weight * (max_norm / (lengths + 1e-7))
+        write(weight, ops.where(is_long, shorter, weight))
+
+
+def _counts(input: Any, weight: Any) -> Any:
+    """How often each row of a table is asked for."""
+    positions = input.reshape(-1, 1).astype(ms.int64)
+    ones = ops.ones((positions.shape[0],), weight.dtype)
+    return ops.tensor_scatter_add(ops.zeros((weight.shape[0],), weight.dtype), positions, ones)
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """Rows of a table; the row of the padding learns nothing."""
+    if max_norm is not None:
+        shorten_rows(weight, input, max_norm, norm_type)
+    found = ops.gather(weight, input, 0)
+    if scale_grad_by_freq:
+        share = 1 / ops.gather(_counts(input, weight), input, 0)
+        found = found + (share - 1).expand_dims(-1) * (found - ops.stop_gradient(found))
+    if padding_idx is None:
+        return found
+    still = ops.expand_dims(input == padding_idx % weight.shape[0], -1)
+    return ops.where(still, ops.stop_gradient(found), found)
+
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    mode: str = "mean",
+    offsets: Any = None,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """Sum, mean or greatest of the rows in each bag: a line of positions, or those from an offset.
+
+    An empty bag gives zeros; a position that equals padding_idx counts in none.
+    """
+    if offsets is None and per_sample_weights is None and padding_idx is None:
+        lines = ops.gather(weight, input, 0)
+        if mode == "max":
+            return lines.max(axis=1)
+        return lines.sum(1) if mode == "sum" else lines.mean(1)
+    positions = input.reshape(-1)
+    if offsets is None:
+        count, wide = input.shape
+        bags = np.repeat(np.arange(count), wide)
+    else:
+        begins = offsets.asnumpy()[:-1] if include_last_offset else offsets.asnumpy()
+        count = len(begins)
+        bags = np.searchsorted(begins, np.arange(positions.shape[0]), side="right") - 1
+    rows = ops.gather(weight, positions, 0)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    belongs = np.arange(count)[:, None] == bags
+    if padding_idx is not None:
+        belongs &= positions.asnumpy() != padding_idx % weight.shape[0]
+    if mode == "max":
+        lowest = ops.full((), np.finfo(np.float32).min, dtype=rows.dtype)
+        kept = ops.select(ms.Tensor(belongs[..., None]), rows.expand_dims(0), lowest)
+        found = kept.max(axis=1)
+        return ops.select(ms.Tensor(belongs.any(1)[:, None]), found, ops.zeros_like(found))
+    shares = belongs.astype(np.float32)
+    if mode == "mean":
+        shares /= np.maximum(shares.sum(1, keepdims=True), 1)
+    return ops.matmul(ms.Tensor(shares, rows.dtype), rows)
+
+
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median of what is not nan; of an axis with its position."""
+    flat = input.reshape(-1) if dim is None else input
+    axis = 0 if dim is None else dim % input.ndim
+    good = np.logical_not(np.isnan(flat.asnumpy())).sum(axis, keepdims=True)
+    order = _order(flat, axis, False).asnumpy()
+    position = np.take_along_axis(order, np.maximum(good - 1, 0) // 2, axis)
+    where_it_is = ms.Tensor(position)
+    values = ops.gather_elements(flat, axis, where_it_is)
+    if dim is None:
+        return values.squeeze(0)
+    if keepdim:
+        return Found(values, where_it_is)
+    return Found(values.squeeze(axis), where_it_is.squeeze(axis))

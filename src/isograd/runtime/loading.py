@@ -1,0 +1,339 @@
+"""torch.utils.data in plain Python: datasets, samplers, the loader; batches are tensors."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+import mindspore.dataset as ds  # noqa: TID253
+import numpy as np
+from mindspore import ops  # noqa: TID253
+
+from isograd.runtime.making import tensor
+
+
+def _permutation(count: int) -> list[int]:
+    return [int(i) for i in np.argsort(ops.rand(count).asnumpy())]
+
+
+class Dataset:
+    """Items by number, in a class of its own."""
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+class IterableDataset:
+    """Items one after the other, in a class of its own."""
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+class Sampler:
+    """Positions of a dataset, in a class of its own."""
+
+    def __init__(self, data_source: Any = None) -> None:
+        self.data_source = data_source
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+class TensorDataset(Dataset):
+    """Rows of tensors of the same length."""
+
+    def __init__(self, *tensors: Any) -> None:
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(part[index] for part in self.tensors)
+
+    def __len__(self) -> int:
+        return int(self.tensors[0].shape[0])
+
+
+class Subset(Dataset):
+    """Some items of a dataset."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class ConcatDataset(Dataset):
+    """Datasets one after the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        self.ends = [int(n) for n in np.cumsum([len(dataset) for dataset in self.datasets])]
+
+    def __getitem__(self, index: int) -> Any:
+        index = index % len(self)
+        number = bisect.bisect_right(self.ends, index)
+        start = self.ends[number - 1] if number else 0
+        return self.datasets[number][index - start]
+
+    def __len__(self) -> int:
+        return self.ends[-1]
+
+
+def random_split(dataset: Any, lengths: Sequence[Any], generator: Any = None) -> list[Subset]:
+    """Parts of a dataset, drawn without repetition; lengths are numbers, or shares of one."""
+    count = len(dataset)
+    if sum(lengths) <= 1 < count:
+        shares = [int(count * share) for share in lengths]
+        left = count - sum(shares)
+        lengths = [size + (number < left) for number, size in enumerate(shares)]
+    order, parts, start = _permutation(count), [], 0
+    for length in lengths:
+        parts.append(Subset(dataset, order[start : start + length]))
+        start += length
+    return parts
+
+
+class SequentialSampler(Sampler):
+    """The positions in order."""
+
+    def __init__(self, data_source: Any) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(SequentialSampler):
+    """The positions in random order, or drawn with replacement."""
+
+    def __init__(
+        self,
+        data_source: Any,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Any = None,
+    ) -> None:
+        super().__init__(data_source)
+        self.replacement, self.num_samples = replacement, num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.data_source)
+        if self.replacement:
+            return iter(int(i) for i in ops.randint(0, count, (len(self),)).asnumpy())
+        return iter(_permutation(count)[: len(self)])
+
+    def __len__(self) -> int:
+        return self.num_samples or len(self.data_source)
+
+
+class SubsetRandomSampler:
+    """Some positions in random order."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self.indices = indices
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([self.indices[i] for i in _permutation(len(self.indices))])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler:
+    """Positions drawn by weights."""
+
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True) -> None:
+        self.weights = np.asarray(weights, np.float64)
+        self.num_samples, self.replacement = num_samples, replacement
+
+    def __iter__(self) -> Iterator[int]:
+        seed = int(ops.randint(0, 2**31 - 1, (1,)).asnumpy()[0])
+        share = self.weights / self.weights.sum()
+        generator = np.random.default_rng(seed)
+        found = generator.choice(len(share), self.num_samples, self.replacement, share)
+        return iter(int(i) for i in found)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler:
+    """Positions in lists of a size."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for index in self.sampler:
+            batch.append(index)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        count = len(self.sampler)  # type: ignore[arg-type]
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Items as tensors with a batch axis, inside tuples and dicts."""
+    first = batch[0]
+    if isinstance(first, ms.Tensor):
+        return ops.stack(list(batch))
+    if isinstance(first, np.ndarray):
+        return ms.Tensor(np.stack(batch))
+    if isinstance(first, float):
+        return ms.Tensor(np.array(batch, np.float64))
+    if isinstance(first, Mapping):
+        return {key: default_collate([item[key] for item in batch]) for key in first}
+    if isinstance(first, str):
+        return batch
+    if isinstance(first, (tuple, list)):
+        return [default_collate(part) for part in zip(*batch, strict=True)]
+    return tensor(list(batch))
+
+
+def default_convert(item: Any) -> Any:
+    """An item as it is, its arrays as tensors."""
+    if isinstance(item, (np.ndarray, np.generic)):
+        return ms.Tensor(item)
+    if isinstance(item, Mapping):
+        return {key: default_convert(part) for key, part in item.items()}
+    if isinstance(item, (tuple, list)):
+        return [default_convert(part) for part in item]
+    return item
+
+
+class DataLoader:
+    """Batches of a dataset.
+
+    With workers, items that hold no tensors are loaded by threads of mindspore.dataset; the other
+    arguments of torch's have no meaning here.  Orders are drawn from MindSpore's random numbers.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        *_: Any,
+        **__: Any,
+    ) -> None:
+        self.dataset, self.batch_size, self.num_workers = dataset, batch_size, num_workers
+        self.drop_last = drop_last
+        self.collate_fn = collate_fn or (default_collate if batch_size else default_convert)
+        self._is_stream = not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
+        if batch_sampler is not None:
+            self.batch_size = None
+        if sampler is None and not self._is_stream:
+            sampler = (RandomSampler if shuffle else SequentialSampler)(dataset)
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        if batch_sampler is None and batch_size is not None and not self._is_stream:
+            self.batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._is_stream:
+            return self._stream()
+        if self.batch_sampler is None:
+            return (self.collate_fn(self.dataset[index]) for index in self.sampler)
+        if self.num_workers > 0:
+            return self._parallel()
+        return (self._loaded(positions) for positions in self.batch_sampler)
+
+    def __len__(self) -> int:
+        if self._is_stream:
+            size = self.batch_size or 1
+            return len(self.dataset) // size if self.drop_last else -(-len(self.dataset) // size)
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+    def _loaded(self, positions: Iterable[int]) -> Any:
+        return self.collate_fn([self.dataset[position] for position in positions])
+
+    def _stream(self) -> Iterator[Any]:
+        items = iter(self.dataset)
+        if self.batch_size is None:
+            yield from (self.collate_fn(item) for item in items)
+            return
+        while batch := list(itertools.islice(items, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.collate_fn(batch)
+
+    def _parallel(self) -> Iterator[Any]:
+        """Whole batches, each a row of a GeneratorDataset, where their items are plain."""
+        waiting = iter(self.batch_sampler)
+        first = next(waiting, None)
+        if first is None:
+            return
+        items = [self.dataset[position] for position in first]
+        batches = list(waiting)
+        if self.collate_fn is not default_collate or not all(_is_plain(item) for item in items):
+            yield self.collate_fn(items)
+            yield from (self._loaded(positions) for positions in batches)
+            return
+        yield default_collate(items)
+        if not batches:
+            return
+        columns = [f"column_{number}" for number, _ in enumerate(_leaves(items[0]))]
+        rows = ds.GeneratorDataset(
+            _Rows(self.dataset, batches),
+            columns,
+            shuffle=False,
+            num_parallel_workers=self.num_workers,
+            python_multiprocessing=False,
+        )
+        for row in rows.create_tuple_iterator(num_epochs=1):
+            yield _rebuilt(items[0], iter(row))
+
+
+class _Rows:
+    """The batches of an epoch as rows of arrays."""
+
+    def __init__(self, dataset: Any, batches: Sequence[Sequence[int]]) -> None:
+        self.dataset, self.batches = dataset, batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, number: int) -> tuple[Any, ...]:
+        items = [_leaves(self.dataset[position]) for position in self.batches[int(number)]]
+        return tuple(np.stack([np.asarray(p) for p in part]) for part in zip(*items, strict=True))
+
+
+def _is_plain(item: Any) -> bool:
+    return all(isinstance(leaf, (np.ndarray, np.generic, int, float)) for leaf in _leaves(item))
+
+
+def _leaves(item: Any) -> list[Any]:
+    if isinstance(item, Mapping):
+        item = list(item.values())
+    if isinstance(item, (tuple, list)):
+        return [leaf for part in item for leaf in _leaves(part)]
+    return [item]
+
+
+def _rebuilt(item: Any, leaves: Iterator[Any]) -> Any:
+    """A batch in the shape of an item."""
+    if isinstance(item, Mapping):
+        return {key: _rebuilt(part, leaves) for key, part in item.items()}
+    if isinstance(item, (tuple, list)):
+        return [_rebuilt(part, leaves) for part in item]
+    return next(leaves)

@@ -1,0 +1,171 @@
+"""Element by element: arithmetic, activations, casts; and the softmaxes.
+
+Every branch of a `where` is finite where it is not chosen, because its gradient is computed too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+from mindspore import ops  # noqa: TID253
+
+from isograd.runtime.exact import (
+    choose,
+    exp,
+    expm1,
+    log1p,
+    tanh,
+)
+from isograd.runtime.making import floating
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def _below(x: Any, most: float) -> Any:
+    return choose(x > most, most, x)
+
+
+def elu(
+    input: Any,
+    alpha: float = 1.0,
+    inplace: bool = False,
+    scale: float = 1.0,
+    input_scale: float = 1.0,
+) -> Any:
+    """The input above 0, alpha * expm1 below."""
+    falling = alpha * expm1(_below(input, 0.0) * input_scale)
+    return scale * choose(input > 0, input, falling)
+
+
+def selu(input: Any, inplace: bool = False) -> Any:
+    """The self-normalising ELU."""
+    return elu(input, _SELU_ALPHA, scale=_SELU_SCALE)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta x)) / beta, the input beyond the threshold."""
+    scaled = input * beta
+    return choose(scaled > threshold, input, log1p(exp(_below(scaled, threshold))) / beta)
+
+
+def log_sigmoid(input: Any) -> Any:
+    """log of the sigmoid, without overflow."""
+    falling = choose(input > 0, -input, input)
+    return _below(input, 0.0) - log1p(exp(falling))
+
+
+def mish(input: Any, inplace: bool = False) -> Any:
+    """x * tanh(softplus(x))."""
+    return input * tanh(softplus(input))
+
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+    """The input above a threshold, else a value."""
+    return choose(input > threshold, input, value)
+
+
+def softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3) -> Any:
+    """Exponentials that add up to 1 along an axis.
+
+    Where a process's first gradient of MindSpore's own is of an axis of one element, all later
+    ones are wrong (2.10, CPU), so such an axis is not left to it.
+    """
+    input = input if dtype is None else input.astype(dtype)
+    dim = usual_axis(input) if dim is None else dim
+    if input.ndim and input.shape[dim] == 1:
+        return input - input + 1
+    return ops.softmax(input, dim)
+
+
+def softmax_by_hand(input: Any, dim: int) -> Any:
+    """The softmax, with exponentials as exact as torch's."""
+    shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
+    powers = exp(shifted)
+    return powers / powers.sum(dim, keepdims=True)
+
+
+def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3) -> Any:
+    """The logarithm of the softmax."""
+    input = input if dtype is None else input.astype(dtype)
+    dim = usual_axis(input) if dim is None else dim
+    shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
+    return shifted - ops.log(exp(shifted).sum(dim, keepdims=True))
+
+
+def usual_axis(x: Any) -> int:
+    """Torch's choice where no axis is given (it warns)."""
+    return 0 if x.ndim in (0, 1, 3) else 1
+
+
+def maximum(input: Any, other: Any) -> Any:
+    """Equal elements share the gradient, as in torch."""
+    if not (ops.is_floating_point(input) or ops.is_floating_point(other)):
+        return _either(input, other, ops.logical_or, ops.maximum)
+    equal = choose(input == other, 0.5 * (input + other), other)
+    return choose(input > other, input, equal)
+
+
+def minimum(input: Any, other: Any) -> Any:
+    """The lesser; equal elements share the gradient."""
+    if not (ops.is_floating_point(input) or ops.is_floating_point(other)):
+        return _either(input, other, ops.logical_and, ops.minimum)
+    return -maximum(-input, -other)
+
+
+def _either(input: Any, other: Any, of_booleans: Any, of_numbers: Any) -> Any:
+    are_booleans = input.dtype == other.dtype == ms.bool_
+    return (of_booleans if are_booleans else of_numbers)(input, other)
+
+
+def bitwise_not(input: Any) -> Any:
+    """Every bit turned; of booleans, the logical not. Others than tensors have `~` themselves."""
+    if not isinstance(input, ms.Tensor):
+        return ~input
+    return ops.logical_not(input) if input.dtype == ms.bool_ else -1 - input
+
+
+def round(input: Any, decimals: int = 0) -> Any:
+    """To the nearest number with so many decimals, halves to even."""
+    return ops.round(input * 10.0**decimals) / 10.0**decimals
+
+
+def fmin(input: Any, other: Any) -> Any:
+    """The least; of a number and nan the number."""
+    return ops.where(ops.logical_or(input <= other, ops.isnan(other)), input, other)
+
+
+def atan2(input: Any, other: Any) -> Any:
+    """The angle of a point; of none at the origin, where its gradient is 0."""
+    input, other = floating(input), floating(other)
+    is_origin = ops.logical_and(input == 0, other == 0)
+    angle_there = ops.stop_gradient(ops.atan2(input, other))
+    beside = ops.where(is_origin, ops.ones_like(other), other)
+    return ops.where(is_origin, angle_there, ops.atan2(input, beside))
+
+
+def compared(input: Any, other: Any, how: str) -> Any:
+    """A comparison as numbers of the tensor's own dtype, as in-place comparisons give."""
+    names = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
+    name = {**names, "lt": "less", "le": "less_equal"}[how.rstrip("_")]
+    return getattr(ops, name)(input, other).astype(input.dtype)
+
+
+def absolute(input: Any) -> Any:
+    """The absolute value; of complex numbers a real one, whose gradient at zero is zero."""
+    if not isinstance(input, ms.Tensor):
+        return abs(input)
+    if input.dtype not in (ms.complex64, ms.complex128):
+        return ops.abs(input)
+    real, imaginary = ops.real(input), ops.imag(input)
+    is_zero = (real == 0) & (imaginary == 0)
+    found = ops.hypot(ops.where(is_zero, ops.ones_like(real), real), imaginary)
+    return ops.where(is_zero, ops.zeros_like(found), found)
+
+
+def angle(input: Any) -> Any:
+    """The angle of a complex number; of a real one 0 or pi."""
+    if input.dtype in (ms.complex64, ms.complex128):
+        return ops.angle(input)
+    return ops.where(input < 0, ops.full_like(input, math.pi), ops.zeros_like(input))

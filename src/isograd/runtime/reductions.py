@@ -1,0 +1,243 @@
+"""Sums, extremes, statistics and norms over axes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mindspore as ms  # noqa: TID253
+import numpy as np
+from mindspore import ops  # noqa: TID253
+
+from isograd.runtime.basics import axes_of, mean_of, root, sum_of, take
+from isograd.runtime.indexing import Found
+from isograd.runtime.pointwise import absolute, maximum, minimum
+
+
+class Extremes(NamedTuple):
+    """What `torch.aminmax` returns."""
+
+    min: Any
+    max: Any
+
+
+def var(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> Any:
+    """The variance, divided by n - 1 unless told otherwise."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    axes = axes_of(dim, input)
+    count = int(np.prod([input.shape[axis] for axis in axes]))
+    fewer = int(unbiased) if correction is None else correction
+    centred = input - mean_of(input, axes)
+    return sum_of(centred * centred, axes, keepdim) / (count - fewer)
+
+
+def std(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> Any:
+    """The standard deviation, from n - 1 unless told otherwise."""
+    return root(var(input, dim, unbiased, keepdim, correction))
+
+
+def _mean(input: Any, dim: Any, keepdim: bool) -> Any:
+    return mean_of(input, axes_of(dim, input), keepdim)
+
+
+def var_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> tuple[Any, Any]:
+    """Variance and mean."""
+    return var(input, dim, unbiased, keepdim, correction), _mean(input, dim, keepdim)
+
+
+def std_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> tuple[Any, Any]:
+    """Standard deviation and mean."""
+    return std(input, dim, unbiased, keepdim, correction), _mean(input, dim, keepdim)
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, other: Any = None) -> Any:
+    """The greatest of all, of two tensors, or of an axis with its position."""
+    if isinstance(other, ms.Tensor) or isinstance(dim, ms.Tensor):
+        return maximum(input, dim if other is None else other)
+    return amax(input) if dim is None else _extreme(input, dim, keepdim, np.argmax)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, other: Any = None) -> Any:
+    """The least of all, of two tensors, or of an axis with its position."""
+    if isinstance(other, ms.Tensor) or isinstance(dim, ms.Tensor):
+        return minimum(input, dim if other is None else other)
+    return amin(input) if dim is None else _extreme(input, dim, keepdim, np.argmin)
+
+
+def _extreme(input: Any, dim: int, keepdim: bool, find: Any) -> Found:
+    axis = dim % input.ndim
+    best = find(ops.stop_gradient(input).asnumpy(), axis)
+    positions = ms.Tensor(np.expand_dims(best, axis).astype(np.int64))
+    values = ops.gather_elements(input, axis, positions)
+    if keepdim:
+        return Found(values, positions)
+    return Found(values.squeeze(axis), positions.squeeze(axis))
+
+
+def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The greatest over axes; equal elements share the gradient, as in torch."""
+    axes = axes_of(dim, input)
+    if not ops.is_floating_point(input):
+        return input.max(axis=axes, keepdims=keepdim)
+    top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
+    equal = ops.stop_gradient((input == top).astype(input.dtype))
+    share = equal / sum_of(equal, axes, keepdims=True)
+    # Not input * share: infinities would become nan.
+    moved = sum_of(ops.where(equal > 0, (input - top) * share, ops.zeros_like(input)), axes, True)
+    found = top + moved
+    return found if keepdim else sum_of(found, axes)
+
+
+def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The least over axes; equal elements share the gradient, as in torch."""
+    return -amax(-input, dim, keepdim)
+
+
+def aminmax(input: Any, dim: Any = None, keepdim: bool = False) -> Extremes:
+    """The least and the greatest."""
+    return Extremes(amin(input, dim, keepdim), amax(input, dim, keepdim))
+
+
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The mean of what is not nan."""
+    axes = axes_of(dim, input)
+    good = ops.logical_not(ops.isnan(input))
+    total = sum_of(ops.where(good, input, ops.zeros_like(input)), axes, keepdim)
+    return total / sum_of(good.astype(input.dtype), axes, keepdim)
+
+
+def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """A quantile between the two nearest elements; of several q one after the other, first."""
+    if isinstance(q, ms.Tensor):
+        if q.ndim:
+            several = ops.stop_gradient(q).asnumpy().tolist()
+            return ops.stack([quantile(input, one, dim, keepdim) for one in several])
+        q = float(q.asnumpy())
+    flat = input.reshape(-1) if dim is None else ops.movedim(input, dim, -1)
+    order = np.argsort(ops.stop_gradient(flat).asnumpy(), -1, kind="stable")
+    place = q * (flat.shape[-1] - 1)
+    low = int(np.floor(place))
+    high = int(np.ceil(place))
+    pair = [
+        ops.gather_elements(
+            flat, flat.ndim - 1, ms.Tensor(np.ascontiguousarray(order[..., k : k + 1]))
+        )
+        for k in (low, high)
+    ]
+    found = pair[0] + (pair[1] - pair[0]) * (place - low)
+    if dim is None:
+        return found.reshape([1] * input.ndim if keepdim else ())
+    return ops.movedim(found, -1, dim) if keepdim else found.squeeze(-1)
+
+
+def norm(input: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
+    """The p-norm of the elements over axes ("fro" is 2)."""
+    axes = axes_of(dim, input)
+    p = 2 if p in ("fro", None) else p
+    if input.dtype in (ms.complex64, ms.complex128):
+        input = absolute(input)
+    if p == np.inf:
+        return amax(ops.abs(input), axes, keepdim)
+    if p == -np.inf:
+        return amin(ops.abs(input), axes, keepdim)
+    if p == 0:
+        return sum_of((input != 0).astype(input.dtype), axes, keepdim)
+    if p == 1:
+        return sum_of(ops.abs(input), axes, keepdim)
+    if p == 2:
+        return root(sum_of(input * input, axes, keepdim))
+    return ops.pow(sum_of(ops.pow(ops.abs(input), p), axes, keepdim), 1 / p)
+
+
+def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Any:
+    """`torch.linalg.norm`: of a matrix where two axes are meant and an order is given."""
+    matrix = isinstance(dim, (tuple, list)) or (dim is None and input.ndim == 2)
+    if ord is None or not matrix:
+        return norm(input, 2 if ord is None else ord, dim, keepdim)
+    return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim)
+
+
+def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Any:
+    """A matrix norm: "fro", 1, -1, inf, -inf; 2 and "nuc" by singular values, two axes last."""
+    rows, columns = axes_of(dim, input)
+    if ord == "fro":
+        return norm(input, 2, (rows, columns), keepdim)
+    if ord in (1, -1, np.inf, -np.inf):
+        first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        sums = sum_of(ops.abs(input), (first,), True)
+        found = (amax if ord > 0 else amin)(sums, second, True)
+        return found if keepdim else sum_of(found, (rows, columns))
+    values = ops.svd(input, compute_uv=False)
+    found = values.sum(-1) if ord == "nuc" else values.max(axis=-1)
+    return found.expand_dims(-1).expand_dims(-1) if keepdim else found
+
+
+def summand(input: Any) -> Any:
+    """Whole numbers and booleans in int64, in which torch adds and multiplies them."""
+    is_whole = not ops.is_floating_point(input) and not ops.is_complex(input)
+    return input.astype(ms.int64) if is_whole else input
+
+
+def cumprod(input: Any, dim: int) -> Any:
+    """The product so far along an axis, by doubling; its gradient divides by nothing."""
+    axis, step = dim % input.ndim, 1
+    size = input.shape[axis]
+    found = summand(input)
+    while step < size:
+        head = take(found, axis, np.arange(step))
+        later = take(found, axis, np.arange(step, size))
+        earlier = take(found, axis, np.arange(size - step))
+        found = ops.cat((head, later * earlier), axis)
+        step *= 2
+    return found
+
+
+def cumulative_trapezoid(y: Any, dx: float = 1, dim: int = -1) -> Any:
+    """The running integral by trapezoids."""
+    moved = ops.movedim(y, dim, -1)
+    found = ops.cumsum((moved[..., 1:] + moved[..., :-1]) * (dx / 2), -1)
+    return ops.movedim(found, -1, dim)
+
+
+def corrcoef(input: Any) -> Any:
+    """The correlation of the rows."""
+    centred = input - mean_of(input, (1,))
+    product = ops.matmul(centred, ops.swapaxes(centred, 0, 1))
+    length = ops.sqrt(sum_of(centred * centred, (1,)))
+    return product / (length.expand_dims(1) * length.expand_dims(0))
+
+
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    """The p-norm of the differences along the last axis, eps added to each."""
+    return norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0) -> Any:
+    """The distance of each row of one from each row of the other."""
+    return norm(x1.expand_dims(-2) - x2.expand_dims(-3), p, -1)

@@ -1,0 +1,119 @@
+"""Resizing: products with one small matrix per axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from isograd.runtime.basics import Numbers, many, resample, take
+from isograd.runtime.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+)
+
+
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
+    """Images in another size, by torch's rules for every mode."""
+    dimensions = input.ndim - 2
+    olds = input.shape[2:]
+    scales: tuple[Any, ...] = (None,) * dimensions
+    if size is not None:
+        news = many(size, dimensions)
+    else:
+        scales = many(scale_factor, dimensions)
+        news = tuple(math.floor(n * scale) for n, scale in zip(olds, scales, strict=True))
+        scales = (None,) * dimensions if recompute_scale_factor else scales
+    matrices = [
+        _resizing(mode, old, new, scale, bool(align_corners), antialias)
+        for old, new, scale in zip(olds, news, scales, strict=True)
+    ]
+    if mode.startswith("nearest"):
+        for axis, matrix in enumerate(matrices, 2):
+            input = take(input, axis, matrix.argmax(1))
+        return input
+    if mode == "area":
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dimensions - 1](
+            input, tuple(news)
+        )
+    return resample(input, matrices)
+
+
+def _resizing(
+    mode: str, old: int, new: int, scale: float | None, align_corners: bool, antialias: bool
+) -> Numbers:
+    """The matrix of shape (new, old) that resizes one axis."""
+    ratio = old / new if scale is None else 1 / scale
+    places = np.arange(new)
+    if mode == "area":
+        return np.zeros((new, old))
+    if mode.startswith("nearest"):
+        # Torch computes positions in float32.
+        shift = np.float32(0.5 if mode == "nearest-exact" else 0.0)
+        nearest = np.floor((places.astype(np.float32) + shift) * np.float32(ratio))
+        return _one_hot(nearest.astype(np.int64), old)
+    if align_corners:
+        ratio = (old - 1) / (new - 1) if new > 1 else 0.0
+        centres = places * ratio
+    else:
+        centres = (places + 0.5) * ratio - 0.5
+    cubic = mode == "bicubic"
+    if antialias:
+        return _antialiased(centres, ratio, old, cubic)
+    if not cubic:
+        centres = np.maximum(centres, 0.0) if not align_corners else centres
+    lowest = np.floor(centres).astype(np.int64)
+    offsets = np.arange(-1, 3) if cubic else np.arange(2)
+    weigh = _cubic if cubic else _hat
+    return sum(
+        (
+            weigh(centres - lowest - offset, -0.75)[:, None] * _one_hot(lowest + offset, old)
+            for offset in offsets
+        ),
+        np.zeros((new, old)),
+    )
+
+
+def _one_hot(positions: Numbers, size: int) -> Numbers:
+    inside = np.clip(positions, 0, size - 1)
+    found: Numbers = (inside[:, None] == np.arange(size)).astype(np.float64)
+    return found
+
+
+def _hat(distance: Numbers, a: float) -> Numbers:
+    found: Numbers = np.maximum(1 - np.abs(distance), 0.0)
+    return found
+
+
+def _cubic(distance: Numbers, a: float) -> Numbers:
+    """Keys' cubic convolution."""
+    d = np.abs(distance)
+    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    found: Numbers = np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+    return found
+
+
+def _antialiased(centres: Numbers, ratio: float, old: int, cubic: bool) -> Numbers:
+    """The kernel is widened where the axis shrinks; its weights sum to one (torch's a is -0.5)."""
+    wide = max(ratio, 1.0)
+    reach = (2 if cubic else 1) * wide
+    places = np.arange(old)
+    distance = (places[None, :] - centres[:, None]) / wide
+    weights = _cubic(distance, -0.5) if cubic else _hat(distance, 0.0)
+    first = np.maximum((centres + 0.5 - reach + 0.5).astype(np.int64), 0)
+    last = np.minimum((centres + 0.5 + reach + 0.5).astype(np.int64), old)
+    inside = (places >= first[:, None]) & (places < last[:, None])
+    weights = np.where(inside, weights, 0.0)
+    found: Numbers = weights / weights.sum(1, keepdims=True)
+    return found

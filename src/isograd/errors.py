@@ -7,6 +7,7 @@ IsogradError                    what and where; then what to do
 ├── CheckpointError             a file of tensors cannot be read or written
 ├── RecordingError              a recording cannot be read, or would be empty
 ├── RunError                    a run's folder cannot be read, or is damaged
+├── DataError                   a data set cannot be read or written
 ├── UserCodeError               a callable of the user's raised
 └── WorkerError                 a worker process ended or answered nonsense
 
@@ -47,6 +48,10 @@ class RecordingError(IsogradError):
 
 class RunError(IsogradError):
     """A run's folder cannot be read, is damaged, or holds nothing."""
+
+
+class DataError(IsogradError):
+    """A data set or pipeline cannot be read, or a data set cannot be written."""
 
 
 class UserCodeError(IsogradError):

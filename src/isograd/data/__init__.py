@@ -1,0 +1,1 @@
+"""`isograd data`: what a data set or pipeline yields, and whether two pipelines yield the same."""

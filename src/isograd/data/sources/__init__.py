@@ -1,0 +1,1 @@
+"""Where samples lie: every format behind one interface (`base.py`); `open.py` chooses."""

@@ -262,11 +262,6 @@ def _reader_of(field: Field | None) -> Callable[[memoryview], Value]:
 
 _WIDTHS = np.asarray([1, 2, 4, 8])
 _SIGNED: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("i1", "<i2", "<i4", "<i8")))
-    np.dtype("i1"),
-    np.dtype("<i2"),
-    np.dtype("<i4"),
-    np.dtype("<i8"),
-)
 
 
 def _integers(data: memoryview, dtype: np.dtype[Any]) -> Array:

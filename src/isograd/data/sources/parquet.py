@@ -22,7 +22,7 @@ METADATA = b"isograd.fields"
 def pyarrow() -> Any:
     """pyarrow with its parquet part; DataError where it is not installed."""
     try:
-        import pyarrow  # type: ignore[import-untyped]
+        import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise DataError(

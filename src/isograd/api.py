@@ -67,11 +67,25 @@ def diagnose(
     return diagnose_case(_case(case), module, mode=mode, seed=seed, progress=listener)
 
 
-def scan(path: File, *, no_cache: bool = False) -> ScanReport:
-    """What in this PyTorch code is supported, differs, is missing, or is a hazard?"""
-    from isograd.scan.run import scan_path
+def scan(
+    path: File,
+    *,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    with_ignored: bool = False,
+    no_cache: bool = False,
+) -> ScanReport:
+    """What in this PyTorch code is supported, differs, is missing, or is a hazard?
 
-    return scan_path(Path(path), use_cache=not no_cache)
+    select, ignore: globs of the codes or APIs to report, and not to report.
+    exclude: globs of files and folders to leave out; with_ignored: read what git ignores, too.
+    """
+    from isograd.scan.run import scan_path
+    from isograd.scan.selection import Selection
+
+    selection = Selection(select, ignore, exclude, with_ignored)
+    return scan_path(Path(path), use_cache=not no_cache, selection=selection)
 
 
 def convert(

@@ -57,6 +57,19 @@ def require_writable(path: Path) -> None:
         raise _unwritable(path, error) from error
 
 
+def require_path(path: Path, advice: str, *, is_readable: bool = True) -> None:
+    """Raise UsageError for a path that is not there or cannot be looked at, or not be read."""
+    try:
+        is_there = path.exists()
+        is_folder = is_there and path.is_dir()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {_reason(error)}", advice) from error
+    if not is_there:
+        raise UsageError(f"{path} does not exist", advice)
+    if is_readable and not os.access(path, os.R_OK | os.X_OK if is_folder else os.R_OK):
+        raise UsageError(f"{path} cannot be read: permission denied", advice)
+
+
 def prepare_folder(path: Path) -> None:
     """Make a folder for a run's files; UsageError where it is not empty or cannot be made."""
     try:

@@ -75,10 +75,10 @@ class Finding:
 class Rule:
     """What stands behind a code, for SARIF and for a page's help.
 
-    summary: one sentence.  help: more, in plain text.  page: the manual's file below docs/.
+    summary: one sentence.  help: more, in plain text.  uri: a page that says more.
     """
 
     code: str
     summary: str
     help: str = ""
-    page: str = ""
+    uri: str = ""

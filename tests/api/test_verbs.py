@@ -22,7 +22,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "fake"
 VERBS = "compare convert diagnose params scan verify weights".split()
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
-    "json", "csv", "html", "parquet", "sarif", "quiet", "diff", "list", "fail_on", "sql", "help",
+    "json", "csv", "html", "parquet", "sarif", "quiet", "all", "diff", "list", "fail_on", "sql",
+    "help",
 }  # fmt: skip
 #: Builders are verified and exported by the command only.
 OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python"}

@@ -117,7 +117,7 @@ def test_a_clean_file_is_status_0(tabs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        pytest.param(["missing.txt"], "there is no file or folder missing.txt", id="no input"),
+        pytest.param(["missing.txt"], "missing.txt does not exist.", id="no input"),
         pytest.param(["notes.txt", "--html", "-"], "--html cannot write to standard", id="html"),
         pytest.param(["notes.txt", "--json", "notes.txt"], "would be overwritten", id="input"),
         pytest.param(

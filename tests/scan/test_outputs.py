@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from tests.scan.support import Scanner
 
-from isograd.report.scan_html import render_html
-from isograd.report.scan_json import COLUMNS, render_csv, render_json
-from isograd.report.scan_sarif import render_sarif
-from isograd.report.scan_text import render_text
+from isograd.report.render_html import render_html
+from isograd.report.render_sarif import render_sarif
+from isograd.report.render_text import render_text
+from isograd.scan.data import COLUMNS, render_csv
+from isograd.scan.document import document, page
 from isograd.scan.model import ScanReport
-from isograd.scan.summary import Summary, fails, summarize
+from isograd.scan.summary import fails
 
 SCHEMA = Path(__file__).parent / "data" / "sarif-schema-2.1.0.json"
 CODE = """
@@ -38,13 +39,8 @@ def report(scanner: Scanner) -> ScanReport:
     return scanner.scan()
 
 
-@pytest.fixture
-def summary(report: ScanReport) -> Summary:
-    return summarize(report)
-
-
-def test_json_is_that_of_the_contract(report: ScanReport, summary: Summary) -> None:
-    value = json.loads(render_json(report, summary))
+def test_json_is_that_of_the_contract(report: ScanReport) -> None:
+    value = json.loads(report.to_json())
     assert (value["schema"], value["files"]) == ("isograd/scan/1", 2)
     assert value["lines"] == sum(scan.lines for scan in report.files)
     uses = [use for use in value["uses"] if use["file"] == "main.py"]
@@ -84,7 +80,7 @@ def test_csv_has_a_row_for_each_and_no_formulas(report: ScanReport) -> None:
 
 def test_sarif_fits_its_schema(report: ScanReport) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    value = json.loads(render_sarif(report))
+    value = json.loads(render_sarif(document(report)))
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft4Validator(schema).validate(value)
     (run,) = value["runs"]
@@ -103,23 +99,23 @@ def test_sarif_fits_its_schema(report: ScanReport) -> None:
     assert all(uri.isascii() and "<" not in uri and " " not in uri for uri in uris)
 
 
-def test_the_page_escapes_every_name(report: ScanReport, summary: Summary) -> None:
-    page = render_html(report, summary)
-    assert "<script" not in page
-    assert "<img" not in page
-    assert "\u202e" not in page
-    assert "&lt;script&gt;" in page
-    assert "default-src 'none'" in page
-    assert '<b class="differs">nn.Conv2d</b>' in page
-    assert "data-dependent-branch" in page
+def test_the_page_escapes_every_name(report: ScanReport) -> None:
+    drawn = render_html(page(report))
+    assert "<script>" not in drawn
+    assert "<img" not in drawn
+    assert "\u202e" not in drawn
+    assert "&lt;script&gt;" in drawn
+    assert "default-src 'none'" in drawn
+    assert '<b class="warning">nn.Conv2d</b>' in drawn
+    assert "data-dependent-branch" in drawn
 
 
-def test_text_names_shares_costs_and_files(report: ScanReport, summary: Summary) -> None:
-    text = render_text(report, summary, width=120)
+def test_text_names_shares_costs_and_files(report: ScanReport) -> None:
+    text = render_text(document(report), width=120)
     assert "\u202e" not in text
     assert "What costs most" in text
     assert "torch.igamma" in text
-    assert "bad.py:1: syntax-error:" in text
+    assert "project/bad.py:1: file-syntax-error Python cannot parse it" in text
     last = text.strip().split("\n")[-1]
     assert "2 uses differ, 2 are missing" in last
 
@@ -148,9 +144,9 @@ def test_what_was_not_scanned_always_fails(scanner: Scanner) -> None:
 def test_a_large_project_is_shown_in_excerpts(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isograd.report.scan_html.MOST_LINES", 10)
+    monkeypatch.setattr("isograd.scan.document.MOST_LINES", 10)
     scanner.write(main="import torch\n" + "a = 1\n" * 50 + "torch.igamma(1, 2)\n" + "b = 2\n" * 50)
     report = scanner.scan()
-    page = render_html(report, summarize(report))
-    assert page.count("a = 1") == page.count("b = 2") == 2
-    assert "⋮" in page
+    drawn = render_html(page(report))
+    assert drawn.count("a = 1") == drawn.count("b = 2") == 2
+    assert "⋮" in drawn

@@ -16,7 +16,7 @@ from isograd.files import write_text
 
 if TYPE_CHECKING:
     from isograd.convert.model import ConvertReport
-    from isograd.scan.run import ScanProgress
+    from isograd.progress import Progress
 
 _FILE = click.Path(path_type=Path)
 
@@ -128,14 +128,14 @@ def _show(report: ConvertReport, quiet: bool, diff: bool, *, to_error: bool) -> 
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[ScanProgress | None]:
+def _progress(quiet: bool) -> Iterator[Progress | None]:
     """A line on a terminal while it takes long; nothing elsewhere."""
     if quiet:
         yield None
         return
     import sys
 
-    from isograd.report.scan_progress import ScanLine
+    from isograd.report.screen_progress import ScreenProgress
 
-    with ScanLine(sys.stderr, "convert") as line:
+    with ScreenProgress(sys.stderr, "convert") as line:
         yield line

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isograd.cli.inputs import INPUT, OUTPUT, Input
+from isograd.cli.inputs import INPUT, OUTPUT
 from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_output
 from isograd.errors import UsageError
 
@@ -88,14 +88,21 @@ def verb(
     def decorate(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
         def run(context: click.Context, /, **given: Any) -> int:
-            quiet = given.pop("quiet")
+            quiet, is_all = given.pop("quiet"), given.pop("is_all")
             files = {one.name: given.pop(f"{one.name}_file") for one in known}
             _check(context, known, files)
             with _progress(context, quiet) as progress:
                 report = function(**given, progress=progress)
             if isinstance(report, int):
                 return report
-            return _finish(report, document, known, files, quiet)
+            drawn: Document = _load(document)(report)
+            for one in known:
+                file = files[one.name]
+                if file is not None:
+                    write_output(file, _made(one, report, drawn, document))
+            to_error = STANDARD_OUTPUT in files.values()
+            _show(drawn, quiet=quiet, is_all=is_all, to_error=to_error)
+            return 1 if report.needs_action else 0
 
         run.__doc__ = function.__doc__
         run.__name__ = function.__name__
@@ -104,6 +111,12 @@ def verb(
             run = click.option(
                 f"--{one.name}", f"{one.name}_file", type=OUTPUT, metavar="FILE", help=one.help
             )(run)
+        run = click.option(
+            "--all",
+            "is_all",
+            is_flag=True,
+            help="Show every entry of each list.",
+        )(run)
         run = click.option(
             "--quiet", is_flag=True, help="Show no progress, and only the last line."
         )(run)
@@ -121,56 +134,43 @@ def _check(context: click.Context, known: Sequence[Output], files: dict[str, Pat
     """Raise UsageError for outputs that cannot be written, before the work begins."""
     inputs: list[Path] = []
     for parameter in context.command.params:
-        if isinstance(parameter.type, Input):
+        if isinstance(parameter, click.Argument):
             value = context.params.get(parameter.name or "")
-            inputs += value if isinstance(value, tuple) else [value] if value is not None else []
+            named = value if isinstance(value, tuple) else (value,)
+            inputs += [Path(one) for one in named if one is not None and "://" not in str(one)]
     check_outputs(inputs, files, only_files=[one.name for one in known if not one.is_text])
     for one in known:
         if one.check and files[one.name] is not None:
             _load(one.check)()
 
 
-def _finish(
-    report: Report,
-    document: str,
-    known: Sequence[Output],
-    files: dict[str, Path | None],
-    quiet: bool,
-) -> int:
-    """Write what is asked for, show the text, and return the exit status."""
-    drawn: Document = _load(document)(report)
-    for one in known:
-        file = files[one.name]
-        if file is not None:
-            write_output(file, _made(one, report, drawn, document))
-    _show(drawn, quiet, to_error=STANDARD_OUTPUT in files.values())
-    return 1 if report.needs_action else 0
-
-
 def _made(one: Output, report: Report, drawn: Document, document: str) -> str | bytes:
     """The content of one output."""
     if one.name == "json":
         return report.to_json()
-    if one.name == "html":
-        from isograd.report.render_html import render_html
-
-        return render_html(drawn if one.make == document else _load(one.make)(report))
     if one.name == "sarif":
         from isograd.report.render_sarif import render_sarif
 
         return render_sarif(drawn)
+    if one.name == "html":
+        from isograd.report.render_html import render_html
+
+        return render_html(drawn if one.make == document else _load(one.make)(report))
     content = _load(one.make)(report)
     assert isinstance(content, (str, bytes))
     return content
 
 
-def _show(document: Document, quiet: bool, *, to_error: bool) -> None:
+def _show(document: Document, *, quiet: bool, is_all: bool, to_error: bool) -> None:
     from isograd.cli.screen import show
-    from isograd.report.render_text import render_line, render_text
+    from isograd.report.render_text import MOST_ENTRIES, render_line, render_text
 
+    most = sys.maxsize if is_all else MOST_ENTRIES
     show(
         lambda width, colour: (
-            render_line(document) if quiet else render_text(document, width=width, colour=colour)
+            render_line(document)
+            if quiet
+            else render_text(document, width=width, colour=colour, most=most)
         ),
         to_error=to_error,
     )

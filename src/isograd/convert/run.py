@@ -25,10 +25,10 @@ from isograd.convert.walk import Files, find_files
 from isograd.errors import UsageError
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.store import Knowledge, load_knowledge
+from isograd.progress import Progress
 from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
-from isograd.scan.run import ScanProgress
 from isograd.scan.values import ClassInfo
 
 GENERATED = "_torch_compat"
@@ -90,7 +90,7 @@ class Options:
     target: str = "ops"
     force: bool = False
     keep_texts: bool = False
-    progress: ScanProgress | None = None
+    progress: Progress | None = None
     knowledge: Knowledge | None = None
 
 

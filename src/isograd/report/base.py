@@ -27,7 +27,7 @@ class Report(ABC):
 
 def json_text(value: Any) -> str:
     """JSON in ASCII with a final line break, with null for every number that is not finite."""
-    return json.dumps(plain_value(value), indent=2, allow_nan=False) + "\n"
+    return json.dumps(plain_value(value), indent=1, allow_nan=False) + "\n"
 
 
 def plain_value(value: Any) -> Any:

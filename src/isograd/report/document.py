@@ -22,11 +22,35 @@ holds either on purpose.  Numbers are given as numbers: columns and axes say the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
+from typing import Any, TypeVar, overload
 
 from isograd.findings import Finding, Rule
+
+Raw = TypeVar("Raw")
+Built = TypeVar("Built", covariant=True)
+
+
+class Lazy(Sequence[Built]):
+    """Entries that are built when they are drawn: of a hundred thousand findings, twenty."""
+
+    def __init__(self, items: Sequence[Raw], build: Callable[[Raw], Built]) -> None:
+        self._items: Sequence[Any] = items
+        self._build = build
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Built: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Built]: ...
+    def __getitem__(self, index: int | slice) -> Built | Sequence[Built]:
+        if isinstance(index, slice):
+            return [self._build(item) for item in self._items[index]]
+        return self._build(self._items[index])
 
 
 class Tone(str, Enum):
@@ -312,6 +336,7 @@ class Document:
 
     title: the verb and what it was asked about.  subtitle: what was read, how long it took.
     notes: what else a reader should know.  rules: what stands behind the findings' codes.
+    root: the folder that the findings' files are relative to; text and page write it before them.
     """
 
     title: str
@@ -320,3 +345,4 @@ class Document:
     notes: Sequence[str] = ()
     subtitle: str = ""
     rules: Sequence[Rule] = ()
+    root: str = ""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from isograd.findings import Finding, Location
 from isograd.report.words import printable
 
 
-def location_text(location: Location) -> str:
-    """Where a finding is: `net.py:54:9`, or `layer1.0.bn1 (forward, step 0)`."""
-    file = _file_text(location)
+def location_text(location: Location, root: str = "") -> str:
+    """Where a finding is: `net.py:54:9`, or `layer1.0.bn1 (forward, step 0)`.
+
+    root: the folder that the location's file is relative to.
+    """
+    file = _file_text(location, root)
     if location.module is None:
         parts = [location.stage, "" if location.step is None else f"step {location.step:,}"]
         around = ", ".join(part for part in parts if part)
@@ -19,19 +24,20 @@ def location_text(location: Location) -> str:
     return f"{name} ({around})" if around else name
 
 
-def _file_text(location: Location) -> str:
+def _file_text(location: Location, root: str) -> str:
     """`path:line:column`, as editors and terminals open it."""
     if not location.file:
         return ""
+    file = os.path.join(root, location.file)
     cell = f":cell {location.cell}" if location.cell else ""
     line = "" if location.line is None else f":{location.line}"
     column = "" if not line or location.column is None else f":{location.column}"
-    return f"{printable(location.file)}{cell}{line}{column}"
+    return f"{printable(file)}{cell}{line}{column}"
 
 
-def head_text(finding: Finding) -> str:
+def head_text(finding: Finding, root: str = "") -> str:
     """`where: code message`."""
-    where = location_text(finding.location)
+    where = location_text(finding.location, root)
     code = printable(finding.code)
     severity = f" [{printable(finding.severity)}]" if finding.severity else ""
     text = f"{code}{severity} {printable(finding.message)}".strip()

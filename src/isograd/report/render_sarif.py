@@ -17,8 +17,6 @@ from isograd.report.document import Document, FindingList, Group, Section
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-#: Where the manual's pages lie; a rule's page and code follow.
-MANUAL = "https://isograd.readthedocs.io/en/latest"
 _ROOT = "ROOT"
 
 
@@ -38,7 +36,6 @@ def render_sarif(document: Document) -> str:
         "name": "isograd",
         "version": __version__,
         "semanticVersion": __version__,
-        "informationUri": MANUAL,
         "rules": [_rule(known.get(code) or Rule(code, code)) for code in used],
     }
     run = {
@@ -63,9 +60,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
     found: dict[str, Any] = {"id": rule.code, "shortDescription": {"text": rule.summary}}
     if rule.help:
         found["help"] = {"text": rule.help}
-    if rule.page:
-        page = rule.page.removesuffix(".md")
-        found["helpUri"] = f"{MANUAL}/{page}.html#{quote(rule.code)}"
+    if rule.uri:
+        found["helpUri"] = rule.uri
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
 
@@ -45,16 +46,31 @@ _OUTCOMES = {
 _LEVELS = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 
 
-def render_text(document: d.Document, *, width: int = 100, colour: bool = False) -> str:
-    """The document as lines of text; tables fit the width, in characters."""
+@dataclass(frozen=True)
+class _Pen:
+    """What draws: the console, the folder of the findings' files, the entries of a section."""
+
+    console: Console
+    root: str
+    most: int
+
+
+def render_text(
+    document: d.Document, *, width: int = 100, colour: bool = False, most: int = MOST_ENTRIES
+) -> str:
+    """The document as lines of text; tables fit the width, in characters.
+
+    most: entries of a section that are shown; the others are counted.
+    """
     stream = StringIO()
     console = _console(stream, width, colour)
+    pen = _Pen(console, document.root, most)
     _line(console, printable(document.title), "bold")
     if document.subtitle:
         _line(console, f"  {printable(document.subtitle)}", "dim")
     for section in document.sections:
         if section.medium is not d.Medium.PAGE:
-            _section(console, section)
+            _section(pen, section)
     for note in document.notes:
         _line(console, f"Note: {printable(note)}", "dim")
     style = _OUTCOMES.get(document.outcome.tone, "bold")
@@ -87,10 +103,11 @@ def _line(console: Console, text: str, style: str = "") -> None:
     console.print(Text(text, style=style), soft_wrap=True)
 
 
-def _section(console: Console, section: d.Section) -> None:
+def _section(pen: _Pen, section: d.Section) -> None:
+    console = pen.console
     if section.title:
         _line(console, printable(section.title), "bold")
-    left_out = section.more + _draw(section, console)
+    left_out = section.more + _draw(section, pen)
     if left_out > 0:
         _line(console, f"  {more_text(left_out)}", "dim")
     if section.note:
@@ -101,28 +118,28 @@ def _section(console: Console, section: d.Section) -> None:
 
 
 @singledispatch
-def _draw(section: d.Section, console: Console) -> int:
+def _draw(section: d.Section, pen: _Pen) -> int:
     """Draw a section's content; how many of its entries are left out."""
     raise TypeError(f"{type(section).__name__} has no text")
 
 
 @_draw.register
-def _lines(section: d.Lines, console: Console) -> int:
-    for line in section.lines[:MOST_ENTRIES]:
-        _line(console, f"  {_plain(line)}", _style(line))
-    return len(section.lines) - MOST_ENTRIES
+def _lines(section: d.Lines, pen: _Pen) -> int:
+    for line in section.lines[: pen.most]:
+        _line(pen.console, f"  {_plain(line)}", _style(line))
+    return len(section.lines) - pen.most
 
 
 @_draw.register
-def _facts(section: d.Facts, console: Console) -> int:
+def _facts(section: d.Facts, pen: _Pen) -> int:
     width = max((len(printable(name)) for name, _ in section.pairs), default=0)
     for name, value in section.pairs:
-        _line(console, f"  {printable(name):<{width}}  {_plain(value)}", _style(value))
+        _line(pen.console, f"  {printable(name):<{width}}  {_plain(value)}", _style(value))
     return 0
 
 
 @_draw.register
-def _table(section: d.Table, console: Console) -> int:
+def _table(section: d.Table, pen: _Pen) -> int:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for column in section.columns:
         name = f"{column.name}, {column.unit}" if column.unit else column.name
@@ -132,38 +149,38 @@ def _table(section: d.Table, console: Console) -> int:
             no_wrap=column.is_number,
             overflow="fold",
         )
-    for row in section.rows[:MOST_ENTRIES]:
+    for row in section.rows[: pen.most]:
         cells = zip(row, section.columns, strict=True)
         table.add_row(*(Text(_plain(cell, column.format), _style(cell)) for cell, column in cells))
-    console.print(table)
-    return len(section.rows) - MOST_ENTRIES
+    pen.console.print(table)
+    return len(section.rows) - pen.most
 
 
 @_draw.register
-def _findings(section: d.FindingList, console: Console) -> int:
-    for finding in section.findings[:MOST_ENTRIES]:
-        _finding(console, finding)
-    return len(section.findings) - MOST_ENTRIES
+def _findings(section: d.FindingList, pen: _Pen) -> int:
+    for finding in section.findings[: pen.most]:
+        _finding(pen, finding)
+    return len(section.findings) - pen.most
 
 
-def _finding(console: Console, finding: Finding) -> None:
+def _finding(pen: _Pen, finding: Finding) -> None:
     style = _LEVELS[finding.level]
-    _line(console, f"  {head_text(finding)}", style)
+    _line(pen.console, f"  {head_text(finding, pen.root)}", style)
     for line in finding_lines(finding):
         is_answer = line.startswith(("cause:", "fix:"))
-        _line(console, f"    {line}", "bold" if is_answer and style != "dim" else "")
+        _line(pen.console, f"    {line}", "bold" if is_answer and style != "dim" else "")
 
 
 @_draw.register
-def _chart(section: d.Chart, console: Console) -> int:
+def _chart(section: d.Chart, pen: _Pen) -> int:
     unit = f", {section.y.unit}" if section.y.unit else ""
     width = max((len(printable(one.name)) for one in section.series), default=0)
-    for one in section.series[:MOST_ENTRIES]:
+    for one in section.series[: pen.most]:
         finite = [value for value in one.y if value is not None and math.isfinite(value)]
         if not finite:
             continue
         _line(
-            console,
+            pen.console,
             f"  {printable(one.name):<{width}}  {_spark(one.y, section.y.is_log)}  "
             f"{printable(section.y.label)}{unit} {finite[0]:.4g} → {finite[-1]:.4g}, "
             f"least {min(finite):.4g}, greatest {max(finite):.4g}",
@@ -171,8 +188,8 @@ def _chart(section: d.Chart, console: Console) -> int:
     for mark in section.marks:
         axis = section.y if mark.is_level else section.x
         text = f"  {printable(axis.label)} {mark.at:.6g}: {printable(mark.label)}"
-        _line(console, text, _STYLES[mark.tone])
-    return len(section.series) - MOST_ENTRIES
+        _line(pen.console, text, _STYLES[mark.tone])
+    return len(section.series) - pen.most
 
 
 def _spark(values: Sequence[float | None], is_log: bool) -> str:
@@ -196,42 +213,42 @@ def _spark(values: Sequence[float | None], is_log: bool) -> str:
 
 
 @_draw.register
-def _code(section: d.Code, console: Console) -> int:
-    lines = excerpt(section)[:MOST_ENTRIES]
+def _code(section: d.Code, pen: _Pen) -> int:
+    lines = excerpt(section)[: pen.most]
     for line in lines:
         number = f"{line.number:>6} │ " if line.number else "     ⋮"
-        _line(console, number + "".join(printable(part.text) for part in line.parts))
+        _line(pen.console, number + "".join(printable(part.text) for part in line.parts))
         for mark in line.marks:
             text = "  ".join(printable(part) for part in (mark.label, mark.text) if part)
-            _line(console, f"       │   {text}", _STYLES[mark.tone])
+            _line(pen.console, f"       │   {text}", _STYLES[mark.tone])
     return 0
 
 
 @_draw.register
-def _pair(section: d.CodePair, console: Console) -> int:
+def _pair(section: d.CodePair, pen: _Pen) -> int:
     import difflib
 
     old, new = section.old.splitlines(), section.new.splitlines()
     for line in difflib.unified_diff(old, new, n=section.context, lineterm=""):
         style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
-        _line(console, f"  {printable(line)}", style)
+        _line(pen.console, f"  {printable(line)}", style)
     return 0
 
 
 @_draw.register
-def _tree(section: d.Tree, console: Console) -> int:
-    for node in section.nodes[:MOST_ENTRIES]:
+def _tree(section: d.Tree, pen: _Pen) -> int:
+    for node in section.nodes[: pen.most]:
         chips = ", ".join(f"{chip.label} {chip.text}" for chip in node.chips)
         depth = node.path.count(".") + bool(node.path)
         name = node.path.rpartition(".")[2] or section.root
         parts = (name, node.kind, node.detail, chips)
         text = "  ".join(printable(part) for part in parts if part)
-        _line(console, f"  {'  ' * depth}{text}", "bold red" if node.is_marked else "")
-    return len(section.nodes) - MOST_ENTRIES
+        _line(pen.console, f"  {'  ' * depth}{text}", "bold red" if node.is_marked else "")
+    return len(section.nodes) - pen.most
 
 
 @_draw.register
-def _heat_map(section: d.HeatMap, console: Console) -> int:
+def _heat_map(section: d.HeatMap, pen: _Pen) -> int:
     shown = section.columns[:MOST_COLUMNS]
     columns = [d.Column("", is_code=True)]
     columns += [d.Column(name, section.unit, is_number=True) for name in shown]
@@ -239,30 +256,30 @@ def _heat_map(section: d.HeatMap, console: Console) -> int:
         (name, *values[: len(shown)])
         for name, values in zip(section.rows, section.values, strict=True)
     ]
-    return _table(d.Table("", tuple(columns), rows), console)
+    return _table(d.Table("", tuple(columns), rows), pen)
 
 
 @_draw.register
-def _mosaic(section: d.Mosaic, console: Console) -> int:
+def _mosaic(section: d.Mosaic, pen: _Pen) -> int:
     marked = [name for name, level in section.cells if level is None or level > 0]
     text = f"  {len(marked):,} of {len(section.cells):,} stand out"
-    _line(console, text + (f"; the first is {printable(marked[0])}" if marked else ""))
+    _line(pen.console, text + (f"; the first is {printable(marked[0])}" if marked else ""))
     return 0
 
 
 @_draw.register
-def _pictures(section: d.Pictures, console: Console) -> int:
-    for picture in section.pictures[:MOST_ENTRIES]:
+def _pictures(section: d.Pictures, pen: _Pen) -> int:
+    for picture in section.pictures[: pen.most]:
         size_kb = len(picture.content) / 1000
-        _line(console, f"  {printable(picture.caption)} ({picture.kind}, {size_kb:,.1f} kB)")
-    return len(section.pictures) - MOST_ENTRIES
+        _line(pen.console, f"  {printable(picture.caption)} ({picture.kind}, {size_kb:,.1f} kB)")
+    return len(section.pictures) - pen.most
 
 
 @_draw.register
-def _group(section: d.Group, console: Console) -> int:
+def _group(section: d.Group, pen: _Pen) -> int:
     for inner in section.sections:
         if inner.medium is not d.Medium.PAGE:
-            _section(console, inner)
+            _section(pen, inner)
     return 0
 
 

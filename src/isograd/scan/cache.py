@@ -20,7 +20,7 @@ from isograd.knowledge import store as knowledge_store
 from isograd.scan.model import Answer, FileScan, Hazard, Problem, ScanReport, Use
 from isograd.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 #: Paths that are remembered; the oldest is forgotten first.
 MOST_PATHS = 50
 _OWN = Path(__file__).parent
@@ -110,7 +110,7 @@ def _value(key: str, report: ScanReport) -> dict[str, Any]:
             [text(h.code), h.line, text(h.message), text(h.advice), text(h.device), h.cell]
             for h in scan.hazards
         ]
-        files.append([scan.file, scan.lines, flat, hazards])
+        files.append([scan.file, scan.lines, flat, hazards, scan.ignores])
     return {
         "key": key,
         "answers": answer_rows,
@@ -138,7 +138,7 @@ def _report(value: dict[str, Any], root: str) -> ScanReport:
         for row in value["answers"]
     ]
     files = []
-    for file, lines, flat, hazards in value["files"]:
+    for file, lines, flat, hazards, ignores in value["files"]:
         columns = (flat[i::_WIDTH] for i in range(_WIDTH))
         uses = tuple(
             Use(line, column, texts[how], answers[answer], cell)
@@ -148,7 +148,8 @@ def _report(value: dict[str, Any], root: str) -> ScanReport:
             Hazard(texts[code], line, texts[message], texts[advice], texts[device], cell)
             for code, line, message, advice, device, cell in hazards
         )
-        files.append(FileScan(file, lines, uses, found))
+        kept = tuple((cell, line, tuple(codes)) for cell, line, codes in ignores)
+        files.append(FileScan(file, lines, uses, found, kept))
     return ScanReport(
         root,
         tuple(files),

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from isograd.report.base import Report
+
+if TYPE_CHECKING:
+    from isograd.scan.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +67,25 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """One file: its path as it is reported, its lines, and what was found in it."""
+    """One file: its path as it is reported, its lines, and what was found in it.
+
+    ignores: (cell, line, patterns of codes) of each comment `# isograd: ignore`.
+    """
 
     file: str
     lines: int
     uses: tuple[Use, ...] = ()
     hazards: tuple[Hazard, ...] = ()
+    ignores: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScanReport:
+@dataclass(frozen=True)
+class ScanReport(Report):
     """The whole answer of `isograd scan`.
 
     path: what was scanned.  mindspore, torch, device: what the knowledge was executed on.
+    suppressed: findings that comments or options ignore.  skipped: files and folders that git
+    ignores or an option excludes.  fail_on: what a person must act on.
     """
 
     path: str
@@ -84,10 +96,26 @@ class ScanReport:
     device: str = ""
     is_cached: bool = False
     elapsed_s: float = 0.0
+    suppressed: int = 0
+    skipped: tuple[str, ...] = ()
+    fail_on: tuple[str, ...] = ("missing", "hazard")
 
-    def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.scan_json import render_json
+    @cached_property
+    def summary(self) -> Summary:
+        """What the scan adds up to."""
         from isograd.scan.summary import summarize
 
-        return render_json(self, summarize(self))
+        return summarize(self)
+
+    @property
+    def needs_action(self) -> bool:
+        """Whether one of the kinds of `fail_on` was found, or a file could not be scanned."""
+        from isograd.scan.summary import fails
+
+        return fails(self, self.fail_on)
+
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.scan.data import report_value
+
+        return report_value(self)

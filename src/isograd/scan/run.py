@@ -7,50 +7,48 @@ import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from isograd.collector import without_collector
 from isograd.errors import UsageError
+from isograd.files import require_path
 from isograd.knowledge.store import Knowledge, load_knowledge
+from isograd.progress import Progress
 from isograd.scan import cache, sources
 from isograd.scan.answers import Answers
 from isograd.scan.model import FileScan, Problem, ScanReport
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
+from isograd.scan.selection import Selection, Skipper, ignored_lines, select_findings
 from isograd.scan.walker import scan_source
 
 #: A notice of progress, and a look at the youngest garbage, each so many files.
 _EVERY = 20
+EVERYTHING = Selection()
 _SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
-
-
-class ScanProgress(Protocol):
-    """Who hears how far a scan is."""
-
-    def advance(self, done: int, total: int, what: str) -> None:
-        """`done` of `total` files were scanned; `what` is the one at hand."""
 
 
 def scan_path(
     path: Path,
     *,
-    progress: ScanProgress | None = None,
+    progress: Progress | None = None,
     knowledge: Knowledge | None = None,
     use_cache: bool = True,
+    selection: Selection = EVERYTHING,
 ) -> ScanReport:
     """Scan a file or a folder without importing or running anything in it.
 
     knowledge: other than the shipped one; then nothing is cached.
+    selection: which files are read and which findings reported.
     Raises UsageError where there is nothing to scan.
     """
     started = time.perf_counter()
-    if not path.exists():
-        raise UsageError(f"{path} does not exist", "Give a Python file, a notebook or a folder.")
+    require_path(path, "Give a Python file, a notebook or a folder.", is_readable=False)
     if path.is_file() and not _may_be_code(path):
         what = f"{path} is no Python file and no notebook"
         raise UsageError(what, "Give a .py or .ipynb file, or a folder.")
     problems: list[Problem] = []
-    files = list(sources.find_files(path, problems))
+    skipper = Skipper.of(path, selection)
+    files = list(sources.find_files(path, problems, skipper))
     if not files and not problems:
         raise UsageError(
             f"there is no Python file and no notebook in {path}",
@@ -61,7 +59,9 @@ def scan_path(
         key = cache.key_of(path, files, problems)
         kept = cache.load(key, path)
         if kept is not None:
-            return replace(kept, elapsed_s=time.perf_counter() - started)
+            report = replace(kept, skipped=tuple(skipper.skipped))
+            chosen = select_findings(report, selection)
+            return replace(chosen, elapsed_s=time.perf_counter() - started)
     known = knowledge or load_knowledge()
     with without_collector():
         scans = _scan_files(path, files, Answers(known, torch_names()), problems, progress)
@@ -70,11 +70,12 @@ def scan_path(
         tuple(scans),
         tuple(sorted(problems, key=lambda problem: (problem.file, problem.cell, problem.line))),
         *known.executed_on,
-        elapsed_s=time.perf_counter() - started,
+        skipped=tuple(skipper.skipped),
     )
     if key is not None:
         cache.store(key, report)
-    return report
+    chosen = select_findings(report, selection)
+    return replace(chosen, elapsed_s=time.perf_counter() - started)
 
 
 def _scan_files(
@@ -82,7 +83,7 @@ def _scan_files(
     files: list[Path],
     answers: Answers,
     problems: list[Problem],
-    progress: ScanProgress | None,
+    progress: Progress | None,
 ) -> list[FileScan]:
     """One file after the other, imported ones first, so that only one tree is held at a time."""
     index = ModuleIndex(root, files)
@@ -120,10 +121,20 @@ def _scan_files(
                 )
             )
             continue
-        scans.append(found)
+        scans.append(_with_ignores(found, source))
         if path.suffix == ".py":
             index.keep(summary)
     return sorted(scans, key=lambda scan: scan.file)
+
+
+def _with_ignores(scan: FileScan, source: sources.Source) -> FileScan:
+    """The scan with the comments `# isograd: ignore` of its file."""
+    lines = ignored_lines(source.text)
+    if not lines:
+        return scan
+    return replace(
+        scan, ignores=tuple((*source.place(line), codes) for line, codes in lines.items())
+    )
 
 
 def _own_fault(file: str, error: Exception) -> Problem:

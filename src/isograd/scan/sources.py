@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isograd.scan.model import Problem
+from isograd.scan.selection import Skipper
 
 #: Files above this size, in bytes, are tables rather than code, and are left out with a finding.
 LARGEST_BYTES = 8_000_000
@@ -48,7 +49,9 @@ class Source:
         return self.cells[min(max(line, 1), len(self.cells)) - 1]
 
 
-def find_files(root: Path, problems: list[Problem]) -> Iterator[Path]:
+def find_files(
+    root: Path, problems: list[Problem], skipper: Skipper | None = None
+) -> Iterator[Path]:
     """Every Python file and notebook below a folder, in a fixed order; each folder once."""
     if root.is_file():
         yield root
@@ -80,6 +83,8 @@ def find_files(root: Path, problems: list[Problem]) -> Iterator[Path]:
             continue
         if any(entry.name == "pyvenv.cfg" for entry in entries) and folder != str(root):
             continue
+        if skipper is not None:
+            entries = [entry for entry in entries if not _is_skipped(entry, skipper)]
         yield from _files(entries, problems)
         stack += [entry.path for entry in reversed(entries) if _is_folder(entry)]
 
@@ -102,6 +107,11 @@ def _files(entries: list[os.DirEntry[str]], problems: list[Problem]) -> Iterator
             continue
         if stat.S_ISREG(mode):
             yield Path(entry.path)
+
+
+def _is_skipped(entry: os.DirEntry[str], skipper: Skipper) -> bool:
+    """Whether this code, or folder that may hold some, is left out."""
+    return (entry.name.endswith(_SUFFIXES) or _is_folder(entry)) and skipper.skips(entry.path)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from isograd.report.json import plain_value
+from isograd.report.base import plain_value
+from isograd.report.csv_text import csv_text
 from isograd.scan.model import Answer, ScanReport
 from isograd.scan.summary import Summary
 
@@ -19,13 +18,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def render_json(report: ScanReport, summary: Summary) -> str:
-    """The report as JSON text in ASCII."""
-    return json.dumps(report_value(report, summary), indent=1, allow_nan=False) + "\n"
-
-
-def report_value(report: ScanReport, summary: Summary) -> dict[str, Any]:
+def report_value(report: ScanReport) -> dict[str, Any]:
     """The report as plain dictionaries, lists, strings and numbers."""
+    summary = report.summary
     return {
         "schema": SCHEMA,
         "path": report.path,
@@ -117,34 +112,22 @@ def _cell(cell: int) -> dict[str, int]:
 
 def render_csv(report: ScanReport) -> str:
     """One row per use, hazard and problem; a text that a table program could run is quoted."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    return csv_text(COLUMNS, _rows(report))
+
+
+def _rows(report: ScanReport) -> Iterator[list[object]]:
     for scan in report.files:
         for use in scan.uses:
             answer = use.answer
             verified = dict(answer.verified or ())
-            writer.writerow(
-                [
-                    "use", _inert(scan.file), use.line, use.column, use.cell or "", answer.api,
-                    answer.status, answer.target, answer.note, answer.advice,
-                    verified.get("mindspore", ""), verified.get("device", ""),
-                    _word(verified.get("forward")), _word(verified.get("gradient")),
-                ]
-            )  # fmt: skip
+            yield [
+                "use", scan.file, use.line, use.column, use.cell or "", answer.api, answer.status,
+                answer.target, answer.note, answer.advice, verified.get("mindspore"),
+                verified.get("device"), verified.get("forward"), verified.get("gradient"),
+            ]  # fmt: skip
         for hazard in scan.hazards:
-            row = ["hazard", _inert(scan.file), hazard.line, "", hazard.cell or "", hazard.code, ""]
-            writer.writerow([*row, "", hazard.message, hazard.advice, "", hazard.device, "", ""])
+            row = ["hazard", scan.file, hazard.line, "", hazard.cell or "", hazard.code, ""]
+            yield [*row, "", hazard.message, hazard.advice, "", hazard.device, "", ""]
     for problem in report.problems:
-        row = ["problem", _inert(problem.file), problem.line, "", problem.cell or "", problem.code]
-        writer.writerow([*row, "", "", _inert(problem.message), problem.advice, "", "", "", ""])
-    return stream.getvalue()
-
-
-def _inert(text: str) -> str:
-    """A cell that begins like a formula is not one."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def _word(value: object) -> str:
-    return "" if value is None else str(value).lower()
+        row = ["problem", problem.file, problem.line, "", problem.cell or "", problem.code]
+        yield [*row, "", "", problem.message, problem.advice, "", "", "", ""]

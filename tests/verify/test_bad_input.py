@@ -57,7 +57,44 @@ def spoilt(text: str, before: str, after: str) -> str:
             "shape",
             "size",
             "case.toml: unknown key 'size' in [inputs, entry 1]. Known: shape, dtype, fill, seed, "
-            "name, low, high, file.",
+            "name, low, high, valid, padding, file, value, none, list, tuple, dict.",
+        ),
+        (
+            "shape = [6, 4]",
+            "shape = [6, 4]\nvalue = 1",
+            "case.toml: inputs, entry 1: both value and shape. Keep one of them.",
+        ),
+        (
+            "shape = [6, 4]",
+            "value = 2024-01-01",
+            "case.toml: inputs, entry 1: value = datetime.date(2024, 1, 1). Use a string, a number, "
+            "true, false, or a list of these.",
+        ),
+        (
+            "shape = [6, 4]",
+            "none = false",
+            "case.toml: inputs, entry 1: none = False. Write none = true.",
+        ),
+        (
+            "shape = [6, 4]",
+            "dict = [{ shape = [2] }]",
+            "case.toml: inputs, entry 1: dict = [{'shape': [2]}]. Write it as dict = "
+            "{ x = { shape = [2] } }.",
+        ),
+        (
+            "shape = [6, 4]",
+            "list = [{ shape = [2] }, { shpae = [2] }]",
+            "case.toml: unknown key 'shpae' in [inputs, entry 1, list 2]. Did you mean 'shape'?",
+        ),
+        (
+            "shape = [6, 4]",
+            "shape = [6, 4]\npadding = 1",
+            "case.toml: inputs, entry 1: padding without padding_mask. Leave it out.",
+        ),
+        (
+            'optimizer = "net_reference.py:optimizer"',
+            'optimizer = "net_reference.py:optimizer"\nreset = 3',
+            "case.toml: [reference] reset is not a text. Write it in quotes.",
         ),
         (
             "[reference]",

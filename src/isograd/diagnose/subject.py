@@ -61,7 +61,7 @@ class Subject:
     framework: Any
     request: ReplayRequest | None
     outputs: list[TensorValue | None]
-    targets: list[TensorValue]
+    targets: list[Any]
 
     def run(self, trials: Sequence[Trial], arithmetic: Arithmetic, backward: bool) -> Tensors:
         """The subject's tensors under trials, on top of what is granted for good."""

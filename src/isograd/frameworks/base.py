@@ -254,6 +254,8 @@ class SideSpec:
     model_kwargs: dict[str, Any] = field(default_factory=dict)
     loss: str | None = None
     optimizer: str | None = None
+    #: Called with the network before every pass; puts back what it keeps where nobody sees it.
+    reset: str | None = None
 
 
 class Framework(Protocol):

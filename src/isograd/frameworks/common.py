@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
+from isograd import tree
 from isograd.errors import UserCodeError
 from isograd.frameworks.base import CallInfo, SideSpec
-from isograd.frameworks.user_code import _is_users, load_callable
-
-Value = TypeVar("Value")
+from isograd.frameworks.user_code import _is_users, load_callable, user_code
+from isograd.tensors import TensorValue
 
 
 class _Call(Protocol):
@@ -52,13 +52,46 @@ def load_callables(spec: SideSpec, side: str = "") -> Callable[..., Any]:
         load_callable(spec.loss, spec.folder, f"{table}loss")
     if spec.optimizer:
         load_callable(spec.optimizer, spec.folder, f"{table}optimizer")
+    if spec.reset:
+        load_callable(spec.reset, spec.folder, f"{table}reset")
     return builder
 
 
-def split_inputs(inputs: Mapping[str, Value]) -> tuple[list[Value], dict[str, Value]]:
-    """Positional inputs are keyed by their number, keyword inputs by their name."""
-    positional = [value for key, value in inputs.items() if key.isdigit()]
-    return positional, {key: value for key, value in inputs.items() if not key.isdigit()}
+def reset_network(spec: SideSpec | None, model: Any, side: str) -> None:
+    """Let the user's callable put back what the network keeps between calls, if there is one."""
+    if spec is None or spec.reset is None:
+        return
+    function = load_callable(spec.reset, spec.folder, f"[{side}] reset")
+    with user_code(f"the reset {spec.reset}"):
+        function(model)
+
+
+class Arguments:
+    """A network's arguments: nested tensors and plain values, by position ("0", "1"…) or name.
+
+    tensors: the values by name, for example "0", "mask", "batch.image".
+    """
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        found, self._skeleton = tree.flatten(dict(inputs), _is_value)
+        names = tree.slot_names(self._skeleton)
+        self.tensors: dict[str, TensorValue] = dict(zip(names, found, strict=True))
+
+    def put(self, tensors: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The positional and the keyword arguments with a framework's tensors in their places."""
+        inputs = tree.unflatten(self._skeleton, list(tensors))
+        positional = [value for key, value in inputs.items() if key.isdigit()]
+        return positional, {key: value for key, value in inputs.items() if not key.isdigit()}
+
+
+def with_tensors(value: Any, make: Callable[[TensorValue], Any]) -> Any:
+    """A nested value with a framework's tensors where `TensorValue`s stand."""
+    found, skeleton = tree.flatten(value, _is_value)
+    return tree.unflatten(skeleton, [make(tensor) for tensor in found])
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, TensorValue)
 
 
 def occurrences_within(calls: Sequence[_Call], call: int, pins: Sequence[int]) -> list[int]:

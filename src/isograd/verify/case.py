@@ -1,63 +1,50 @@
 """The case file of `verify`: read, checked, and turned into values.
 
-The format is fixed by the interface contract; unknown keys are errors, because a misspelt key
-would silently verify something else.
+The format is fixed by the interface contract and by case_schema.json; unknown keys are errors,
+because a misspelt key would silently verify something else.
 """
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from isograd.errors import CaseError
 from isograd.frameworks.base import SideSpec
+from isograd.verify.arguments import Argument, ArgumentReader, TensorSpec
+from isograd.verify.case_schema import choices, default, properties
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_SIDE_KEYS = ("framework", "model", "loss", "optimizer", "python", "kwargs")
-_TENSOR_KEYS = ("shape", "dtype", "fill", "seed", "name", "low", "high", "file")
-_FILLS = ("normal", "uniform", "integers", "zeros", "ones")
-_MODES = ("train", "eval", "both")
-_DTYPES = (
-    "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 bool complex64 complex128"
-).split()
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """How an input or a target is made; exactly one of fill and file is set."""
-
-    shape: tuple[int, ...] = ()
-    dtype: str = "float32"
-    fill: str | None = "normal"
-    seed: int = 0
-    name: str | None = None
-    low: float | None = None
-    high: float | None = None
-    file: Path | None = None
+__all__ = ["Case", "TensorSpec", "case_of", "read_case"]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A checked case file."""
+    """A checked case file.
+
+    inputs, targets: what is drawn; inputs_from, targets_from: a callable that returns them instead.
+    """
 
     path: Path
     reference: SideSpec
     port: SideSpec
     reference_python: str | None
     port_python: str | None
-    inputs: tuple[TensorSpec, ...]
-    targets: tuple[TensorSpec, ...]
+    inputs: tuple[Argument, ...]
+    targets: tuple[Argument, ...]
     rename: dict[str, str] = field(default_factory=dict)
     mode: str = "both"
     steps: int = 10
+    inputs_from: str | None = None
+    targets_from: str | None = None
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -75,28 +62,36 @@ def read_case(path: Path) -> Case:
         raise CaseError(f"{path} is not valid TOML: {error}", "Correct the file.") from None
     except OSError as error:
         raise CaseError(f"{path} cannot be read: {error.strerror}", "Check it.") from None
+    return case_of(table, path)
+
+
+def case_of(table: Mapping[str, Any], path: Path) -> Case:
+    """Check the tables of a case; raises `CaseError` that names the key.
+
+    path: of the case file, which messages name, and to whose folder paths are relative.
+    """
     reader = _Reader(path)
-    reader.only(table, ("reference", "port", "inputs", "targets", "weights", "verify"), "")
+    reader.only(table, properties("case"), "")
     reference, reference_python = reader.side(table, "reference", "torch")
     port, port_python = reader.side(table, "port", "mindspore")
     reader.both_or_neither(reference, port)
     weights = reader.table(table, "weights")
-    reader.only(weights, ("rename",), "weights")
+    reader.only(weights, properties("weights"), "weights")
     options = reader.table(table, "verify")
-    reader.only(options, ("mode", "steps"), "verify")
-    mode = options.get("mode", "both")
-    if mode not in _MODES:
-        raise reader.error(f"[verify] mode = {mode!r}", f"Use one of {', '.join(_MODES)}.")
-    steps = options.get("steps", 10)
+    reader.only(options, properties("verify"), "verify")
+    mode = options.get("mode", default("verify", "mode"))
+    if mode not in (modes := choices("verify", "mode")):
+        raise reader.error(f"[verify] mode = {mode!r}", f"Use one of {', '.join(modes)}.")
+    steps = options.get("steps", default("verify", "steps"))
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
         raise reader.error(f"[verify] steps = {steps!r}", "Use a whole number of 1 or more.")
-    inputs = reader.tensors(table, "inputs")
-    if not inputs:
+    inputs, inputs_from = reader.arguments(table, "inputs")
+    if not inputs and inputs_from is None:
         raise reader.error("there is no [[inputs]]", "Describe the arguments of the model.")
-    targets = reader.tensors(table, "targets")
+    targets, targets_from = reader.arguments(table, "targets")
     if any(t.name for t in targets):
         raise reader.error("[[targets]] has a name", "Targets are passed by position.")
-    if reference.loss is None and targets:
+    if reference.loss is None and (targets or targets_from):
         raise reader.error("[[targets]] without [reference] loss", "Name a loss on both sides.")
     if reference.optimizer and not reference.loss:
         raise reader.error("[reference] optimizer without loss", "Name a loss on both sides.")
@@ -111,6 +106,8 @@ def read_case(path: Path) -> Case:
         reader.rename(weights),
         mode,
         steps,
+        inputs_from,
+        targets_from,
     )
 
 
@@ -124,7 +121,7 @@ class _Reader:
     def error(self, what: str, advice: str) -> CaseError:
         return CaseError(f"{self._path}: {what}", advice)
 
-    def only(self, table: dict[str, Any], known: Iterable[str], where: str) -> None:
+    def only(self, table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
         known = tuple(known)
         for key in table:
             if key not in known:
@@ -133,22 +130,23 @@ class _Reader:
                 hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
                 raise self.error(f"unknown key {key!r}{place}", hint)
 
-    def table(self, parent: dict[str, Any], key: str) -> dict[str, Any]:
+    def table(self, parent: Mapping[str, Any], key: str) -> dict[str, Any]:
         value = parent.get(key, {})
         if not isinstance(value, dict):
             raise self.error(f"{key} is not a table", f"Write [{key}].")
         return value
 
-    def side(self, table: dict[str, Any], key: str, default: str) -> tuple[SideSpec, str | None]:
+    def side(self, table: Mapping[str, Any], key: str, usual: str) -> tuple[SideSpec, str | None]:
         if key not in table:
             raise self.error(f"there is no [{key}]", f"Add [{key}] with framework and model.")
         side = self.table(table, key)
-        self.only(side, _SIDE_KEYS, key)
-        for name in ("framework", "model", "loss", "optimizer", "python"):
-            if name in side and not isinstance(side[name], str):
+        self.only(side, properties("side"), key)
+        for name, rule in properties("side").items():
+            is_text = rule.get("type") == "string" or name == "framework"
+            if is_text and name in side and not isinstance(side[name], str):
                 raise self.error(f"[{key}] {name} is not a text", "Write it in quotes.")
-        framework = side.get("framework", default)
-        if framework not in ("torch", "mindspore", "fake"):
+        framework = side.get("framework", usual)
+        if framework not in choices("side", "framework"):
             raise self.error(f"[{key}] framework = {framework!r}", "Use 'torch' or 'mindspore'.")
         if "model" not in side:
             raise self.error(f"[{key}] has no model", 'Name it: model = "file.py:build".')
@@ -162,6 +160,7 @@ class _Reader:
             self.table(side, "kwargs"),
             side.get("loss"),
             side.get("optimizer"),
+            side.get("reset"),
         )
         return spec, python
 
@@ -175,57 +174,20 @@ class _Reader:
                     f"Name a {key} on both sides, or on neither to skip its stages.",
                 )
 
-    def tensors(self, table: dict[str, Any], key: str) -> tuple[TensorSpec, ...]:
-        entries = table.get(key, [])
-        if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-            raise self.error(f"{key} is not an array of tables", f"Write [[{key}]].")
-        return tuple(self._tensor(e, f"{key}, entry {i + 1}") for i, e in enumerate(entries))
-
-    def _tensor(self, entry: dict[str, Any], where: str) -> TensorSpec:
-        self.only(entry, _TENSOR_KEYS, where)
-        name = entry.get("name")
-        if name is not None and not str(name).isidentifier():
-            raise self.error(f"{where}: name = {name!r}", "Use a Python argument's name.")
-        if "file" in entry:
-            if "fill" in entry or "shape" in entry:
-                raise self.error(f"{where}: both file and shape or fill", "Keep one of them.")
-            path = self._folder / str(entry["file"])
-            if not path.is_file():
-                raise self.error(f"{where}: there is no file {path}", "Correct the path.")
-            return TensorSpec(fill=None, file=path, name=name)
-        shape = entry.get("shape")
-        if not isinstance(shape, list) or not all(
-            isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape
-        ):
-            raise self.error(f"{where}: shape = {shape!r}", "Write it as shape = [2, 3].")
-        dtype = entry.get("dtype", "float32")
-        if dtype not in _DTYPES:
-            raise self.error(f"{where}: dtype = {dtype!r}", f"Use one of {', '.join(_DTYPES)}.")
-        fill, low, high = self._fill(entry, dtype, where)
-        seed = entry.get("seed", 0)
-        if not isinstance(seed, int) or seed < 0:
-            raise self.error(f"{where}: seed = {seed!r}", "Use a whole number of 0 or more.")
-        return TensorSpec(tuple(shape), dtype, fill, seed, name, low, high)
-
-    def _fill(
-        self, entry: dict[str, Any], dtype: str, where: str
-    ) -> tuple[str, float | None, float | None]:
-        """How a tensor is filled, and between which bounds."""
-        integral = "int" in dtype
-        fill = entry.get("fill", "integers" if integral else "normal")
-        if fill not in _FILLS:
-            raise self.error(f"{where}: fill = {fill!r}", f"Use one of {', '.join(_FILLS)}.")
-        if integral and fill in ("normal", "uniform"):
-            raise self.error(f"{where}: fill = {fill!r} for {dtype}", "Use fill = 'integers'.")
-        low, high = entry.get("low"), entry.get("high")
-        if fill == "integers":
-            low, high = 0 if low is None else low, 2 if high is None else high
-        for bound in (low, high):
-            if bound is not None and not isinstance(bound, (int, float)):
-                raise self.error(f"{where}: low or high is no number", "Use numbers.")
-        if low is not None and high is not None and low >= high:
-            raise self.error(f"{where}: low = {low} is not below high = {high}", "Correct them.")
-        return fill, low, high
+    def arguments(
+        self, table: Mapping[str, Any], key: str
+    ) -> tuple[tuple[Argument, ...], str | None]:
+        """What is drawn, or the name of the callable that returns it."""
+        given = table.get(key, [])
+        if isinstance(given, str):
+            return (), given
+        if not isinstance(given, list) or not all(isinstance(e, dict) for e in given):
+            raise self.error(
+                f"{key} is not an array of tables",
+                f'Write [[{key}]], or {key} = "file.py:name" above the first table.',
+            )
+        reader = ArgumentReader(self._folder, self.error, self.only)
+        return tuple(reader.argument(e, f"{key}, entry {i + 1}") for i, e in enumerate(given)), None
 
     def rename(self, weights: dict[str, Any]) -> dict[str, str]:
         rename = self.table(weights, "rename")

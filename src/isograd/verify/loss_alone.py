@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from isograd import tree
 from isograd.compare.envelope import ISOLATED_THRESHOLD, ISOLATED_VARIANTS, Measured, measured
 from isograd.frameworks.base import Tensors
 from isograd.tensors import TensorValue
@@ -21,7 +23,7 @@ class LossRun:
     """What both sides were given, what they yielded, and how it is judged."""
 
     outputs: list[TensorValue | None]
-    targets: list[TensorValue]
+    targets: list[Any]
     reference: dict[str, Measured]
     port: Tensors
     judged: PassResult
@@ -49,9 +51,7 @@ def run_loss(session: Session) -> LossRun:
     return first
 
 
-def _run(
-    session: Session, outputs: list[TensorValue | None], targets: list[TensorValue]
-) -> LossRun:
+def _run(session: Session, outputs: list[TensorValue | None], targets: list[Any]) -> LossRun:
     session.reference.send("measure_loss", outputs, targets, list(ISOLATED_VARIANTS))
     port: Tensors = session.port.call("loss", outputs, targets)
     reference = measured(session.reference.receive())
@@ -63,5 +63,13 @@ def _differs(run: LossRun) -> bool:
     return bool(run.judged.problems) or any(c.exceeds(ISOLATED_THRESHOLD) for c in comparisons)
 
 
-def _equal(first: list[TensorValue], second: list[TensorValue]) -> bool:
-    return all(np.array_equal(a.values, b.values) for a, b in zip(first, second, strict=True))
+def _equal(first: list[Any], second: list[Any]) -> bool:
+    """Whether all tensors of two lists of nested targets are the same."""
+    ours, theirs = (tree.flatten(targets, _is_value)[0] for targets in (first, second))
+    return len(ours) == len(theirs) and all(
+        np.array_equal(a.values, b.values) for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, TensorValue)

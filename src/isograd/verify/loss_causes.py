@@ -9,7 +9,7 @@ from isograd.compare.envelope import Measured
 from isograd.diagnose.decide import Diagnosis
 from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
 from isograd.model import Cause, Finding, Fix, Stage
-from isograd.tensors import Array
+from isograd.tensors import Array, TensorValue
 from isograd.verify.explain import (
     PortSide,
     Subject,
@@ -79,5 +79,7 @@ def _side(
         return {"loss": port["loss"].values} if "loss" in port else {}
 
     named = {f"@input.{i}": v.values for i, v in enumerate(subject.outputs) if v is not None}
-    named |= {f"@target.{i}": v.values for i, v in enumerate(subject.targets)}
+    for i, target in enumerate(subject.targets):
+        if isinstance(target, TensorValue):
+            named[f"@target.{i}"] = target.values
     return PortSide(trace, ends, named, (), agrees)

@@ -17,7 +17,7 @@ from isograd.model import Side
 from isograd.progress import Progress
 from isograd.tensors import Array, TensorValue, contiguous
 from isograd.verify.case import Case
-from isograd.verify.inputs import make_inputs, make_targets
+from isograd.verify.inputs import Nested, source_of
 from isograd.worker.host import Worker
 
 
@@ -34,6 +34,7 @@ class Session:
         except BaseException:
             self.reference.close()
             raise
+        self._source = source_of(case, seed, self.reference)
         self.reference_structure = Structure("", (), ())
         self.port_structure = Structure("", (), ())
         self.pairing = ParameterPairing(())
@@ -120,13 +121,13 @@ class Session:
             tuple(filter(None, found.get("changed", "").split("; "))),
         )
 
-    def inputs(self, step: int = 0) -> dict[str, TensorValue]:
+    def inputs(self, step: int = 0) -> dict[str, Nested]:
         """The model's arguments of one step."""
-        return make_inputs(self.case, self.seed, step)
+        return self._source.inputs(step)
 
-    def targets(self, step: int = 0) -> list[TensorValue]:
+    def targets(self, step: int = 0) -> list[Nested]:
         """The loss's further arguments of one step."""
-        return make_targets(self.case, self.seed, step)
+        return self._source.targets(step)
 
     def transfer(self, state: Tensors) -> Tensors:
         """The reference's parameters and buffers as the port holds them."""

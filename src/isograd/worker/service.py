@@ -30,6 +30,7 @@ from isograd.frameworks.base import (
 )
 from isograd.frameworks.registry import open_framework
 from isograd.tensors import TensorValue, tensor_value
+from isograd.worker.batch import batch_of
 
 _OWN = (
     "build describe state load_state forward calls recorded replay trace loss start_training "
@@ -77,6 +78,12 @@ class Service:
             return kernels.run_mindspore(expression, inputs, labels)
         except Exception:  # a kernel that this device lacks has no floor
             return {}
+
+    def do_batch(
+        self, key: str, name: str, folder: str, seed: int, step: int
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """What a callable of the case returns for a step: positional and keyword arguments."""
+        return batch_of(key, name, folder, seed, step)
 
     def do_forward_options(
         self,

@@ -29,11 +29,12 @@ from isograd.frameworks.base import (
     Tensors,
 )
 from isograd.frameworks.common import (
+    Arguments,
     building_line,
     load_callables,
     occurrences_within,
-    split_inputs,
     split_optimizer,
+    with_tensors,
 )
 from isograd.frameworks.fake.convert import (
     copy_of,
@@ -176,8 +177,10 @@ class FakeFramework:
             Random.neutral_dropout = True
             if record:
                 stack.enter_context(recording(dict(model.named_modules()), calls))
-            leaves = {key: leaf_of(v, arithmetic, i) for i, (key, v) in enumerate(inputs.items())}
-            positional, keywords = split_inputs({k: identity(t) for k, t in leaves.items()})
+            arguments = Arguments(inputs)
+            given = enumerate(arguments.tensors.items())
+            leaves = {key: leaf_of(v, arithmetic, i) for i, (key, v) in given}
+            positional, keywords = arguments.put(map(identity, leaves.values()))
             with user_code("the forward pass of the fake network"):
                 output = model(*positional, **keywords)
             tensors, _ = tree.flatten(output, is_tensor)
@@ -199,7 +202,7 @@ class FakeFramework:
         function = load_callable(self._spec.loss, self._spec.folder, "loss")
         wide = FLOAT64 if arithmetic.float64 else NATIVE
         with user_code(f"the loss {self._spec.loss}"):
-            loss = function(output, *[leaf_of(t, wide, 0) for t in targets])
+            loss = function(output, *with_tensors(list(targets), lambda t: leaf_of(t, wide, 0)))
         if not isinstance(loss, Tensor):
             raise UserCodeError(
                 f"the loss {self._spec.loss} returned a {type(loss).__name__}, not a tensor",
@@ -357,8 +360,10 @@ class FakeFramework:
     def _descend(
         self, run: _Track, inputs: dict[str, TensorValue], targets: list[TensorValue]
     ) -> Tensors:
-        leaves = {k: leaf_of(v, run.arithmetic, i) for i, (k, v) in enumerate(inputs.items())}
-        positional, keywords = split_inputs(leaves)
+        arguments = Arguments(inputs)
+        positional, keywords = arguments.put(
+            leaf_of(v, run.arithmetic, i) for i, v in enumerate(arguments.tensors.values())
+        )
         with user_code("a training step of the fake network"):
             output = run.model(*positional, **keywords)
         loss = self._loss_of(output, targets, run.arithmetic)

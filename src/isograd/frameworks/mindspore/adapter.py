@@ -17,11 +17,13 @@ from isograd.frameworks.base import (
     Tensors,
 )
 from isograd.frameworks.common import (
-    split_inputs,
+    Arguments,
+    reset_network,
     split_optimizer,
 )
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import differentiate
+from isograd.frameworks.mindspore.kept import detach_kept, kept_state
 from isograd.frameworks.mindspore.neutral import (
     dropout_cells,
     measure_dropout,
@@ -47,6 +49,7 @@ class MindSporeFramework(MindSporePasses):
         self._optimizer: Any = None
         self._schedulers: list[Any] = []
         self._before_training: Tensors | None = None
+        self._kept = kept_state(())
         self._mending: Mending | None = None
         self.optimizer_line: str | None = None
 
@@ -55,6 +58,9 @@ class MindSporeFramework(MindSporePasses):
         assert self._spec.optimizer is not None
         if self._before_training is None:
             self._before_training = self.state()
+            self._kept = kept_state(self._cells.values())
+        else:
+            self._kept.put_back()
         self._model.set_train(True)
         function = load_callable(self._spec.optimizer, self._spec.folder, "[port] optimizer")
         making = constructing(self._mending, self._parameters)
@@ -88,6 +94,7 @@ class MindSporeFramework(MindSporePasses):
         """Give back the state from before the training."""
         if self._before_training is not None:
             self.load_state(self._before_training)
+            self._kept.put_back()
         self._before_training, self._optimizer = None, None
 
     def train_step(
@@ -106,13 +113,16 @@ class MindSporeFramework(MindSporePasses):
         names = self._updated_names()
         weights = [self._parameters[n] for n in names]
         if gradients is None:
+            reset_network(self._spec, self._model, "port")
             with neutral_chance(), user_code("a training step of the MindSpore network"):
-                positional, keywords = split_inputs({k: from_value(v) for k, v in inputs.items()})
+                arguments = Arguments(inputs)
+                positional, keywords = arguments.put(map(from_value, arguments.tensors.values()))
 
                 def run() -> Any:
                     return self._loss_of(self._model(*positional, **keywords), targets)
 
                 loss, _, found = differentiate(run, [], weights)
+            detach_kept(self._cells.values())
             results["loss"] = to_value(loss)
         else:
             found = [

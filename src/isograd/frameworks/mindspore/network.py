@@ -29,10 +29,13 @@ from isograd.frameworks.base import (
 from isograd.frameworks.common import (
     RecordedCall,
     load_callables,
+    reset_network,
+    with_tensors,
 )
 from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.mindspore.construction import ConstructionLog, is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
+from isograd.frameworks.mindspore.kept import kept_state
 from isograd.frameworks.mindspore.neutral import (
     install,
 )
@@ -178,7 +181,7 @@ class MindSporeNetwork:
         assert self._spec.loss is not None
         function = load_callable(self._spec.loss, self._spec.folder, "[port] loss")
         with user_code(f"the loss {self._spec.loss}"):
-            loss = function(output, *[from_value(t) for t in targets])
+            loss = function(output, *with_tensors(list(targets), from_value))
         if not isinstance(loss, ms.Tensor):
             raise UserCodeError(
                 f"the loss {self._spec.loss} returned a {type(loss).__name__}, not a tensor",
@@ -207,11 +210,14 @@ class MindSporeNetwork:
         }
         places = [p for cell in cells for p in (cell.__dict__, _buffers_of(cell))]
         bound = [(p, {k: v for k, v in p.items() if isinstance(v, ms.Tensor)}) for p in places]
+        kept = kept_state(cells)
         ms.set_seed(1)
         self._model.set_train(mode == "train")
+        reset_network(self._spec, self._model, "port")
         try:
             yield
         finally:
+            kept.put_back()
             for place, tensors in bound:
                 place.update(tensors)
             self.load_state(still)

@@ -17,7 +17,8 @@ from isograd.frameworks.base import (
     Tensors,
 )
 from isograd.frameworks.common import (
-    split_inputs,
+    Arguments,
+    with_tensors,
 )
 from isograd.frameworks.mindspore.construction import is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
@@ -81,7 +82,8 @@ class MindSporePasses(MindSporeNetwork):
         return results
 
     def _forward_only(self, inputs: dict[str, TensorValue], targets: list[TensorValue]) -> Tensors:
-        positional, keywords = split_inputs({k: from_value(v) for k, v in inputs.items()})
+        arguments = Arguments(inputs)
+        positional, keywords = arguments.put(map(from_value, arguments.tensors.values()))
         with user_code("the forward pass of the MindSpore network"):
             output = self._model(*positional, **keywords)
         tensors, _ = tree.flatten(output, is_tensor)
@@ -93,7 +95,8 @@ class MindSporePasses(MindSporeNetwork):
     def _forward_backward(
         self, inputs: dict[str, TensorValue], targets: list[TensorValue]
     ) -> Tensors:
-        tensors = {k: from_value(v) for k, v in inputs.items()}
+        arguments = Arguments(inputs)
+        tensors = {k: from_value(v) for k, v in arguments.tensors.items()}
         floating = [k for k, t in tensors.items() if t.dtype in FLOATS]
         names = [n for n, p in self._parameters.items() if getattr(p, "requires_grad", False)]
         names = _distinct(names, self._parameters)
@@ -101,7 +104,7 @@ class MindSporePasses(MindSporeNetwork):
 
         def run(*leaves: Any) -> Any:
             now = {**tensors, **dict(zip(floating, leaves, strict=True))}
-            positional, keywords = split_inputs(now)
+            positional, keywords = arguments.put(now.values())
             output = self._model(*positional, **keywords)
             outputs[:] = tree.flatten(output, is_tensor)[0]
             return self._loss_of(output, targets)
@@ -286,7 +289,7 @@ class MindSporePasses(MindSporeNetwork):
         trace: FunctionTrace | None,
     ) -> Any:
         events = begin(trace, replacements)
-        given = [from_value(t) for t in targets]
+        given = with_tensors(list(targets), from_value)
         replacements.start(Scope(own, (), given, self._parameters, events))
         output = tree.unflatten(self._calls[0].result, own)
         with watching(trace, self._cells):

@@ -19,13 +19,15 @@ from isograd.frameworks.base import (
     Tensors,
 )
 from isograd.frameworks.common import (
-    split_inputs,
+    Arguments,
+    reset_network,
     split_optimizer,
 )
 from isograd.frameworks.rules import Rule, rule_from
 from isograd.frameworks.torch.arithmetic import computing
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.interventions import intervening
+from isograd.frameworks.torch.kept import detach_kept
 from isograd.frameworks.torch.network import restoring
 from isograd.frameworks.torch.neutral import measure_dropout, neutral_chance
 from isograd.frameworks.torch.optimizers import RuleSteps, UpdateLog, inner_optimizer
@@ -186,14 +188,17 @@ class TorchFramework(TorchPasses):
     def _descend(
         self, run: _Track, inputs: dict[str, TensorValue], targets: list[TensorValue]
     ) -> TensorValue:
-        leaves = {
-            k: self._leaf(v, run.arithmetic, i, False) for i, (k, v) in enumerate(inputs.items())
-        }
-        positional, keywords = split_inputs(leaves)
+        arguments = Arguments(inputs)
+        positional, keywords = arguments.put(
+            self._leaf(value, run.arithmetic, i, False)
+            for i, value in enumerate(arguments.tensors.values())
+        )
+        reset_network(self._spec, run.model, "reference")
         changed = intervening(run.model, self.interventions)
         with changed, user_code("a training step of the torch network"):
             loss = self._loss_of(run.model(*positional, **keywords), targets)
             loss.backward()  # type: ignore[no-untyped-call]
+        detach_kept(run.model)
         return to_value(loss)
 
     def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:

@@ -28,6 +28,7 @@ from isograd.frameworks.common import (
     building_line,
     load_callables,
     plain_of,
+    with_tensors,
 )
 from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.torch.arithmetic import with_input_noise
@@ -38,6 +39,7 @@ from isograd.frameworks.torch.interventions import (
     Interventions,
     intervening,
 )
+from isograd.frameworks.torch.kept import kept_state
 from isograd.frameworks.torch.observe import (
     Call,
 )
@@ -199,10 +201,11 @@ class TorchNetwork:
         assert self._spec is not None
         assert self._spec.loss is not None
         function = load_callable(self._spec.loss, self._spec.folder, "[reference] loss")
-        given = [self._target(t) for t in targets]
+        given = with_tensors(list(targets), self._target)
         if watcher is not None:
-            for position, tensor in enumerate(given):
-                watcher.know(tensor, f"target.{position}")
+            for position, target in enumerate(given):
+                if isinstance(target, torch.Tensor):
+                    watcher.know(target, f"target.{position}")
         changed = intervening(None, self.loss_interventions)
         watching = watcher or contextlib.nullcontext()
         with user_code(f"the loss {self._spec.loss}"), changed, watching:
@@ -299,6 +302,7 @@ def restoring_state(restored: nn.Module) -> Iterator[None]:
     State is what does not learn: buffers, also where the forward pass binds new ones, and
     Parameters without gradient, such as a momentum encoder's.
     """
+    kept = kept_state(restored)
     places = [module._buffers for module in restored.modules()]
     bound = [(place, {k: v for k, v in place.items() if v is not None}) for place in places]
     data = [(p, p.data) for p in restored.parameters() if not p.requires_grad]
@@ -313,6 +317,7 @@ def restoring_state(restored: nn.Module) -> Iterator[None]:
             yield
         finally:
             with torch.no_grad():
+                kept.put_back()
                 for place, tensors in bound:
                     place.update(tensors)
                 for parameter, own in data:

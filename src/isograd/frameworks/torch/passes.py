@@ -21,8 +21,9 @@ from isograd.frameworks.base import (
     Tensors,
 )
 from isograd.frameworks.common import (
+    Arguments,
     occurrences_within,
-    split_inputs,
+    reset_network,
 )
 from isograd.frameworks.torch.arithmetic import computing
 from isograd.frameworks.torch.convert import from_value, to_value
@@ -92,10 +93,13 @@ class TorchPasses(TorchNetwork):
         arithmetic: Arithmetic,
     ) -> Tensors:
         assert self._spec is not None
+        reset_network(self._spec, model, "reference")
+        arguments = Arguments(inputs)
         leaves = {
-            key: self._leaf(v, arithmetic, i, backward) for i, (key, v) in enumerate(inputs.items())
+            key: self._leaf(v, arithmetic, i, backward)
+            for i, (key, v) in enumerate(arguments.tensors.items())
         }
-        positional, keywords = split_inputs({k: fresh(v) for k, v in leaves.items()})
+        positional, keywords = arguments.put(fresh(leaf) for leaf in leaves.values())
         with user_code("the forward pass of the torch network"):
             output = model(*positional, **keywords)
         tensors, _ = tree.flatten(output, is_tensor)
@@ -169,6 +173,7 @@ class TorchPasses(TorchNetwork):
                     watcher.know(tensor, f"input.{slot}")
                 stack.enter_context(watcher.watching(call.module))
                 stack.enter_context(watcher)
+            reset_network(self._spec, model, "reference")
             with user_code(f"replaying {call.module or 'the network'} in torch"):
                 arguments = tree.unflatten(call.arguments, copies)
                 output = module(*arguments[0], **arguments[1])

@@ -67,8 +67,8 @@ def spoilt(text: str, before: str, after: str) -> str:
         (
             "shape = [6, 4]",
             "value = 2024-01-01",
-            "case.toml: inputs, entry 1: value = datetime.date(2024, 1, 1). Use a string, a number, "
-            "true, false, or a list of these.",
+            "case.toml: inputs, entry 1: value = datetime.date(2024, 1, 1). Use a string, a "
+            "number, true, false, or a list of these.",
         ),
         (
             "shape = [6, 4]",

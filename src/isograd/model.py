@@ -20,6 +20,7 @@ class Stage(str, Enum):
     UPDATE = "update"
     TRAINING = "training"
     INFERENCE = "inference"
+    COMPILED = "compiled"
 
 
 class Verdict(str, Enum):

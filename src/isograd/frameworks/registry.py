@@ -18,6 +18,10 @@ def open_framework(name: str) -> Framework:
         from isograd.frameworks.mindspore.adapter import MindSporeFramework
 
         return MindSporeFramework()
+    if name in ("mindspore-compiled", "mindspore-own"):
+        from isograd.frameworks.mindspore.static_graph.alone import CompiledModules
+
+        return CompiledModules(own=name == "mindspore-own")
     if name == "fake":
         from isograd.frameworks.fake.adapter import FakeFramework
 

@@ -19,6 +19,7 @@ from isograd.model import (
     Severity,
     Side,
     Stage,
+    StageVerdict,
     Verdict,
     VerifyReport,
 )
@@ -43,6 +44,7 @@ STAGE_MEANINGS = {
     Stage.UPDATE: "The optimizer makes the same step from the same gradients.",
     Stage.TRAINING: "Several optimizer steps in a row stay together.",
     Stage.INFERENCE: "The trained network gives the same output in evaluation mode.",
+    Stage.COMPILED: "MindSpore's static graph computes what the port computes eagerly.",
 }
 SEVERITY_MEANINGS = {
     Severity.EFFECTIVE: "differs, and the difference reaches the result",
@@ -311,7 +313,7 @@ def verdict_sentence(report: VerifyReport) -> str:
     compared = sum(result.checked for result in report.stages)
     if report.verdict is Verdict.EQUIVALENT:
         return (
-            f"Equivalent: {count_text(compared, 'comparison')} in "
+            f"Equivalent{_eagerly(report)}: {count_text(compared, 'comparison')} in "
             f"{count_text(sum(1 for r in report.stages if r.checked), 'stage')}, "
             f"and every difference is within rounding noise{_not_at_random(report)}."
         )
@@ -325,6 +327,18 @@ def verdict_sentence(report: VerifyReport) -> str:
     first = first_finding(report)
     where = "" if first is None else f"; the first is {_in_short(first)}"
     return f"Divergent: {count_text(diverging, 'difference')}{where}."
+
+
+def _eagerly(report: VerifyReport) -> str:
+    """What the verdict does not say: how the port behaves in MindSpore's static graph."""
+    if report.port is None or report.port.framework != "mindspore":
+        return ""
+    found = next((r for r in report.stages if r.stage is Stage.COMPILED), None)
+    if found is None or found.verdict is StageVerdict.SKIPPED:
+        return " in an eager run"
+    if found.verdict is StageVerdict.ERROR:
+        return " in an eager run only (the port does not compile)"
+    return ""
 
 
 def _in_short(finding: Finding) -> str:

@@ -45,6 +45,7 @@ class Case:
     steps: int = 10
     inputs_from: str | None = None
     targets_from: str | None = None
+    compiled: str = "auto"
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -85,6 +86,9 @@ def case_of(table: Mapping[str, Any], path: Path) -> Case:
     steps = options.get("steps", default("verify", "steps"))
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
         raise reader.error(f"[verify] steps = {steps!r}", "Use a whole number of 1 or more.")
+    compiled = options.get("compiled", default("verify", "compiled"))
+    if compiled not in (ways := choices("verify", "compiled")):
+        raise reader.error(f"[verify] compiled = {compiled!r}", f"Use {', '.join(ways)}.")
     inputs, inputs_from = reader.arguments(table, "inputs")
     if not inputs and inputs_from is None:
         raise reader.error("there is no [[inputs]]", "Describe the arguments of the model.")
@@ -108,6 +112,7 @@ def case_of(table: Mapping[str, Any], path: Path) -> Case:
         steps,
         inputs_from,
         targets_from,
+        compiled,
     )
 
 

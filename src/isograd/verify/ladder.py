@@ -31,6 +31,7 @@ from isograd.model import (
 )
 from isograd.progress import Progress
 from isograd.verify.case import Case, read_case
+from isograd.verify.compiled.stage import run_compiled
 from isograd.verify.end_to_end import PassResult, look_again, record_pass
 from isograd.verify.findings import (
     dropout_findings,
@@ -112,6 +113,12 @@ class Ladder:
             self._skip(Stage.INFERENCE, "the case asks for train mode only")
         else:
             self._timed(Stage.INFERENCE, self._inference)
+        if case.compiled == "off":
+            self._skip(Stage.COMPILED, 'the case says compiled = "off"')
+        elif case.port.framework != "mindspore":
+            self._skip(Stage.COMPILED, "the port is not of MindSpore")
+        else:
+            self._timed(Stage.COMPILED, self._compiled)
         return self._report(time.monotonic() - begin)
 
     def _timed(self, stage: Stage, run: Callable[[], None]) -> None:
@@ -361,6 +368,17 @@ class Ladder:
             detail += "; differs, as the stages before say"
         self._set(Stage.INFERENCE, len(whole.comparisons), detail, divergent=wrong)
 
+    def _compiled(self) -> None:
+        found = run_compiled(self._session)
+        for finding in found.findings:
+            self._add(finding)
+        self._notes += found.notes
+        self._set(Stage.COMPILED, found.checked, found.detail)
+        if found.refused and self._results[Stage.COMPILED].verdict is not StageVerdict.DIVERGENT:
+            self._results[Stage.COMPILED] = dataclasses.replace(
+                self._results[Stage.COMPILED], verdict=StageVerdict.ERROR
+            )
+
     def _pairs(self) -> tuple[PairedParameters, ...]:
         return tuple(
             PairedParameters(p.reference, p.port, p.how, type(p.transform).__name__.lower())
@@ -378,7 +396,10 @@ class Ladder:
             r.verdict is StageVerdict.DIVERGENT for r in self._results.values()
         ):
             verdict = Verdict.DIVERGENT
-        elif self._gaps or any(r.verdict is StageVerdict.ERROR for r in self._results.values()):
+        elif self._gaps or any(
+            r.verdict is StageVerdict.ERROR and r.stage is not Stage.COMPILED
+            for r in self._results.values()
+        ):
             verdict = Verdict.INCOMPLETE
         sides = self._session.sides
         return VerifyReport(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,7 @@ _KEEPS_MEMORY = ":".join(
         "glibc.malloc.hugetlb=1",
     )
 )
-_EXTRAS = {"torch": "torch", "mindspore": "mindspore"}
+_EXTRAS = {"torch": "torch", "mindspore": "mindspore", "mindspore-compiled": "mindspore"}
 
 
 def environment_of(framework: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -43,7 +44,7 @@ def environment_of(framework: str, given: Mapping[str, str]) -> dict[str, str]:
     found |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
     if sys.platform == "linux":
         found["GLIBC_TUNABLES"] = _KEEPS_MEMORY
-    if framework == "mindspore" and not instruction_limit(given):
+    if framework.startswith("mindspore") and not instruction_limit(given):
         # With AVX-512, MindSpore 2.10's convolutions of more than one pixel are oneDNN's reference
         # implementation, 10 to 50 times slower (benchmarks/verify/convolutions.py).
         found["ONEDNN_MAX_CPU_ISA"] = "AVX2"
@@ -113,8 +114,15 @@ class Worker:
         except (BrokenPipeError, ValueError):
             raise self._died() from None
 
-    def receive(self) -> Any:
-        """The answer to the last `send`."""
+    def receive(self, patience_s: float | None = None) -> Any:
+        """The answer to the last `send`; a worker that lets wait for longer is ended."""
+        if patience_s is not None and not select.select([self._in], [], [], patience_s)[0]:
+            self._end_group(signal.SIGKILL)
+            raise WorkerError(
+                f"the {self.side} worker ({self.framework}) gave no answer within "
+                f"{patience_s:.0f} s in stage {self.stage}, method {self._method}",
+                "Make the network smaller for the verification, or leave out what hangs.",
+            )
         try:
             status, answer = read_message(self._source)
         except EOFError:

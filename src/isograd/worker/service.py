@@ -38,6 +38,11 @@ _OWN = (
 ).split()
 
 
+_STATIC_GRAPH = (
+    "asks once start_steps step record alone loss_alone statements code_of rewrite"
+).split()
+
+
 class Service:
     """Answers requests by name; an unknown name is an error."""
 
@@ -346,6 +351,12 @@ class Service:
         """The functions of one call, or of the loss, under trials, with their results."""
         subject = Subject(self._framework, request, outputs, targets)
         return subject.sites(trials, with_values=True)
+
+    def do_static_graph(self, method: str, arguments: list[Any]) -> Any:
+        """A request to the port under the static graph (`frameworks/mindspore/static_graph`)."""
+        if method not in _STATIC_GRAPH:
+            raise ValueError(f"unknown request {method!r} of the static graph")
+        return getattr(self._framework, method)(*arguments)
 
     def do_grant(self, trials: tuple[Trial, ...], loss_trials: tuple[Trial, ...]) -> None:
         """Compute under these trials from now on, in every pass and step."""

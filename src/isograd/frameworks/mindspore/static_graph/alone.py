@@ -1,0 +1,284 @@
+"""Modules of the port compiled alone, and the statements of one module's own construct.
+
+A call that was recorded eagerly runs again, once eagerly and once compiled, with its recorded
+inputs: outputs, and the gradients of its inputs and parameters for drawn cotangents.  A construct
+is cut behind each of its statements and returns what it holds there.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import nn
+
+from isograd import tree
+from isograd.frameworks.base import Tensors
+from isograd.frameworks.common import with_tensors
+from isograd.frameworks.mindspore.convert import from_value, to_value
+from isograd.frameworks.mindspore.differentiate import FLOATS
+from isograd.frameworks.mindspore.static_graph.port import EAGER, StaticGraphPort
+from isograd.frameworks.mindspore.static_graph.texts import CallText, definition_of, walk
+from isograd.frameworks.user_code import load_callable
+from isograd.tensors import TensorValue
+
+#: Relative error between an eager and a compiled run of one module, both in float32; what the
+#: compiler does otherwise is wrong by far more, and rounding of one module by far less.
+_TOLERANCE = 2e-3
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One call, ready to run: its function, its tensors, and which of them are differentiated."""
+
+    run: Callable[..., Any]
+    tensors: list[Any]
+    names: list[str]
+
+
+class CompiledModules(StaticGraphPort):
+    """A port whose modules are compiled alone."""
+
+    def record(
+        self, mode: str, inputs: dict[str, TensorValue], targets: list[TensorValue]
+    ) -> tuple[Any, ...]:
+        """Record an eager pass for `alone`; its calls."""
+        self.forward(mode, inputs, targets, record=True)
+        return self.calls()
+
+    def alone(self, call: int, way: str, backward: bool) -> dict[str, Any]:
+        """How a recorded call compiles: verdict, and what differs most or why it is refused.
+
+        Verdicts: same, refused, differs, gradient-lost, gradient-differs, unknown (the module
+        does not run alone).
+        """
+        found = self._calls[call]
+        cell = self._cells[found.module]
+        args, kwargs = tree.unflatten(found.arguments, [t.copy() for t in found.inputs])
+        arguments = CallText(args, kwargs)
+        return self._judged(cell, arguments, way, backward)
+
+    def loss_alone(self, way: str, targets: list[TensorValue]) -> dict[str, Any]:
+        """How the loss compiles on the recorded output; verdicts as those of `alone`."""
+        assert self._spec is not None
+        assert self._spec.loss is not None
+        root = self._calls[0]
+        output = tree.unflatten(root.result, [t.copy() for t in root.outputs])
+        loss = load_callable(self._spec.loss, self._spec.folder, "[port] loss")
+        arguments = CallText((output, *with_tensors(list(targets), from_value)))
+        found = self._judged(loss, arguments, way, True)
+        source = definition_of(loss)
+        return found | {"file": source[2] if source else None}
+
+    def _judged(self, cell: Any, arguments: CallText, way: str, backward: bool) -> dict[str, Any]:
+        eager = self.attempt(lambda: self._pass_of(cell, arguments, EAGER, backward))
+        if "refused" in eager:
+            if not backward:
+                return {"verdict": "unknown", **eager}
+            return self._judged(cell, arguments, way, False)
+        compiled = self.attempt(lambda: self._pass_of(cell, arguments, way, backward))
+        if "refused" in compiled:
+            return {"verdict": "refused", **compiled}
+        return _compared(eager["tensors"], compiled["tensors"])
+
+    def _pass_of(self, cell: Any, arguments: CallText, way: str, backward: bool) -> Tensors:
+        with self._restoring(self._mode):
+            with self.in_way(EAGER):
+                space = {"CELL": cell, **arguments.space}
+                named = dict(zip(arguments.names, arguments.tensors, strict=True))
+                output = eval(f"CELL({arguments.text})", {**space, **named})  # noqa: S307
+            places = list(walk(output, "output"))
+        with self._restoring(self._mode), self.in_way(way):
+            results = self._forward_alone(cell, arguments, [p for p, _ in places], way)
+        floats = [(p, t) for p, t in places if t.dtype in FLOATS]
+        if backward and floats:
+            with self._restoring(self._mode), self.in_way(way):
+                results |= self._gradients_alone(cell, arguments, floats, way)
+        return results
+
+    def _forward_alone(self, cell: Any, arguments: CallText, paths: list[str], way: str) -> Tensors:
+        text = (
+            f"def run({', '.join(arguments.names)}):\n"
+            f"    output = CELL({arguments.text})\n"
+            f"    return ({''.join(f'{p}, ' for p in paths)})\n"
+        )
+        run = self._texts.function(text, "run", {"CELL": cell, **arguments.space})
+        outputs = self.compiled(way, run)(*arguments.tensors)
+        return {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
+
+    def _gradients_alone(
+        self, cell: Any, arguments: CallText, outputs: list[tuple[str, Any]], way: str
+    ) -> Tensors:
+        count = len(outputs)
+        names = [*arguments.names, *(f"c{i}" for i in range(count))]
+        terms = " + ".join(f"({p} * c{i}).sum()" for i, (p, _) in enumerate(outputs))
+        text = (
+            f"def run({', '.join(names)}):\n"
+            f"    output = CELL({arguments.text})\n"
+            f"    return {terms}\n"
+        )
+        run = self._texts.function(text, "run", {"CELL": cell, **arguments.space})
+        positions = tuple(i for i, t in enumerate(arguments.tensors) if t.dtype in FLOATS)
+        weights = list(cell.trainable_params()) if isinstance(cell, nn.Cell) else []
+        if not positions and not weights:
+            return {}
+        step = ms.value_and_grad(run, positions or None, weights or None)
+        text = f"def step({', '.join(names)}):\n    return GRAD({', '.join(names)})\n"
+        compiled = self.compiled(way, self._texts.function(text, "step", {"GRAD": step}))
+        cotangents = [_cotangent(t, i) for i, (_, t) in enumerate(outputs)]
+        _, found = compiled(*arguments.tensors, *cotangents)
+        groups = found if positions and weights else (found,)
+        keys = [f"gradient.input.{i}" for i in positions] if positions else []
+        keys += [f"gradient.parameter.{p.name}" for p in weights]
+        flat = [g for group in groups for g in (group if isinstance(group, tuple) else (group,))]
+        return {key: to_value(g) for key, g in zip(keys, flat, strict=True)}
+
+    def statements(self, call: int, way: str, backward: bool, verdict: str) -> dict[str, Any]:
+        """The first statement of a call's own construct behind which it differs: its lines.
+
+        Empty where the construct has no source, or agrees behind each of its statements.
+        """
+        found = self._calls[call]
+        cell = self._cells[found.module]
+        source = definition_of(type(cell).construct)
+        if source is None:
+            return {}
+        function, node, file = source
+        body = [s for s in node.body if not _is_text(s)]
+        args, kwargs = tree.unflatten(found.arguments, [t.copy() for t in found.inputs])
+
+        def is_wrong(count: int) -> bool:
+            cut = self._cut(cell, function, node, body[:count], args, kwargs)
+            if cut is None:
+                return False
+            own = "construct" in cell.__dict__
+            before = cell.__dict__.get("construct")
+            cell.__dict__["construct"] = types.MethodType(cut, cell)
+            try:
+                judged = self._judged(cell, CallText(args, kwargs), way, backward)
+            finally:
+                cell.__dict__.pop("construct")
+                if own:
+                    cell.__dict__["construct"] = before
+            return judged["verdict"] not in ("same", "unknown")
+
+        low, high = 0, len(body)  # agrees behind `low`; the whole differs
+        while high - low > 1:
+            middle = (low + high) // 2
+            if is_wrong(middle):
+                high = middle
+            else:
+                low = middle
+        if not body:
+            return {}
+        wrong = body[high - 1]
+        return {"file": file, "line": wrong.lineno, "end": wrong.end_lineno or wrong.lineno}
+
+    def _cut(
+        self,
+        cell: Any,
+        function: types.FunctionType,
+        node: ast.FunctionDef,
+        body: list[ast.stmt],
+        args: Any,
+        kwargs: Any,
+    ) -> Callable[..., Any] | None:
+        """The construct up to a statement, returning the tensors that it holds there."""
+        probe = copy.deepcopy(node)
+        probe.body = [*body, *ast.parse("return ('isograd', dict(locals()))").body]
+        with self._restoring(self._mode), self.in_way(EAGER):
+            try:
+                held = self._texts.remade(function, probe)(cell, *args, **kwargs)
+            except Exception:  # a cut construct may not run: then another cut is looked at
+                return None
+        if not (isinstance(held, tuple) and len(held) == 2 and held[0] == "isograd"):
+            return None
+        own = node.args.args[0].arg if node.args.args else ""
+        paths = [
+            path for name, value in held[1].items() if name != own for path, _ in walk(value, name)
+        ]
+        if not paths:
+            return None
+        cut = copy.deepcopy(node)
+        held_there = paths[0] if len(paths) == 1 else f"({''.join(f'{p}, ' for p in paths)})"
+        cut.body = [*body, *ast.parse(f"return {held_there}").body]
+        return self._texts.remade(function, cut)
+
+    def code_of(self, module: str) -> dict[str, Any]:
+        """Where a module's class is written: its own and its bases' constructs and methods."""
+        cell = self._cells[module]
+        found: list[tuple[str, str, int]] = []
+        for kind in type(cell).__mro__:
+            if kind.__module__.startswith("mindspore.") or kind is object:
+                continue
+            for value in vars(kind).values():
+                source = definition_of(value) if callable(value) else None
+                if source is not None:
+                    found.append((source[2], source[1].name, source[1].lineno))
+        return {"class": type(cell).__name__, "functions": tuple(found)}
+
+    def rewrite(self, edits: list[tuple[str, str, int, str]]) -> bool:
+        """Put other definitions in the places of these methods: class name, name, line, text.
+
+        True where all of them were found.
+        """
+        wanted = {(name, line): (kind, text) for kind, name, line, text in edits}
+        done = set()
+        for cell in self._cells.values():
+            for kind in type(cell).__mro__:
+                for name, value in list(vars(kind).items()):
+                    source = definition_of(value) if callable(value) else None
+                    if source is None or (source[1].name, source[1].lineno) not in wanted:
+                        continue
+                    key = (source[1].name, source[1].lineno)
+                    node = ast.parse(wanted[key][1]).body[0]
+                    assert isinstance(node, ast.FunctionDef)
+                    setattr(kind, name, self._texts.remade(source[0], node))
+                    done.add(key)
+        return done == set(wanted)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _cotangent(tensor: Any, number: int) -> Any:
+    drawn = np.random.default_rng((17, number)).standard_normal(tuple(tensor.shape))
+    return ms.Tensor(np.asarray(drawn, np.float32)).astype(tensor.dtype)
+
+
+def _compared(eager: Tensors, compiled: Tensors) -> dict[str, Any]:
+    """The worst of the tensors: gradients that are lost before those that differ."""
+    worst: dict[str, Any] = {"verdict": "same"}
+    rank = {"same": 0, "gradient-differs": 1, "gradient-lost": 2, "differs": 3}
+    for key, value in eager.items():
+        other = compiled.get(key)
+        verdict, error = _difference(key, value, other)
+        if rank[verdict] > rank[worst["verdict"]]:
+            worst = {"verdict": verdict, "tensor": key, "deviation": error}
+    return worst
+
+
+def _difference(key: str, value: TensorValue, other: TensorValue | None) -> tuple[str, float]:
+    is_gradient = key.startswith("gradient.")
+    differs = "gradient-differs" if is_gradient else "differs"
+    if other is None or other.shape != value.shape:
+        return differs, float("inf")
+    first = np.asarray(value.values, np.float64)
+    second = np.asarray(other.values, np.float64)
+    size = float(np.linalg.norm(first))
+    error = float(np.linalg.norm(np.nan_to_num(first - second, nan=0.0)))
+    if bool((np.isnan(first) != np.isnan(second)).any()):
+        return differs, float("inf")
+    if error <= _TOLERANCE * max(size, _TINY):
+        return "same", error
+    if is_gradient and size > _TINY and not second.any():
+        return "gradient-lost", 1.0
+    return differs, error / max(size, _TINY)

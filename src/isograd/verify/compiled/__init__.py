@@ -1,0 +1,1 @@
+"""Stage compiled: is the port the same network under MindSpore's static graph?"""

@@ -1,0 +1,187 @@
+"""The runs of stage compiled: passes in both modes and training steps, every way beside eager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from isograd.compare.envelope import END_TO_END_VARIANTS, Measured, measured
+from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
+from isograd.verify.compiled.judge import WayResult, by_reference, note
+from isograd.verify.compiled.port import CompiledPort
+from isograd.verify.session import Session
+
+#: Training steps that are compiled; the first compiles, the others see that weights are seen.
+STEPS = 3
+#: The runs whose spread is the envelope of a step.
+_TRACKS: dict[str, Arithmetic] = {
+    "float64": FLOAT64,
+    "plain": NATIVE,
+    "other": Arithmetic(alternative_kernels=True),
+    "noise": Arithmetic(input_noise=True, operator_noise=True, seed=21),
+    "biased": Arithmetic(operator_noise=True, biased=True, seed=22),
+    "loud": Arithmetic(input_noise=True, operator_noise=True, amplitude=8.0, seed=23),
+}
+
+
+class WayRuns:
+    """Runs the port some ways and judges them; `results` holds what was seen, by way."""
+
+    def __init__(self, session: Session, port: CompiledPort, ways: Sequence[str]) -> None:
+        self._session, self._port = session, port
+        self.results = {way: WayResult(way) for way in ways}
+        case = session.case
+        self._has_loss = case.reference.loss is not None
+        trains = any(p.trainable for p in session.reference_structure.parameters)
+        self._trains = case.reference.optimizer is not None and trains and "train" in case.modes
+        self._done = 0
+
+    def run(self) -> dict[str, WayResult]:
+        """All passes and steps."""
+        modes = self._session.case.modes
+        for mode in reversed(modes):
+            if mode == modes[0] and self._trains:
+                self._steps()
+            else:
+                self._pass(mode, self._has_loss and mode == modes[0])
+        return self.results
+
+    def _open(self) -> list[WayResult]:
+        return [r for r in self.results.values() if r.refusal is None]
+
+    def _advance(self, way: str, what: str) -> None:
+        modes = self._session.case.modes
+        each = (STEPS if self._trains else 1) + len(modes) - 1
+        total = each * len(self.results)
+        self._session.progress.advance(self._done, total, f"{what} under {words_of(way)}")
+        self._done += 1
+
+    def _pass(self, mode: str, backward: bool) -> None:
+        session = self._session
+        expected = self._expected(mode, backward)
+        arguments = (mode, session.inputs(), session.targets())
+        eager = by_reference(
+            session, session.port.call("forward_options", *arguments, False, backward)
+        )
+        for result in self._open():
+            self._advance(result.way, f"{mode} mode")
+            answer = self._port.ask("once", result.way, *arguments, backward)
+            self._take(result, answer, mode, expected, eager, 0)
+
+    def _expected(self, mode: str, backward: bool) -> dict[str, Measured]:
+        session = self._session
+        arguments = (mode, session.inputs(), session.targets(), backward)
+        raw = session.reference.call("measure_forward", *arguments, list(END_TO_END_VARIANTS))
+        return {k: m for k, m in measured(raw).items() if not k.startswith("gradient.input")}
+
+    def _take(
+        self,
+        result: WayResult,
+        answer: dict[str, Any],
+        mode: str,
+        expected: dict[str, Measured],
+        eager: Tensors,
+        step: int,
+    ) -> None:
+        """Judge an answer; the first that is refused or differs says in which mode."""
+        was_clean = result.is_clean
+        if "tensors" in answer:
+            note(result, expected, eager, by_reference(self._session, answer["tensors"]), step)
+        else:
+            result.refusal = answer
+        if was_clean and not result.is_clean:
+            result.mode = mode
+
+    def _steps(self) -> None:
+        """Steps in training mode, each from the reference's state."""
+        session, mode = self._session, "train"
+        reference, port = session.reference, session.port
+        state: Tensors = reference.call("state")
+        reference.call("start_training", "native", NATIVE)
+        for track, arithmetic in _TRACKS.items():
+            reference.call("start_training", track, arithmetic)
+        own: Tensors = port.call("state")
+        first = self._first(mode)
+        port.call("start_training", "port", NATIVE)
+        started: set[str] = set()
+        for step in range(min(STEPS, session.case.steps)):
+            inputs, targets = session.inputs(step), session.targets(step)
+            moved = own if step == 0 else session.transfer(state)
+            raw = reference.call("measure_step", list(_TRACKS), state, inputs, targets, None)
+            expected = self._wanted(measured(raw))
+            arguments = ("port", moved, inputs, targets, None, ["loss", "state"])
+            eager = by_reference(session, port.call("train_step", *arguments))
+            if step == 0:
+                expected, eager = expected | first[0], first[1] | eager
+            for result in self._open():
+                self._one_step(result, started, step, (moved, inputs, targets), expected, eager)
+            native = reference.call("train_step", "native", None, inputs, targets, None, ["state"])
+            state = {k[6:]: v for k, v in native.items() if k.startswith("state.")}
+        reference.call("end_training")
+        port.call("end_training")
+
+    def _first(self, mode: str) -> tuple[dict[str, Measured], Tensors]:
+        """What the first step is compared with beyond loss and state: outputs and gradients."""
+        session = self._session
+        arguments = (mode, session.inputs(), session.targets(), False, True)
+        eager = by_reference(session, session.port.call("forward_options", *arguments))
+        eager = {k: v for k, v in eager.items() if k.startswith(("output", "gradient.parameter"))}
+        outputs = {k: m for k, m in self._expected(mode, False).items() if k.startswith("output")}
+        return outputs, eager
+
+    def _wanted(self, expected: dict[str, Measured]) -> dict[str, Measured]:
+        infos, _ = self._session.infos()
+
+        def is_wanted(key: str) -> bool:
+            if not key.startswith("state."):
+                return True
+            info = infos.get(key.removeprefix("state."))
+            return info is not None and (
+                info.trainable or info.attribute in ("running_mean", "running_var")
+            )
+
+        return {k: m for k, m in expected.items() if is_wanted(k)}
+
+    def _one_step(
+        self,
+        result: WayResult,
+        started: set[str],
+        step: int,
+        given: tuple[Tensors, Any, Any],
+        expected: dict[str, Measured],
+        eager: Tensors,
+    ) -> None:
+        way = result.way
+        if way not in started:
+            if step:
+                return  # its optimizer was lost with a process that ended
+            self._port.plain("start_steps", way, True)
+            started.add(way)
+        self._advance(way, f"training step {step}")
+        answer = self._port.ask("step", way, *given)
+        if self._port.has_ended:
+            started.clear()
+        if "refused" in answer and step == 0 and self._gradients_alone(result, given, eager):
+            result.notes.append(
+                f"the optimizer's step does not compile under {words_of(way)} "
+                f"({answer['refused']}); the gradients do, and the optimizer runs eagerly"
+            )
+            started.discard(way)
+            return
+        self._take(result, answer, "train", expected, eager, step)
+
+    def _gradients_alone(
+        self, result: WayResult, given: tuple[Tensors, Any, Any], eager: Tensors
+    ) -> bool:
+        """Whether the gradients compile without the optimizer; then they are judged."""
+        _, inputs, targets = given
+        answer = self._port.ask("once", result.way, "train", inputs, targets, True)
+        if "tensors" not in answer:
+            return False
+        self._take(result, answer, "train", self._expected("train", True), eager, 0)
+        return True
+
+
+def words_of(way: str) -> str:
+    """A way as a reader would call it."""
+    return {"jit": "jit", "graph": "GRAPH_MODE", "own": "the port's own jit and mode"}[way]

@@ -1,0 +1,169 @@
+"""Stage compiled on real ports: what only MindSpore's static graph makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from isograd.model import Severity, Stage
+from isograd.progress import SilentProgress
+from isograd.verify.case import read_case
+from isograd.verify.compiled.stage import CompiledResult, run_compiled
+from isograd.verify.prepare import prepare
+from isograd.verify.session import Session
+
+pytest.importorskip("mindspore")
+pytest.importorskip("torch")
+
+REFERENCE = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.tanh(self.fc(x)) + x
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Linear(4, 4)
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(self.stem(x))
+
+def build():
+    return Net()
+
+def loss(output, target):
+    return ((output - target) ** 2).mean()
+
+def optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+PORT = """
+from mindspore import jit, nn, ops
+
+class Block(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(4, 4)
+
+    {decorator}
+    def construct(self, x):
+        {first}
+        {second}
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Dense(4, 4)
+        self.block = Block()
+
+    def construct(self, x):
+        return self.block(self.stem(x))
+
+def build():
+    return Net()
+
+def loss(output, target):
+    return ((output - target) ** 2).mean()
+
+def optimizer(model):
+    return nn.SGD(model.trainable_params(), learning_rate=0.1)
+"""
+CASE = """
+[reference]
+model = "net_torch.py:build"
+loss = "net_torch.py:loss"
+optimizer = "net_torch.py:optimizer"
+[port]
+model = "net_mindspore.py:build"
+loss = "net_mindspore.py:loss"
+optimizer = "net_mindspore.py:optimizer"
+[[inputs]]
+shape = [3, 4]
+[[targets]]
+shape = [3, 4]
+"""
+
+
+def compiled(folder: Path, first: str, second: str, decorator: str = "") -> CompiledResult:
+    """The stage alone, on a port with these two lines in its block."""
+    (folder / "net_torch.py").write_text(REFERENCE)
+    port = PORT.format(first=first, second=second, decorator=decorator or "# as it is")
+    (folder / "net_mindspore.py").write_text(port)
+    (folder / "case.toml").write_text(CASE)
+    with Session(read_case(folder / "case.toml"), 0, SilentProgress()) as session:
+        session.build()
+        prepare(session)
+        return run_compiled(session)
+
+
+def test_a_port_that_compiles_has_no_finding(tmp_path: Path) -> None:
+    found = compiled(tmp_path, "y = ops.tanh(self.fc(x))", "return y + x")
+    assert (found.findings, found.refused) == ([], False)
+    assert found.checked > 20
+    assert {p.name for p in tmp_path.iterdir() if p.is_file()} == {
+        "case.toml",
+        "net_torch.py",
+        "net_mindspore.py",
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [
+        pytest.param(
+            "ys = [ops.tanh(self.fc(x))]; ys.extend([x])",
+            "return ys[0] + ys[1]",
+            "compiled.gradient-lost",
+            id="a list is extended: no gradient",
+        ),
+        pytest.param(
+            "y = ops.tanh(self.fc(x)); z = y; z += x",
+            "return y",
+            "compiled.differs",
+            id="another name of a tensor: another output",
+        ),
+    ],
+)
+def test_what_compiles_to_something_else_is_effective(
+    first: str, second: str, code: str, tmp_path: Path
+) -> None:
+    found = compiled(tmp_path, first, second)
+    assert [(f.code, f.module, f.severity) for f in found.findings] == [
+        (code, "block", Severity.EFFECTIVE)
+    ]
+    assert found.findings[0].stage is Stage.COMPILED
+
+
+@pytest.mark.parametrize(
+    ("decorator", "severity"),
+    [
+        pytest.param("", Severity.EQUIVALENT, id="nobody asks for jit"),
+        pytest.param("@jit", Severity.EFFECTIVE, id="the port asks for jit"),
+    ],
+)
+def test_what_does_not_compile_matters_where_the_port_asks_for_it(
+    decorator: str, severity: Severity, tmp_path: Path
+) -> None:
+    found = compiled(
+        tmp_path,
+        "ys = [y for y in [ops.tanh(self.fc(x))] for _ in range(1)]",
+        "return ys[0] + x",
+        decorator,
+    )
+    assert found.refused
+    finding = found.findings[0]
+    assert (finding.code, finding.module, finding.severity) == (
+        "compiled.refused",
+        "block",
+        severity,
+    )
+    assert "supports 1 'comprehension'" in finding.message

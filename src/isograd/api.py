@@ -140,6 +140,7 @@ def weights(
     shard_size: str | None = None,
     crc: bool = False,
     no_verify: bool = False,
+    force: bool = False,
 ) -> ConversionReport:
     """How does this checkpoint become one that the other framework loads?
 
@@ -166,6 +167,7 @@ def weights(
             shard_size=shard_size,
             has_checksum=crc,
             is_verified=not no_verify,
+            is_forced=force,
         )
     )
 

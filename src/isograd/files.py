@@ -57,17 +57,29 @@ def require_writable(path: Path) -> None:
         raise _unwritable(path, error) from error
 
 
-def require_path(path: Path, advice: str, *, is_readable: bool = True) -> None:
-    """Raise UsageError for a path that is not there or cannot be looked at, or not be read."""
+def require_path(path: Path, advice: str, *, what: str = "", is_readable: bool = True) -> None:
+    """Raise UsageError for a path that is not there or cannot be looked at, or not be read.
+
+    what: what stands before the path in the message, as "the case file ".
+    """
     try:
         is_there = path.exists()
         is_folder = is_there and path.is_dir()
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {_reason(error)}", advice) from error
+        raise UsageError(f"{what}{path} cannot be read: {_reason(error)}", advice) from error
     if not is_there:
-        raise UsageError(f"{path} does not exist", advice)
+        raise UsageError(f"{what}{path} does not exist", advice)
     if is_readable and not os.access(path, os.R_OK | os.X_OK if is_folder else os.R_OK):
-        raise UsageError(f"{path} cannot be read: permission denied", advice)
+        raise UsageError(f"{what}{path} cannot be read: permission denied", advice)
+
+
+def resolved(path: Path) -> Path:
+    """The absolute path without links; UsageError where the system knows no such path."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        advice = "Correct the path, or the rights of its folder."
+        raise UsageError(f"{path} cannot be looked at: {_reason(error)}", advice) from error
 
 
 def prepare_folder(path: Path) -> None:

@@ -67,13 +67,26 @@ def test_wrong_calls(
     assert (folder / "a.safetensors").read_bytes() == before
 
 
+def test_a_target_that_is_there_is_replaced_only_with_force(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "b.ckpt").write_bytes(b"precious")
+    call = ["weights", "a.safetensors", "-o", "b.ckpt"]
+    assert main(call) == 2
+    error = capsys.readouterr().err
+    assert error == "isograd: b.ckpt is there already. Name another file, or replace it: --force.\n"
+    assert (folder / "b.ckpt").read_bytes() == b"precious"
+    assert main([*call, "--force"]) == 0
+    assert len(open_source(folder / "b.ckpt")) == 5
+
+
 def test_a_device_or_a_link_is_not_replaced(folder: Path) -> None:
     os.mkfifo(folder / "pipe.ckpt")
     assert main(["weights", "a.safetensors", "-o", "pipe.ckpt"]) == 2
     assert (folder / "pipe.ckpt").is_fifo()
     (folder / "real.ckpt").touch(0o600)
     (folder / "link.ckpt").symlink_to("real.ckpt")
-    assert main(["weights", "a.safetensors", "-o", "link.ckpt"]) == 0
+    assert main(["weights", "a.safetensors", "-o", "link.ckpt", "--force"]) == 0
     assert (folder / "link.ckpt").is_symlink()
     assert len(open_source(folder / "real.ckpt")) == 5
     assert (folder / "real.ckpt").stat().st_mode & 0o777 == 0o600
@@ -92,7 +105,7 @@ def test_a_map_by_a_person(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     found["tensors"] = [entry for name, entry in entries.items() if name != "bn.bias"]
     (folder / "map.json").write_text(json.dumps(found))
     capsys.readouterr()
-    assert main([*call, "--map", "map.json", "--json", "-"]) == 1
+    assert main([*call, "--map", "map.json", "--json", "-", "--force"]) == 1
     report = json.loads(capsys.readouterr().out)
     left = [item["name"] for item in report["dropped"] if item["needs_action"]]
     assert left == ["bn.bias"]
@@ -100,5 +113,5 @@ def test_a_map_by_a_person(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     entries["conv.weight"]["transform"] = {"kind": "split", "axis": 0, "sizes": [1, 5]}
     entries["conv.weight"]["target"] = ["one", "two"]
     (folder / "map.json").write_text(json.dumps(found))
-    assert main([*call, "--map", "map.json"]) == 2
+    assert main([*call, "--map", "map.json", "--force"]) == 2
     assert "cannot be cut into" in capsys.readouterr().err

@@ -21,11 +21,16 @@ def open_source(path_or_url: str | Path) -> TensorSource:
 
 
 def _open(path: Path) -> TensorSource:
-    if path.is_dir():
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise CheckpointError(f"{path}: cannot be read: {reason}", "Check its rights.") from error
+    if is_folder:
         from isograd.checkpoints.folders import open_folder
 
         return open_folder(path, open_source)
-    if not path.is_file():
+    if not is_file:
         raise CheckpointError(f"{path}: does not exist", "Name a file or a folder of tensors.")
     return _open_file(path)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from isograd.errors import UsageError
-from isograd.files import require_writable, write_bytes, write_text
+from isograd.files import require_path, require_writable, resolved, write_bytes, write_text
 
 if TYPE_CHECKING:
     from isograd.progress import Progress
@@ -58,9 +58,10 @@ def on_a_case(command: Command) -> Command:
 
 def check_files(case: Path, json_file: Path | None, html_file: Path | None) -> None:
     """Raise UsageError for everything that can be known to fail before the work begins."""
-    if not case.is_file():
-        what = "is a folder" if case.is_dir() else "does not exist"
-        raise UsageError(f"the case file {case} {what}", "Give the path of a case file in TOML.")
+    advice = "Give the path of a case file in TOML."
+    require_path(case, advice, what="the case file ")
+    if case.is_dir():
+        raise UsageError(f"the case file {case} is a folder", advice)
     check_outputs((case,), {"json": json_file, "html": html_file})
 
 
@@ -83,15 +84,15 @@ def check_outputs(
             raise UsageError(f"--{name} cannot write to standard output", "Give a file's name.")
     if list(named.values()).count(STANDARD_OUTPUT) > 1:
         raise UsageError("two reports go to standard output", "Give one of them a file.")
-    seen = {path.resolve() for path in inputs}
+    seen = {resolved(path) for path in inputs}
     for file in named.values():
         if file == STANDARD_OUTPUT:
             continue
-        if file.resolve() in seen:
+        if resolved(file) in seen:
             raise UsageError(
                 f"{file} would be overwritten: it is named twice", "Give each output its own file."
             )
-        seen.add(file.resolve())
+        seen.add(resolved(file))
         require_writable(file)
 
 
@@ -107,18 +108,6 @@ def progress_on_screen(quiet: bool) -> Iterator[Progress]:
 
     with ScreenProgress(sys.stderr, "") as progress:
         yield progress
-
-
-@contextmanager
-def bytes_on_screen(quiet: bool, verb: str) -> Iterator[Callable[[int, int], None]]:
-    """A line with the bytes that are done, on a terminal while it takes long; nothing elsewhere."""
-    if quiet:
-        yield lambda done, total: None
-        return
-    from isograd.report.bytes_progress import BytesLine
-
-    with BytesLine(sys.stderr, verb) as line:
-        yield line.advance
 
 
 def files_of(*outputs: Path | None) -> tuple[Path, ...]:

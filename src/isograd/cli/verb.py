@@ -41,11 +41,15 @@ if TYPE_CHECKING:
     from isograd.report.document import Document
     from isograd.report.screen_progress import ScreenProgress
 
-__all__ = ["INPUT", "OUTPUT", "Output", "is_asked_for", "verb"]
+__all__ = ["INPUT", "OUTPUT", "Output", "is_asked_for", "output_files", "verb"]
 
 _JSON_HELP = (
     "Write the report as JSON; `-` is standard output and moves the text to standard error."
 )
+
+
+#: Where the running command keeps its outputs.
+_FILES = "isograd.outputs"
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ def verb(
         def run(context: click.Context, /, **given: Any) -> int:
             quiet, is_all = given.pop("quiet"), given.pop("is_all")
             files = {one.name: given.pop(f"{one.name}_file") for one in known}
+            context.meta[_FILES] = files
             _check(context, known, files)
             with _progress(context, quiet) as progress:
                 report = function(**given, progress=progress)
@@ -127,7 +132,13 @@ def verb(
 
 def is_asked_for(output: str) -> bool:
     """Whether the running verb was asked for this output, as "html"."""
-    return click.get_current_context().params.get(f"{output}_file") is not None
+    return click.get_current_context().meta[_FILES].get(output) is not None
+
+
+def output_files() -> tuple[Path, ...]:
+    """The files that the running verb writes its reports to."""
+    files: dict[str, Path | None] = click.get_current_context().meta[_FILES]
+    return tuple(file for file in files.values() if file and file != STANDARD_OUTPUT)
 
 
 def _check(context: click.Context, known: Sequence[Output], files: dict[str, Path | None]) -> None:

@@ -1,22 +1,24 @@
-"""`isograd weights`: parse, one call, render, exit status."""
+"""`isograd weights`: parse, and one call."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli import outputs
+from isograd.cli.verb import output_files, verb
 from isograd.errors import UsageError
 
 if TYPE_CHECKING:
+    from isograd.progress import Progress
     from isograd.weights.model import ConversionReport
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.command()
+@verb(document="isograd.weights.document:document")
 @click.argument("source", metavar="SRC")
 @click.option("-o", "--output", "target", type=_FILE, required=True, metavar="DST")
 @click.option(
@@ -63,14 +65,7 @@ _FILE = click.Path(path_type=Path)
     "--crc", "has_checksum", is_flag=True, help="End a .ckpt in its checksum (crc_check=True)."
 )
 @click.option("--no-verify", is_flag=True, help="Check no checksum and do not read DST back.")
-@click.option(
-    "--json",
-    "json_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Write the report as JSON; `-` is standard output and moves the text to standard error.",
-)
-@click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
+@click.option("--force", is_flag=True, help="Replace DST if it is there.")
 def command(
     source: str,
     target: Path,
@@ -88,9 +83,9 @@ def command(
     shard_size: str | None,
     has_checksum: bool,
     no_verify: bool,
-    json_file: Path | None,
-    quiet: bool,
-) -> int:
+    force: bool,
+    progress: Progress,
+) -> ConversionReport:
     """How does this checkpoint become one that the other framework loads?
 
     Names and layouts are converted; DST's suffix chooses the format: .pth, .ckpt, .safetensors or
@@ -120,29 +115,10 @@ def command(
         shard_size=shard_size,
         has_checksum=has_checksum,
         is_verified=not no_verify,
-        others=outputs.files_of(json_file),
+        others=output_files(),
+        is_forced=force,
     )
-    with outputs.bytes_on_screen(quiet, "weights") as listener:
-        report = convert_weights(request, listener)
-    _show(report, json_file, quiet)
-    return 1 if report.needs_action else 0
-
-
-def _show(report: ConversionReport, json_file: Path | None, quiet: bool) -> None:
-    from isograd.cli.screen import show
-    from isograd.report import weights_text
-    from isograd.report.weights_json import render_json
-
-    if json_file is not None:
-        outputs.write_json(json_file, render_json(report))
-    show(
-        lambda width, colour: (
-            weights_text.sentence(report) + "\n"
-            if quiet
-            else weights_text.render_text(report, width=width, colour=colour)
-        ),
-        to_error=json_file == outputs.STANDARD_OUTPUT,
-    )
+    return convert_weights(request, partial(progress.advance, unit="bytes"))
 
 
 def _renames(rename: tuple[str, ...]) -> dict[str, str]:

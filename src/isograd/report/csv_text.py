@@ -21,8 +21,6 @@ def _cell(value: object) -> object:
     """A value as a cell: a text that begins like a formula is not one."""
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, (list, tuple)):
         return " ".join(
             ":".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value

@@ -123,7 +123,8 @@ def _rows(report: ScanReport) -> Iterator[list[object]]:
             yield [
                 "use", scan.file, use.line, use.column, use.cell or "", answer.api, answer.status,
                 answer.target, answer.note, answer.advice, verified.get("mindspore"),
-                verified.get("device"), verified.get("forward"), verified.get("gradient"),
+                verified.get("device"), _word(verified.get("forward")),
+                _word(verified.get("gradient")),
             ]  # fmt: skip
         for hazard in scan.hazards:
             row = ["hazard", scan.file, hazard.line, "", hazard.cell or "", hazard.code, ""]
@@ -131,3 +132,7 @@ def _rows(report: ScanReport) -> Iterator[list[object]]:
     for problem in report.problems:
         row = ["problem", problem.file, problem.line, "", problem.cell or "", problem.code]
         yield [*row, "", "", problem.message, problem.advice, "", "", "", ""]
+
+
+def _word(value: object) -> str:
+    return "" if value is None else str(value).lower()

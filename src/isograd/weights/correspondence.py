@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from isograd.checkpoints.base import TensorSource
+from isograd.checkpoints.parts import with_parts
 from isograd.compare.pairing import ParameterPairing, pair_parameters
 from isograd.frameworks.base import Structure
+from isograd.report.base import Report
 from isograd.weights.health import LARGE_CHANGE, SMALL_CHANGE, Change, Issue, change_of
 from isograd.weights.inventory import Inventory, take_inventory
-from isograd.weights.parts import with_parts
 from isograd.weights.structure import structure_of
 
 _Listener = Callable[[int, int], None]
@@ -19,7 +21,7 @@ _MOSTLY_THE_SAME = 0.5
 
 
 @dataclass(frozen=True)
-class ParamsReport:
+class ParamsReport(Report):
     """One inventory, or two with their correspondence.
 
     changes: of tensors with the same name, shape and dtype, where most names are the same.
@@ -31,11 +33,11 @@ class ParamsReport:
     changes: tuple[Change, ...] = ()
     change_issues: tuple[Issue, ...] = ()
 
-    def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.params_json import render_json
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.weights.params_data import report_value
 
-        return render_json(self)
+        return report_value(self)
 
     @property
     def issues(self) -> tuple[Issue, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from isograd.compare.pairing.transforms import Identity, Transform
+from isograd.report.base import Report
 from isograd.weights.casts import CastLoss
 
 
@@ -53,7 +55,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class ConversionReport:
+class ConversionReport(Report):
     """What a conversion did; is_written: false where the plan does not fit the network."""
 
     source: str
@@ -69,11 +71,11 @@ class ConversionReport:
     is_written: bool
     elapsed_s: float
 
-    def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.weights_json import render_json
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.weights.data import report_value
 
-        return render_json(self)
+        return report_value(self)
 
     @property
     def needs_action(self) -> bool:

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
+from isograd.checkpoints.parts import chosen_part, with_parts
 from isograd.compare.pairing import pair_parameters
 from isograd.errors import UsageError
 from isograd.frameworks.base import Structure
 from isograd.weights.conventions import plan_by_convention
 from isograd.weights.model import Dropped, Move, Plan
-from isograd.weights.parts import chosen_part, with_parts
 from isograd.weights.structure import framework_of, structure_of
 from isograd.weights.wrappers import without_wrappers
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from isograd.checkpoints.open import open_source
 from isograd.errors import UsageError
-from isograd.files import require_writable, write_text
+from isograd.files import require_path, require_writable, resolved, write_text
 from isograd.weights.convert import ConvertOptions, convert, format_of
 from isograd.weights.correspondence import ParamsReport, report_of
 from isograd.weights.map_file import map_text, read_map
@@ -33,6 +33,7 @@ class WeightsRequest:
     into: builder of the network that will load the target; python: the interpreter that runs it.
     shard_size: the most bytes of a shard of a folder, as "5GB"; None for a single file.
     others: further files that the caller writes, which must not be one of these.
+    is_forced: whether a target that is there is replaced.
     """
 
     source: str
@@ -52,6 +53,7 @@ class WeightsRequest:
     has_checksum: bool = False
     is_verified: bool = True
     others: tuple[Path, ...] = ()
+    is_forced: bool = False
 
 
 def convert_weights(
@@ -121,7 +123,9 @@ def _check(request: WeightsRequest, *, is_folder: bool) -> None:
             "Leave out one of them.",
         )
     source = Path(request.source)
-    seen = {source.resolve(), *_files_of(source)}
+    if "://" not in request.source:
+        require_path(source, "Name a file or a folder of tensors.")
+    seen = {resolved(source), *_files_of(source)}
     written = (request.write_map,) if request.write_map is not None else ()
     for path in (request.target, *request.others, *written):
         if path.resolve() in seen:
@@ -129,7 +133,7 @@ def _check(request: WeightsRequest, *, is_folder: bool) -> None:
         seen.add(path.resolve())
         if path is not request.target:
             require_writable(path)
-    check_target(request.target, is_folder=is_folder)
+    check_target(request.target, is_folder=is_folder, is_forced=request.is_forced)
 
 
 def _files_of(source: Path) -> set[Path]:

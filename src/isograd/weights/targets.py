@@ -11,8 +11,11 @@ from pathlib import Path
 from isograd.errors import CheckpointError, UsageError
 
 
-def check_target(target: Path, *, is_folder: bool) -> None:
-    """Raise UsageError where the target cannot be written as a new file or folder."""
+def check_target(target: Path, *, is_folder: bool, is_forced: bool = False) -> None:
+    """Raise UsageError where the target cannot be written as a new file or folder.
+
+    is_forced: whether a file that is there is replaced.
+    """
     if is_folder:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise UsageError(
@@ -25,6 +28,8 @@ def check_target(target: Path, *, is_folder: bool) -> None:
         )
     elif target.exists() and not target.is_file():
         raise UsageError(f"{target} is no regular file", "Name a file.")
+    elif target.exists() and not is_forced:
+        raise UsageError(f"{target} is there already", "Name another file, or replace it: --force.")
     folder = target.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", "Make it first, or name another target.")

@@ -110,6 +110,7 @@
       c.save();
       c.strokeStyle = c.fillStyle = colour(TONES[mark.tone] || "faint");
       c.setLineDash([5, 4]);
+      c.textAlign = "left";
       c.beginPath();
       if (mark.level) { c.moveTo(area.left, at); c.lineTo(area.left + area.width, at); }
       else { c.moveTo(at, area.top); c.lineTo(at, area.top + area.height); }

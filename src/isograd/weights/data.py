@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
+from typing import Any
 
-from isograd.report.json import plain_value
 from isograd.weights.map_file import transform_value
 from isograd.weights.model import ConversionReport
 
 SCHEMA = "isograd/weights/1"
 
 
-def render_json(report: ConversionReport) -> str:
-    """The report as JSON text in ASCII."""
+def report_value(report: ConversionReport) -> dict[str, Any]:
+    """The report as plain dictionaries, lists, strings and numbers."""
     plan = report.plan
-    value = {
+    return {
         "schema": SCHEMA,
         "source": report.source,
         "target": report.target,
@@ -43,4 +42,3 @@ def render_json(report: ConversionReport) -> str:
         "ties": [{"name": name, "tied_to": first} for name, first in report.ties],
         "casts": [asdict(loss) for loss in report.casts],
     }
-    return json.dumps(plain_value(value), indent=2, allow_nan=False) + "\n"

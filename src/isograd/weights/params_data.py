@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
-from isograd.report.json import plain_value
+from isograd.report.csv_text import csv_text
 from isograd.weights.correspondence import ParamsReport
 from isograd.weights.health import TensorHealth
 from isograd.weights.inventory import Inventory
@@ -22,9 +20,10 @@ COLUMNS = ("file", *_INFO_COLUMNS, *_HEALTH_COLUMNS, "change", "findings")
 
 def render_csv(report: ParamsReport) -> str:
     """A row for each tensor of each file; change: the update ratio between the two files."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    return csv_text(COLUMNS, _rows(report))
+
+
+def _rows(report: ParamsReport) -> Iterator[list[object]]:
     ratios = {change.name: change.ratio for change in report.changes}
     for inventory in (found for found in (report.first, report.second) if found):
         codes: dict[str, list[str]] = {}
@@ -35,16 +34,14 @@ def render_csv(report: ParamsReport) -> str:
             values |= {
                 "file": inventory.path,
                 "trainable": row.trainable,
-                "shape": " ".join(map(str, row.info.shape)),
                 "change": ratios.get(row.info.name),
-                "findings": " ".join(codes.get(row.info.name, [])),
+                "findings": codes.get(row.info.name, []),
             }
-            writer.writerow({column: values.get(column) for column in COLUMNS})
-    return stream.getvalue()
+            yield [values.get(column) for column in COLUMNS]
 
 
-def render_json(report: ParamsReport) -> str:
-    """The report as JSON text in ASCII, with null for every number that is not finite."""
+def report_value(report: ParamsReport) -> dict[str, Any]:
+    """The report as plain dictionaries, lists, strings and numbers."""
     pairing = report.pairing
     value: dict[str, Any] = {
         "schema": SCHEMA,
@@ -73,7 +70,7 @@ def render_json(report: ParamsReport) -> str:
             *pairing.unpaired_buffers_reference,
             *pairing.unpaired_buffers_port,
         )
-    return json.dumps(plain_value(value), indent=2, allow_nan=False) + "\n"
+    return value
 
 
 def _inventory(inventory: Inventory) -> dict[str, Any]:

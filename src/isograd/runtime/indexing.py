@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
-from mindspore.common import api  # noqa: TID253
 
 from isograd.runtime.basics import take
-from isograd.runtime.writing import position, taken, write
-
-
-class Found(NamedTuple):
-    """Values and their positions, as torch's reductions over an axis return them."""
-
-    values: Any
-    indices: Any
+from isograd.runtime.writing import position, taken
 
 
 def select(input: Any, dim: int, index: int) -> Any:
@@ -245,116 +237,6 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     return ops.where(mask, chosen, input)
 
 
-# ---- order
-
-
-def _order(input: Any, axis: int, descending: bool) -> Any:
-    """Stable positions of the sorted elements, as int64."""
-    values = ops.stop_gradient(input).asnumpy()
-    if descending:
-        turned = np.flip(values, axis)
-        last = values.shape[axis] - 1
-        order = last - np.flip(np.argsort(turned, axis, kind="stable"), axis)
-    else:
-        order = np.argsort(values, axis, kind="stable")
-    return ms.Tensor(order.astype(np.int64))
-
-
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
-    """Sorted along an axis, with positions; equal elements keep their order."""
-    axis = dim % input.ndim
-    order = _order(input, axis, descending)
-    return Found(ops.gather_elements(input, axis, order), order)
-
-
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """The positions of the sorted elements, as int64."""
-    return _order(input, dim % input.ndim, descending)
-
-
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
-    """The k greatest (or least) elements of an axis, with positions."""
-    axis = dim % input.ndim
-    order = _order(input, axis, largest)
-    first = take(order, axis, np.arange(k))
-    return Found(ops.gather_elements(input, axis, first), first)
-
-
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
-    """The k-th smallest element of an axis, with its position."""
-    axis = dim % input.ndim
-    position = take(_order(input, axis, False), axis, np.array([k - 1]))
-    values = ops.gather_elements(input, axis, position)
-    return Found(
-        *((values, position) if keepdim else (values.squeeze(axis), position.squeeze(axis)))
-    )
-
-
-def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower median of everything, or of an axis with its position."""
-    if dim is None:
-        found = ops.stop_gradient(kthvalue(input.reshape(-1), (input.size + 1) // 2, 0).values)
-        equal = (input == found).astype(input.dtype)
-        # Its gradient belongs to all equal elements.
-        mean = (input * equal).sum() / ops.stop_gradient(equal.sum())
-        return found + (mean - ops.stop_gradient(mean))
-    return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
-
-
-def _running(input: Any, dim: int, better: Any) -> Found:
-    axis = dim % input.ndim
-    values = np.moveaxis(input.asnumpy(), axis, 0)
-    best = np.zeros(values.shape, np.int64)
-    for row in range(1, len(values)):
-        before = np.take_along_axis(values, best[row - 1][None], 0)[0]
-        best[row] = np.where(better(values[row], before), row, best[row - 1])
-    positions = ms.Tensor(np.moveaxis(best, 0, axis).copy())
-    return Found(ops.gather_elements(input, axis, positions), positions)
-
-
-def cummax(input: Any, dim: int) -> Found:
-    """The greatest element so far along an axis, with its (last) position."""
-    return _running(input, dim, np.greater_equal)
-
-
-def cummin(input: Any, dim: int) -> Found:
-    """The least element so far along an axis, with its (last) position."""
-    return _running(input, dim, np.less_equal)
-
-
-# ---- counting, through numpy: their results have a shape that depends on the data
-
-
-def unique(
-    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
-    """The different elements (or slices of an axis), sorted."""
-    options: Any = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": dim}
-    found: Any = np.unique(input.asnumpy(), **options)
-    parts = list(found) if isinstance(found, tuple) else [found]
-    if return_inverse:
-        parts[1] = parts[1].reshape(input.shape if dim is None else -1)
-    results = tuple(ms.Tensor(part) for part in parts)
-    return results if len(results) > 1 else results[0]
-
-
-def unique_consecutive(
-    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
-    """Without repetitions that follow one another."""
-    values = input.asnumpy().reshape(-1) if dim is None else np.moveaxis(input.asnumpy(), dim, 0)
-    other = values[1:] != values[:-1]
-    new = np.concatenate([[True], other.reshape(len(other), -1).any(1)])
-    kept = values[new] if dim is None else np.moveaxis(values[new], 0, dim)
-    parts = [kept]
-    if return_inverse:
-        parts.append((np.cumsum(new) - 1).reshape(input.shape if dim is None else -1))
-    if return_counts:
-        parts.append(np.diff(np.append(np.flatnonzero(new), len(values))))
-    results = tuple(ms.Tensor(np.ascontiguousarray(part)) for part in parts)
-    return results if len(results) > 1 else results[0]
-
-
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 on occurs."""
     own = None if weights is None else weights.asnumpy()
@@ -402,110 +284,6 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(ms.Tensor(part) for part in np.unravel_index(indices.asnumpy(), tuple(shape)))
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """A one at each class, as int64."""
-    count = num_classes if num_classes >= 0 else int(tensor.max().asnumpy()) + 1
-    return (tensor.expand_dims(-1) == ms.Tensor(np.arange(count))).astype(ms.int64)
-
-
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and elements."""
     return tuple(input.shape) == tuple(other.shape) and bool((input == other).all())
-
-
-def shorten_rows(weight: Any, input: Any, max_norm: float, norm_type: float = 2.0) -> None:
-    """Scale the rows of a table at these positions, in place, so that none is longer."""
-    with api._no_grad():
-        lengths = ops.norm(weight, norm_type, 1, keepdim=True)
-        asked = _counts(input, weight).expand_dims(1) > 0
-        is_long = ops.logical_and(asked, lengths > max_norm)
-        shorter = weight * (max_norm / (lengths + 1e-7))
-        write(weight, ops.where(is_long, shorter, weight))
-
-
-def _counts(input: Any, weight: Any) -> Any:
-    """How often each row of a table is asked for."""
-    positions = input.reshape(-1, 1).astype(ms.int64)
-    ones = ops.ones((positions.shape[0],), weight.dtype)
-    return ops.tensor_scatter_add(ops.zeros((weight.shape[0],), weight.dtype), positions, ones)
-
-
-def embedding(
-    input: Any,
-    weight: Any,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
-    """Rows of a table; the row of the padding learns nothing."""
-    if max_norm is not None:
-        shorten_rows(weight, input, max_norm, norm_type)
-    found = ops.gather(weight, input, 0)
-    if scale_grad_by_freq:
-        share = 1 / ops.gather(_counts(input, weight), input, 0)
-        found = found + (share - 1).expand_dims(-1) * (found - ops.stop_gradient(found))
-    if padding_idx is None:
-        return found
-    still = ops.expand_dims(input == padding_idx % weight.shape[0], -1)
-    return ops.where(still, ops.stop_gradient(found), found)
-
-
-def embedding_bag(
-    input: Any,
-    weight: Any,
-    mode: str = "mean",
-    offsets: Any = None,
-    per_sample_weights: Any = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Any:
-    """Sum, mean or greatest of the rows in each bag: a line of positions, or those from an offset.
-
-    An empty bag gives zeros; a position that equals padding_idx counts in none.
-    """
-    if offsets is None and per_sample_weights is None and padding_idx is None:
-        lines = ops.gather(weight, input, 0)
-        if mode == "max":
-            return lines.max(axis=1)
-        return lines.sum(1) if mode == "sum" else lines.mean(1)
-    positions = input.reshape(-1)
-    if offsets is None:
-        count, wide = input.shape
-        bags = np.repeat(np.arange(count), wide)
-    else:
-        begins = offsets.asnumpy()[:-1] if include_last_offset else offsets.asnumpy()
-        count = len(begins)
-        bags = np.searchsorted(begins, np.arange(positions.shape[0]), side="right") - 1
-    rows = ops.gather(weight, positions, 0)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.reshape(-1, 1)
-    belongs = np.arange(count)[:, None] == bags
-    if padding_idx is not None:
-        belongs &= positions.asnumpy() != padding_idx % weight.shape[0]
-    if mode == "max":
-        lowest = ops.full((), np.finfo(np.float32).min, dtype=rows.dtype)
-        kept = ops.select(ms.Tensor(belongs[..., None]), rows.expand_dims(0), lowest)
-        found = kept.max(axis=1)
-        return ops.select(ms.Tensor(belongs.any(1)[:, None]), found, ops.zeros_like(found))
-    shares = belongs.astype(np.float32)
-    if mode == "mean":
-        shares /= np.maximum(shares.sum(1, keepdims=True), 1)
-    return ops.matmul(ms.Tensor(shares, rows.dtype), rows)
-
-
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower median of what is not nan; of an axis with its position."""
-    flat = input.reshape(-1) if dim is None else input
-    axis = 0 if dim is None else dim % input.ndim
-    good = np.logical_not(np.isnan(flat.asnumpy())).sum(axis, keepdims=True)
-    order = _order(flat, axis, False).asnumpy()
-    position = np.take_along_axis(order, np.maximum(good - 1, 0) // 2, axis)
-    where_it_is = ms.Tensor(position)
-    values = ops.gather_elements(flat, axis, where_it_is)
-    if dim is None:
-        return values.squeeze(0)
-    if keepdim:
-        return Found(values, where_it_is)
-    return Found(values.squeeze(axis), where_it_is.squeeze(axis))

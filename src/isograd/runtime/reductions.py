@@ -9,7 +9,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import axes_of, mean_of, root, sum_of, take
-from isograd.runtime.indexing import Found
+from isograd.runtime.ordering import Found
 from isograd.runtime.pointwise import absolute, maximum, minimum
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
 
-from isograd.runtime import indexing, layers, making, shapes
+from isograd.runtime import layers, lookups, making, shapes
 from isograd.runtime.starting import init_normal, init_uniform
 from isograd.runtime.torch_convolutions import parameter
 from isograd.runtime.torch_module import Module
@@ -153,7 +153,7 @@ class Embedding(_Table, nn.Embedding):  # type: ignore[misc]
     def construct(self, input: Any) -> Any:
         """Rows of the table."""
         settings = self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
-        return indexing.embedding(input, self.weight, *settings)
+        return lookups.embedding(input, self.weight, *settings)
 
 
 class EmbeddingBag(_Table):
@@ -193,10 +193,10 @@ class EmbeddingBag(_Table):
     def construct(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         """One row for each bag: a line of positions, or those from an offset."""
         if self.max_norm is not None:
-            indexing.shorten_rows(self.weight, input, self.max_norm, self.norm_type)
+            lookups.shorten_rows(self.weight, input, self.max_norm, self.norm_type)
         settings = self.mode, offsets, per_sample_weights
         more = self.include_last_offset, self.padding_idx
-        return indexing.embedding_bag(input, self.weight, *settings, *more)
+        return lookups.embedding_bag(input, self.weight, *settings, *more)
 
 
 # ---- dropouts

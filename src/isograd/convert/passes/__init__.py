@@ -27,6 +27,7 @@ import ast
 from typing import Protocol
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.augmented import AugmentedAssignments
 from isograd.convert.passes.bounds import Bounds
 from isograd.convert.passes.buffers import Buffers
 from isograd.convert.passes.calls import Calls
@@ -36,7 +37,7 @@ from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.formats import Formats
 from isograd.convert.passes.held import Held
 from isograd.convert.passes.imports_by_name import ImportsByName
-from isograd.convert.passes.inplace import AugmentedAssignments, InPlace, Stores
+from isograd.convert.passes.inplace import InPlace
 from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.layers_in_place import InPlaceLayers
 from isograd.convert.passes.leading_axes import LeadingAxes
@@ -46,6 +47,7 @@ from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.references import References
 from isograd.convert.passes.shapes import LegacySizes, Shapes
 from isograd.convert.passes.starting_values import StartingValues
+from isograd.convert.passes.stores import Stores
 from isograd.convert.passes.subscripts import NumbersBesidePositions, NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.inplace import function_of
+from isograd.convert.passes.reach_of_writes import function_of
 from isograd.convert.passes.taken import written_around
 from isograd.convert.whole_numbers import CASTS, MASKS, POSITIONS, is_whole_dtype, may_be_whole
 

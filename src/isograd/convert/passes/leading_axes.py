@@ -7,7 +7,8 @@ import ast
 from isograd.convert.aliases import Function
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
-from isograd.convert.passes.inplace import elements, function_of
+from isograd.convert.passes.elements import elements
+from isograd.convert.passes.reach_of_writes import function_of
 from isograd.convert.tree import first_argument, is_ellipsis, is_none, parts_of
 
 #: Methods whose result has the axes of their tensor.

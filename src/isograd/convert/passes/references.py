@@ -9,7 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.looked_up import Asked, asked_names
 from isograd.convert.model import Level
 from isograd.convert.passes.calls import is_in_mint, missing
-from isograd.convert.passes.inplace import function_of
+from isograd.convert.passes.reach_of_writes import function_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of

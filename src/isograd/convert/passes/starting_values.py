@@ -7,7 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
-from isograd.convert.passes.inplace import elements, owner_of_data
+from isograd.convert.passes.elements import elements, owner_of_data
 from isograd.knowledge.rewrite import NotRewritten
 
 _INIT = "torch.nn.init."

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
-from isograd.convert.passes.inplace import elements, function_of, key_of, strided
+from isograd.convert.passes.augmented import strided
+from isograd.convert.passes.elements import elements, key_of
+from isograd.convert.passes.reach_of_writes import function_of
 from isograd.convert.tree import (
     counted_by,
     has_inner_steps,

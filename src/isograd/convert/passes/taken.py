@@ -10,10 +10,11 @@ import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from isograd.convert.aliases import is_taken_by_copy
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
-from isograd.convert.passes.inplace import function_of, may_be_positions
+from isograd.convert.origins import is_taken_by_copy
+from isograd.convert.passes.elements import may_be_positions
+from isograd.convert.passes.reach_of_writes import function_of
 from isograd.convert.tree import is_laid_out, names_of, pairs_of, parts_of
 
 _WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)

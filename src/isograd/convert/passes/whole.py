@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.inplace import function_of
+from isograd.convert.passes.reach_of_writes import function_of
 from isograd.convert.tree import first_argument
 from isograd.convert.whole_numbers import may_be_whole
 

@@ -1,0 +1,200 @@
+"""What the statements of a function bind its names to."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from isograd.convert.held_data import owner_of
+from isograd.convert.origins import (
+    SEVERAL,
+    Binding,
+    Origin,
+    Reach,
+    adds_axis,
+    called,
+    origin_of_write,
+    unrepeated,
+)
+from isograd.convert.tree import (
+    Tree,
+    names_of,
+    pairs_of,
+)
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
+
+
+class Bindings:
+    """What the statements of one function bind its names to.
+
+    held: expressions `x.data` that a port writes as x.
+    """
+
+    def __init__(
+        self,
+        node: _Function,
+        tree: Tree,
+        named: Mapping[ast.AST, str],
+        held: Collection[ast.AST] = (),
+    ) -> None:
+        self._node = node
+        self._tree = tree
+        self._named = named
+        self._held = held
+        arguments = node.args
+        several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        self.parameters = {part.arg: part for part in several}
+
+    def values_of(self, name: str) -> list[ast.expr]:
+        """What assignments bind to a name, one to one."""
+        return self._values.get(name, [])
+
+    def is_container(self, name: str) -> bool:
+        """Whether a name is bound to a list, a tuple or a dictionary that is written out."""
+        return any(
+            isinstance(unrepeated(value), _BRACKETS)
+            or (isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("dict", "list"))
+            for value in self.values_of(name)
+        )
+
+    @cached_property
+    def _nodes(self) -> list[ast.AST]:
+        found: list[ast.AST] = []
+        nodes: list[ast.AST] = list(self._node.body)
+        while nodes:
+            node = nodes.pop()
+            found.append(node)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            nodes.extend(ast.iter_child_nodes(node))
+        return found
+
+    @cached_property
+    def _values(self) -> dict[str, list[ast.expr]]:
+        found: dict[str, list[ast.expr]] = {}
+        for node in self._nodes:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    for one, value in pairs_of(target, node.value):
+                        is_its_own = one is target or value is not node.value
+                        if isinstance(one, ast.Name) and is_its_own:
+                            found.setdefault(one.id, []).append(value)
+        return found
+
+    @cached_property
+    def _bindings(self) -> list[Binding]:
+        return [binding for node in self._nodes for binding in self._bound_by(node)]
+
+    def _bound_by(self, node: ast.AST) -> Iterator[Binding]:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from self._bound(target, node.value, node)
+            yield from self._together(node)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            yield from self._bound(node.target, node.value, node)
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            yield from self._through(node.target, node.iter, node)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    for name in names_of(item.optional_vars):
+                        yield Binding(node, name, ())
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if node.func.attr in ("append", "insert", "extend") and isinstance(owner, ast.Name):
+                yield Binding(node, owner.id, self._inside(node.args[-1:]))
+
+    def _together(self, node: ast.Assign) -> Iterator[Binding]:
+        """Names that are bound beside others: `a = b = f(x)`, `buffer = state["buffer"] = f(x)`."""
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        for one, other in itertools.permutations(names, 2):
+            yield Binding(node, one, (Origin(Reach.SHARED, other),))
+        if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in node.targets):
+            for name in names:
+                yield Binding(node, name, (Origin(Reach.SHARED, None),))
+
+    def _bound(self, target: ast.expr, value: ast.expr, node: ast.AST) -> Iterator[Binding]:
+        if isinstance(target, ast.Name):
+            yield Binding(node, target.id, self._origins(value))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+                for part, one in zip(target.elts, value.elts, strict=True):
+                    for binding in self._bound(part, one, node):
+                        yield replace(binding, value=binding.value or one)
+                return
+            origins = self._of_several(value)
+            for name in names_of(target):
+                yield Binding(node, name, origins)
+        elif isinstance(target, ast.Attribute):
+            for origin in self._origins(value):
+                if origin.root is not None:
+                    yield Binding(node, ast.unparse(target), (origin,))
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            if self.is_container(target.value.id):
+                yield Binding(node, target.value.id, self._origins(value))
+
+    def _through(self, target: ast.expr, source: ast.expr, node: ast.AST) -> Iterator[Binding]:
+        """A loop's names: elements of what it goes through, or rows taken by numbers."""
+        origins: tuple[Origin, ...] = (Origin(Reach.SHARED, None),)
+        if isinstance(source, ast.Name):
+            is_listed = self.is_container(source.id)
+            origins = (Origin(Reach.SHARED if is_listed else Reach.SLICE, source.id),)
+        elif isinstance(target, ast.Name):
+            origins = self._of_several(source) or origins
+        for name in names_of(target):
+            yield Binding(node, name, origins)
+
+    def _of_several(self, value: ast.expr) -> tuple[Origin, ...]:
+        if isinstance(value, _BRACKETS):
+            return self._inside(ast.iter_child_nodes(value))
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+            return self._of_several(value.value)
+        if isinstance(value, ast.Call) and called(value, self._named)[0] in SEVERAL:
+            return self._origins(value)
+        if isinstance(value, ast.IfExp):
+            return (*self._of_several(value.body), *self._of_several(value.orelse))
+        if isinstance(value, ast.Name):
+            is_listed = self.is_container(value.id)
+            return (Origin(Reach.SHARED if is_listed else Reach.SLICE, value.id),)
+        if isinstance(value, (ast.Attribute, ast.Call)):  # `a, b = x.T`
+            return tuple(origin for origin in self._origins(value) if origin.reach is Reach.LOST)
+        return ()
+
+    def _inside(self, parts: Iterable[ast.AST]) -> tuple[Origin, ...]:
+        found: list[Origin] = []
+        for part in parts:
+            if isinstance(part, ast.expr):
+                found += self._origins(part)
+        return tuple(found)
+
+    def _origins(self, value: ast.expr) -> tuple[Origin, ...]:
+        if isinstance(value, ast.Name):
+            return (Origin(Reach.SHARED, value.id),)
+        if isinstance(value, ast.IfExp):
+            return (*self._origins(value.body), *self._origins(value.orelse))
+        if isinstance(value, ast.BoolOp):
+            return self._inside(value.values)
+        if isinstance(value, ast.NamedExpr):
+            return self._origins(value.value)
+        if value in self._held:
+            owner = owner_of(value)
+            assert owner is not None
+            return self._origins(owner)
+        value = unrepeated(value)
+        if isinstance(value, _BRACKETS):
+            return self._inside(ast.iter_child_nodes(value))
+        root, reach = origin_of_write(value, self._named)
+        if isinstance(value, ast.Subscript) and adds_axis(value.slice):
+            reach = Reach.LOST
+        if reach is Reach.ALONE and not isinstance(root, ast.Attribute):
+            return ()
+        if isinstance(root, ast.Name):
+            return (Origin(reach, root.id),)
+        if isinstance(root, ast.Attribute):
+            return (Origin(max(reach, Reach.SHARED), None),)
+        return ()

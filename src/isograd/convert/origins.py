@@ -1,0 +1,186 @@
+"""Which tensor an expression is a view of, and who shares its storage."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from isograd.convert.tree import (
+    first_argument,
+    is_none,
+    parts_of,
+)
+from isograd.scan.behaviour import VIEWS
+
+#: Methods that return several views.
+SEVERAL = frozenset("chunk split tensor_split unbind hsplit vsplit dsplit split_with_sizes".split())
+_RESHAPED_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "data", "real", "imag"))
+#: Methods, and functions of their first argument, whose result shares memory but no writes.
+_RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | SEVERAL.union(
+    (
+        *("flatten", "reshape", "reshape_as", "ravel", "broadcast_to"),
+        *("as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"),
+    )
+)
+#: Views whose elements lie in another order, so that `contiguous` copies them.
+_REORDERED = frozenset(
+    "t T mT H mH transpose permute swapaxes swapdims movedim moveaxis adjoint".split()
+)
+#: Views of each element once, computed from places alone; `reshape` and `flatten` may copy.
+_REARRANGING = _REORDERED.difference(("H", "mH", "adjoint")).union(
+    "view view_as unflatten squeeze unsqueeze diagonal narrow select".split()
+)
+_SIZES = frozenset("shape size dim ndim numel".split())
+#: What returns its tensor where there is nothing to do.
+_SAME = frozenset("contiguous to float cpu cuda type type_as requires_grad_".split())
+#: Functions that return their argument where there is nothing to do.
+_PASSING = frozenset(
+    "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split()
+)
+
+
+class Reach(IntEnum):
+    """How much of a write in place others have to see, and whether a port's write reaches them."""
+
+    ALONE = 0
+    SHARED = 1
+    #: Of a binding: a part of the tensor, taken by numbers.  No answer of `Function.sight`.
+    SLICE = 2
+    LOST = 3
+
+
+@dataclass(frozen=True)
+class Sight:
+    """reach, and the name that sees the tensor; empty for the caller or an object.
+
+    is_argument: whether nobody but the caller is known to see it.
+    """
+
+    reach: Reach
+    name: str = ""
+    is_argument: bool = False
+
+
+@dataclass(frozen=True)
+class Origin:
+    """reach: how the tensor is one with the root's; root: a name, or None for outside."""
+
+    reach: Reach
+    root: str | None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """value: what is bound, where a part of the statement is: b of `x, y = a, b`."""
+
+    statement: ast.AST
+    name: str
+    origins: tuple[Origin, ...]
+    value: ast.expr | None = None
+
+    @property
+    def is_of_name(self) -> bool:
+        """Whether the name is bound, rather than something put into what it holds."""
+        return not isinstance(self.statement, ast.Call)
+
+
+def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach]:
+    """What is behind the expression that is written to, and whether a port's write reaches it.
+
+    named: the torch functions that names, attributes and layers of the file stand for.
+    """
+    reach = Reach.ALONE
+    node = target
+    while True:
+        step = _step(node, named)
+        if step is None:
+            return node, reach
+        node, here = step
+        reach = max(reach, here)
+
+
+def rearranged(target: ast.expr, named: Mapping[ast.AST, str]) -> ast.Name | None:
+    """x of `x.view(-1)` and `x[0].t()`: a view of elements of x by their places alone."""
+    node = target
+    while not isinstance(node, ast.Name):
+        name = node.attr if isinstance(node, ast.Attribute) else "view"
+        if isinstance(node, ast.Call):
+            name = called(node, named)[0]
+            if any(part in named for part in node.args if name == "view"):
+                return None  # of another dtype
+        step = _step(node, named)
+        if step is None or name not in _REARRANGING:
+            return None
+        node = step[0]
+    inside = [part for part in ast.walk(target) if isinstance(part, ast.Attribute)]
+    asked = sum(_is_name(part.value, node.id) for part in inside if part.attr in _SIZES)
+    used = sum(_is_name(part, node.id) for part in ast.walk(target))
+    return node if used == asked + 1 else None
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def is_taken_by_copy(node: ast.expr) -> bool:
+    """Whether a subscript takes by a list or a condition, so that torch copies."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    kinds = (ast.List, ast.Compare, ast.ListComp)
+    return any(isinstance(part, kinds) for part in parts_of(node.slice))
+
+
+def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
+    """The tensor that an expression is a view of; None where it is a tensor of its own."""
+    if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
+        return node.value, Reach.SLICE
+    if isinstance(node, ast.Attribute) and node.attr in _RESHAPED_ATTRIBUTES:
+        is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        return None if is_own else (node.value, Reach.LOST)
+    if not isinstance(node, ast.Call):
+        return None
+    is_function = node.func in named
+    name, base = called(node, named)
+    if base is None:
+        return None
+    if name in _RESHAPED:
+        return base, Reach.LOST
+    if name == "contiguous" and _is_reordered(base, named):
+        return None
+    if name in (_PASSING if is_function else _SAME):
+        return base, Reach.SHARED
+    if name.endswith("_") and not name.endswith("__"):
+        return base, Reach.SHARED
+    return None
+
+
+def _is_reordered(node: ast.expr, named: Mapping[ast.AST, str]) -> bool:
+    """Whether a view's elements lie in another order than its tensor's."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in _REORDERED
+    return isinstance(node, ast.Call) and called(node, named)[0] in _REORDERED
+
+
+def adds_axis(index: ast.expr) -> bool:
+    """Whether an index holds a None, which reshapes: a name of it is no way to x."""
+    return any(is_none(part) for part in parts_of(index))
+
+
+def unrepeated(value: ast.expr) -> ast.expr:
+    """The list of `[x] * 3`, whose elements are one tensor."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        for side in (value.left, value.right):
+            if isinstance(side, (ast.List, ast.Tuple)):
+                return side
+    return value
+
+
+def called(node: ast.Call, named: Mapping[ast.AST, str]) -> tuple[str, ast.expr | None]:
+    """The last name of a call's function, and its tensor: its receiver or its first argument."""
+    if node.func in named:
+        return named[node.func].rpartition(".")[2], first_argument(node, "input")
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr, node.func.value
+    return "", None

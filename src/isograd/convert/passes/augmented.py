@@ -1,0 +1,245 @@
+"""Augmented assignments (`x += y`) of tensors: bound anew, or written where others see them."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.aliases import Function
+from isograd.convert.file import FileEdit
+from isograd.convert.held_data import is_data
+from isograd.convert.origins import Reach
+from isograd.convert.passes.elements import (
+    elements,
+    is_quiet_leaf,
+    is_written_by_elements,
+    key_of,
+    may_be_parameter,
+)
+from isograd.convert.passes.reach_of_writes import (
+    function_of,
+    sight_of,
+    tell,
+    tell_if_lost,
+    tell_lost,
+    write_view,
+)
+from isograd.convert.signs import SIGNS
+from isograd.convert.tree import (
+    defaults_of,
+    has_inner_steps,
+    parts_of,
+)
+
+#: Names of numbers that are kept in tables of settings, as in `total *= stride`.
+_STRIDES = ("stride", "dilation")
+#: What is added to lists and texts.
+_PLAIN = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)
+
+
+class AugmentedAssignments:
+    """`x += y`: written into the tensor where others see it."""
+
+    kinds = (ast.AugAssign,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the new value into a shared tensor; leave the rest as it is."""
+        assert isinstance(node, ast.AugAssign)
+        target = node.target
+        if isinstance(target, ast.Subscript):
+            return _add_to_element(target, node, file)
+        if isinstance(target, ast.Attribute):
+            return _add_to_attribute(target, node, file)
+        is_kept = file.holds_data(target) or is_quiet_leaf(target, file)
+        if is_kept and type(node.op) in SIGNS:
+            value = f"{target.id} {SIGNS[type(node.op)]} {layout.operand(file, node.value)}"
+            code = f"{file.name('composites.overwrite')}({target.id}, {value})"
+            layout.write_statement(file, node, code)
+            return True
+        if not file.facts.is_tensor(target):
+            return _add_to_argument(target, node, file)
+        sight = sight_of(target.id, node, file)
+        if sight.reach is Reach.LOST:
+            tell(sight, target.id, node, file)
+        sign = SIGNS.get(type(node.op))
+        if sight.reach is not Reach.SHARED or sign is None:
+            return False
+        code = f"{target.id} {sign} {layout.operand(file, node.value)}"
+        if may_be_parameter(target.id, node, file):
+            code = f"{file.name('composites.overwrite')}({target.id}, {code})"
+        else:
+            code = f"{target.id}[...] = {code}"
+        layout.write_statement(file, node, code)
+        return True
+
+
+def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit) -> bool:
+    """`self.h = h; self.h += 1`, which h sees in torch."""
+    function, sign, place = function_of(node, file), SIGNS.get(type(node.op)), ast.unparse(target)
+    if function is None or sign is None or not file.imported.torch:
+        return False
+    is_shared = place in function.bound and function.sight(place, node).reach is Reach.SHARED
+    if not is_shared and not is_quiet_leaf(target, file):
+        return False
+    call, value = file.name("composites.augmented"), file.argument(node.value)
+    layout.write_statement(file, node, f'{place} = {call}("{sign}", {place}, {value})')
+    return True
+
+
+def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) -> bool:
+    """`x.view(-1)[0] += 1`, `x.data[0] += 1`, and `tensors[0] += 1` of a list."""
+    if is_written_by_elements(target, node, file):
+        file.replace(target, elements(target, file))
+        return True
+    sign = SIGNS.get(type(node.op))
+    if sign is not None:
+        code = f"{file.source(target)} {sign} {layout.operand(file, node.value)}"
+        if write_view(target.value, key_of(target.slice, file), code, node, file):
+            return True
+    if tell_lost(target.value, node, file):
+        return False
+    function, sign = function_of(node, file), SIGNS.get(type(node.op))
+    if sign is not None and has_inner_steps(target.slice) and _is_plain_path(target.value):
+        place = file.source(target)
+        code = f"{place} = {strided(target, file)} {sign} {layout.operand(file, node.value)}"
+        layout.write_statement(file, node, code)
+        return True
+    if function is None or sign is None or not isinstance(target.value, ast.Name):
+        return False
+    if function.is_container(target.value.id) and file.facts.is_tensor(target):
+        tell_if_lost(target.value.id, node, file)
+        place = file.source(target)
+        code = f"{place}[...] = {place} {sign} {layout.operand(file, node.value)}"
+        layout.write_statement(file, node, code)
+        return True
+    return False
+
+
+def strided(node: ast.Subscript, file: FileEdit) -> str:
+    """`x[:, ::2]` where MindSpore's own slices refuse a gradient."""
+    owner_end, end = file.text.span(node.value)[1], file.text.span(node)[1]
+    index = file.text.source(owner_end, end)
+    name, numpy = file.name("composites.strided"), file.name("np.s_")
+    return f"{name}({file.source(node.value)}, {numpy}{index})"
+
+
+def _is_plain_path(node: ast.expr) -> bool:
+    """Whether an expression is a name or a member of one, which may be read twice."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> bool:
+    """`x += y` of unknown kind: a tensor that others see changes, a number is new."""
+    function, sign = function_of(node, file), SIGNS.get(type(node.op))
+    if function is None or sign is None or not file.imported.torch:
+        return False
+    parameter = function.parameters.get(target.id)
+    if parameter is not None:
+        is_tensor_like = parameter.annotation is None or "Tensor" in ast.dump(parameter.annotation)
+        if not is_tensor_like or _has_plain_default(parameter, file.tree.function(node)):
+            return False
+    elif target.id not in function.bound:
+        return False
+    is_element = function.is_element(target.id) and not isinstance(node.value, ast.Constant)
+    is_tensor_like = is_element or _is_of_torch(node.value, file)
+    is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, function)
+    is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, function)
+    if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
+        return False  # a counter or a size, most of all
+    sight = sight_of(target.id, node, file)
+    if sight.reach is Reach.LOST:
+        tell(sight, target.id, node, file)
+    if sight.reach is not Reach.SHARED:
+        return False
+    call = file.name("composites.augmented")
+    value = file.argument(node.value)
+    layout.write_statement(file, node, f'{target.id} = {call}("{sign}", {target.id}, {value})')
+    return True
+
+
+def _is_of_module(name: str, added: ast.expr, function: Function) -> bool:
+    """Whether a name may hold what `self.block(x)` returned, or a slice of a tensor."""
+    if isinstance(added, _PLAIN):
+        return False
+    waiting, known = [name], set[str]()
+    while waiting:
+        one = waiting.pop()
+        known.add(one)
+        for value in function.values_of(one):
+            part = value
+            while isinstance(part, ast.Subscript):
+                if any(isinstance(index, ast.Slice) for index in parts_of(part.slice)):
+                    return True
+                part = part.value
+            if isinstance(part, ast.Call) and _is_module(part.func, function):
+                return True
+            if isinstance(part, ast.Name) and part.id not in known:
+                waiting.append(part.id)
+    return False
+
+
+def _is_of_state(name: str, added: ast.expr, function: Function) -> bool:
+    """Whether a name may hold a tensor of a dictionary: `slow = state["slow"]`."""
+    is_number = isinstance(added, (ast.Constant, *_PLAIN)) or (
+        isinstance(added, ast.Call) and getattr(added.func, "id", "") in ("len", "int", "str")
+    )
+    if is_number or getattr(added, "id", "") in _STRIDES:
+        return False
+    return any(
+        isinstance(value, ast.Subscript)
+        and isinstance(value.slice, (ast.Constant, ast.Name))
+        and not isinstance(getattr(value.slice, "value", None), int)
+        for value in function.values_of(name)
+    )
+
+
+def _is_module(called: ast.expr, function: Function) -> bool:
+    """`self.block`, `self.blocks[i]`, and `block` of a loop over them."""
+    while isinstance(called, ast.Subscript):
+        called = called.value
+    if isinstance(called, ast.Name):
+        return function.is_element(called.id)
+    return isinstance(called, ast.Attribute) and getattr(called.value, "id", "") == "self"
+
+
+def _is_of_torch(value: ast.expr, file: FileEdit) -> bool:
+    """Whether a value is a fraction, or of something of torch's, as `p.data` is."""
+    return any(
+        (isinstance(part, ast.Constant) and isinstance(part.value, float))
+        or is_data(part)
+        or file.use(part) is not None
+        for part in ast.walk(value)
+    )
+
+
+def _is_used_as_tensor(name: str, node: ast.AST, file: FileEdit) -> bool:
+    """Whether the function asks a tensor's methods of a name."""
+    function = file.tree.function(node)
+    if function is None:
+        return False
+    if function not in file.tensors:
+        file.tensors[function] = _used_as_tensors(function, file)
+    return name in file.tensors[function]
+
+
+def _used_as_tensors(function: ast.AST, file: FileEdit) -> frozenset[str]:
+    """The names of which a function asks a tensor's methods."""
+    found = set()
+    for part in ast.walk(function):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            use = file.use(part)
+            if use is not None and use.api.startswith("torch.Tensor."):
+                found.add(part.value.id)
+    return frozenset(found)
+
+
+def _has_plain_default(
+    parameter: ast.arg, function: ast.FunctionDef | ast.AsyncFunctionDef | None
+) -> bool:
+    """Whether an argument has a number or a string as its default."""
+    if function is None:
+        return False
+    found = defaults_of(function).get(parameter.arg)
+    return isinstance(found, ast.Constant) and found.value is not None

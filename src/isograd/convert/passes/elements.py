@@ -1,0 +1,152 @@
+"""Elements of a tensor as a port writes them, and which tensor owns them."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.held_data import is_data
+from isograd.convert.located import place as place_of
+from isograd.convert.origins import Reach, origin_of_write
+from isograd.convert.passes.reach_of_writes import function_of, is_bound_by_loop
+from isograd.convert.tree import (
+    parts_of,
+)
+from isograd.scan.values import PARAMETER
+
+#: What may be a tensor of positions or a mask in an index.
+_UNKNOWN_INDEX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
+#: What an attribute is asked of without brackets.
+POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+
+
+def written_place(target: ast.expr, file: FileEdit) -> str:
+    """A target as it is written to: the source of an attribute is what it is read as (`p.grad`)."""
+    if isinstance(target, ast.Attribute) and isinstance(target.value, POSTFIX):
+        return f"{written_place(target.value, file)}.{target.attr}"
+    is_read_so = isinstance(target, (ast.Subscript, ast.Call))
+    return _source(target, file) if is_read_so else file.text.raw(target)
+
+
+def _source(node: ast.expr, file: FileEdit) -> str:
+    """The source of a part of a target, behind what it begins as well."""
+    return file.sources_before.get(node) or file.source(node)
+
+
+def unshared(value: ast.expr, file: FileEdit) -> str:
+    """What all of a tensor is overwritten with; MindSpore would make one memory of both."""
+    code, (root, reach) = file.argument(value), origin_of_write(value, file.views)
+    is_new = isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.List)) or (
+        isinstance(value, ast.Call) and file.use(value.func) is not None
+    )
+    if is_new and root is value and reach is Reach.ALONE:
+        return code
+    return f"{file.name('composites.unshared')}({code})"
+
+
+def owner_of_data(node: ast.expr, file: FileEdit) -> str:
+    """p of `p.data`, without what `.data` was written as by then."""
+    assert isinstance(node, ast.Attribute)
+    return written_place(node.value, file)
+
+
+def may_be_parameter(name: str, node: ast.AST, file: FileEdit) -> bool:
+    """Whether a name may hold a Parameter, which `p[…] = …` would leave as a view of itself.
+
+    An optimizer, or loading a checkpoint, can then not write to it ("Check view and inplace
+    failed").
+    """
+    function = function_of(node, file)
+    if function is None:
+        return is_bound_by_loop(name, file.tree.module)
+    return function.is_from_outside(name, node)
+
+
+def may_be_positions(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
+    """Whether a part of an index may be a tensor: not what a loop counts."""
+    function = function_of(at, file)
+    for part in parts_of(index):
+        if not isinstance(part, _UNKNOWN_INDEX):
+            continue
+        names = [name.id for name in ast.walk(part) if isinstance(name, ast.Name)]
+        if names and (function is None or not all(map(function.counts, names))):
+            return True
+    return False
+
+
+def holds_all(name: ast.Name, file: FileEdit) -> bool:
+    """Whether a name is a list or a dictionary of tensors' data."""
+    return (file.tree.function(name), name.id) in file.held_data.containers
+
+
+def elements(target: ast.Subscript, file: FileEdit) -> str:
+    """`x[0]` that a Parameter can be written by."""
+    held = owner_of_element(target, file)
+    return f"{file.name('composites.elements')}({held})[{_source(target.slice, file)}]"
+
+
+def owner_of_element(target: ast.Subscript, file: FileEdit) -> str:
+    """x of `x[0]` and of `x.data[0]`."""
+    owner = target.value
+    return owner_of_data(owner, file) if is_data(owner) else _source(owner, file)
+
+
+def key_of(index: ast.expr, file: FileEdit) -> str:
+    """An index as an argument."""
+    if not isinstance(index, ast.Tuple):
+        return _key(index, file)
+    parts = ", ".join(_key(part, file) for part in index.elts)
+    return f"({parts}{',' if len(index.elts) == 1 else ''})"
+
+
+def _key(index: ast.expr, file: FileEdit) -> str:
+    """A part of an index as an argument: a slice has no signs outside of brackets."""
+    if not isinstance(index, ast.Slice):
+        return _source(index, file)
+    ends = [index.lower, index.upper] + [index.step] * (index.step is not None)
+    written = ", ".join("None" if end is None else _source(end, file) for end in ends)
+    return f"slice({written})"
+
+
+def is_written_by_elements(
+    target: ast.Subscript, node: ast.Assign | ast.AugAssign, file: FileEdit
+) -> bool:
+    """Whether an element may be a Parameter's: of `.data`, or of a weight where nothing learns."""
+    owner = target.value
+    if is_data(owner):
+        return not is_another(owner, file)
+    if file.holds_data(owner) or is_quiet_leaf(owner, file):
+        return True
+    root = origin_of_write(owner, file.views)[0]
+    if isinstance(owner, ast.Subscript) and isinstance(root, ast.Name) and holds_all(root, file):
+        return True
+    if file.facts.values.get(place_of(owner)) is PARAMETER:
+        return True
+    is_weight = isinstance(owner, ast.Attribute) and owner.attr in ("weight", "bias")
+    return is_weight and is_without_gradient(node, file)
+
+
+def is_another(node: ast.AST, file: FileEdit) -> bool:
+    """Whether `x.data` is known to be of something that is no tensor."""
+    use = file.use(node)
+    return use is not None and use.api != "torch.Tensor.data"
+
+
+def is_without_gradient(node: ast.AST, file: FileEdit) -> bool:
+    """Whether a node stands in a block or a function that records no gradients."""
+    for part in file.tree.above(node):
+        switches: list[ast.expr] = []
+        if isinstance(part, (ast.With, ast.AsyncWith)):
+            switches = [item.context_expr for item in part.items]
+        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            switches = list(part.decorator_list)
+        for switch in switches:
+            named = switch.func if isinstance(switch, ast.Call) else switch
+            if file.named.get(named, "") in ("torch.no_grad", "torch.inference_mode"):
+                return True
+    return False
+
+
+def is_quiet_leaf(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a leaf stands where no gradients are recorded, which is where torch changes one."""
+    return file.is_leaf(node) and is_without_gradient(node, file)

@@ -1,0 +1,58 @@
+"""Assignments to elements (`x[i] = v`), which MindSpore makes in a new tensor."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.held_data import is_data
+from isograd.convert.origins import Reach
+from isograd.convert.passes.elements import elements, is_written_by_elements, key_of, unshared
+from isograd.convert.passes.reach_of_writes import function_of, tell, tell_lost, write_view
+from isograd.convert.tree import (
+    is_ellipsis,
+    is_laid_out,
+)
+
+
+class Stores:
+    """`x.view(-1)[0] = …`: what is written to a view that a port's writes do not leave."""
+
+    kinds = (ast.Assign,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Tell it; `x.data[0] = …` is written to x."""
+        assert isinstance(node, ast.Assign)
+        for target in node.targets:
+            several = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+            for part in several:
+                if isinstance(part, ast.Subscript):
+                    _store(part, node, file)
+                    if part is target and is_ellipsis(part.slice):
+                        code = unshared(node.value, file)
+                        if code != file.source(node.value):
+                            file.replace(node.value, code)
+        return False
+
+
+def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
+    view = target.value
+    if is_written_by_elements(target, node, file):
+        file.replace(target, elements(target, file))
+        return
+    if is_data(view):  # of a batch or another object
+        return
+    if target is node.targets[0] and len(node.targets) == 1:
+        code = file.argument(node.value)
+        if write_view(view, key_of(target.slice, file), code, node, file):
+            return
+    if not tell_lost(view, node, file) and isinstance(view, ast.Name):
+        function = function_of(node, file)
+        if function is None or function.is_container(view.id):
+            return
+        values = function.values_of(view.id)
+        if values and all(map(is_laid_out, values)):
+            return  # `contiguous` copies, or shares the memory, as in torch (`taken`)
+        sight = function.sight(view.id, node, is_whole=False)
+        if sight.reach is Reach.LOST and sight.name:
+            tell(sight, view.id, node, file)

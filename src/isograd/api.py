@@ -182,6 +182,7 @@ def compare(
     map: File | Mapping[str, str] | None = None,
     only: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    with_states: bool = False,
     consecutive: bool | None = None,
     between_ranks: bool = False,
     steps: tuple[int, int | None] | None = None,
@@ -197,6 +198,7 @@ def compare(
     a is the reference; b may be left out with between_ranks.  Two logs are compared as loss curves,
     for which only steps (first and last, both included) and series count.
     envelope, map: the values, or the file that holds them.
+    with_states: compare what lies beside the networks, too, such as states of an optimizer.
     """
     from isograd.compare.files.options import CompareOptions
     from isograd.compare.run import are_logs, check_count, compare_tensors, with_rules
@@ -210,6 +212,7 @@ def compare(
     options = CompareOptions(
         only=tuple(only),
         ignore=tuple(ignore),
+        with_states=with_states,
         threads=threads,
         journal=None if resume is None else Path(resume),
         is_consecutive=consecutive,

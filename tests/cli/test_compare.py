@@ -166,7 +166,7 @@ def test_chosen_steps_of_two_logs(tmp_path: Path, capsys: pytest.CaptureFixture[
     logs = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
     page = tmp_path / "page.html"
     assert main(["compare", *logs, "--html", str(page)]) == 1
-    assert "<polyline" in page.read_text()
+    assert 'class="chart"' in page.read_text()
     assert main(["compare", *logs, "--steps", ":2"]) == 0
     assert main(["compare", *logs, "--series", "other_loss"]) == 0
 
@@ -262,3 +262,19 @@ def test_parquet_and_sql(tmp_path: Path, clean: str, capsys: pytest.CaptureFixtu
     question = "select reference, outside from result where verdict = 'differs'"
     assert main(["compare", "--sql", question, result, "--csv", "-"]) == 0
     assert capsys.readouterr().out == "reference,outside\nl1.weight,20\n"
+
+
+def test_states_of_an_optimizer_are_set_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from safetensors.numpy import save_file
+
+    for name, squares in (("a", 1.0), ("b", 2.0)):
+        weight = np.arange(6, dtype="f4")
+        tensors = {"fc.weight": weight, "moment2.fc.weight": weight * np.float32(squares)}
+        save_file(tensors, tmp_path / f"{name}.safetensors")
+    files = [str(tmp_path / f"{name}.safetensors") for name in "ab"]
+    assert main(["compare", *files]) == 0
+    assert "1 tensors beside the network, such as moment2.fc.weight" in capsys.readouterr().out
+    assert main(["compare", *files, "--with-states"]) == 1
+    assert main(["compare", *files, "--only", "moment2.*"]) == 1

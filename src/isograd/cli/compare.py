@@ -1,53 +1,45 @@
-"""`isograd compare`: parse, one call, render, exit status."""
+"""`isograd compare`: parse, and one call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_json
+from isograd.cli.verb import Output, verb
 from isograd.errors import UsageError
-from isograd.files import write_text
 
 if TYPE_CHECKING:
+    from isograd.compare.files.curve_model import CurvesReport
     from isograd.compare.files.model import FilesReport
-    from isograd.compare.files.options import CompareOptions, CompareProgress
+    from isograd.compare.files.options import CompareOptions
+    from isograd.compare.parquet import Answer
+    from isograd.progress import Progress
 
+_STEPS = re.compile(r"(\d*):(\d*)")
 _FILE = click.Path(path_type=Path)
 #: Options that hold for every kind of input, and those that hold for one kind only.
-_ALWAYS = frozenset({"inputs", "json_file", "csv_file", "quiet"})
+_ALWAYS = frozenset({"inputs", "json_file", "csv_file", "quiet", "is_all"})
 _OF_CURVES = frozenset({"html_file", "steps", "series"})
 _OF_QUESTIONS = frozenset({"sql"})
 
 
-@click.command()
+@verb(
+    document="isograd.compare.document:document",
+    outputs=(
+        Output("csv", "Write a row per tensor.", "isograd.compare.data:render_csv"),
+        Output(
+            "parquet",
+            "Write a row per tensor as Parquet (extra `sql`).",
+            "isograd.compare.parquet:parquet_bytes",
+            is_text=False,
+            check="isograd.compare.parquet:require_duckdb",
+        ),
+    ),
+)
 @click.argument("inputs", nargs=-1, metavar="A B")
-@click.option(
-    "--json",
-    "json_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Write the report as JSON; `-` is standard output and moves the text to standard error.",
-)
-@click.option("--csv", "csv_file", type=_FILE, metavar="FILE", help="Write a row per tensor.")
-@click.option(
-    "--html",
-    "html_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Write one HTML page with heat map and histograms, which needs no network.",
-)
-@click.option(
-    "--parquet",
-    "parquet_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Write a row per tensor as Parquet (extra `sql`).",
-)
 @click.option(
     "--sql",
     metavar="QUESTION",
@@ -67,6 +59,11 @@ _OF_QUESTIONS = frozenset({"sql"})
 @click.option("--atol", type=click.FloatRange(min=0), help="Allowed absolute difference.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Compare only these names.")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these names out.")
+@click.option(
+    "--with-states",
+    is_flag=True,
+    help="Compare what lies beside the networks, too, such as states of an optimizer.",
+)
 @click.option(
     "--consecutive/--no-consecutive",
     "is_consecutive",
@@ -101,9 +98,7 @@ _OF_QUESTIONS = frozenset({"sql"})
     help="What does the work (extra `dask`). Default: threads.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask's scheduler, as tcp://host:8786.")
-@click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
-@click.pass_context
-def command(context: click.Context, /, **given: Any) -> int:
+def command(progress: Progress, **given: Any) -> FilesReport | CurvesReport | Answer:
     """Two checkpoints, tensor folders, dumps or loss curves: where do they differ?
 
     A is the reference. Tensors are paired by the map, by name, by the conventions of the two
@@ -115,36 +110,38 @@ def command(context: click.Context, /, **given: Any) -> int:
     was called wrongly or could not do its work.
     """
     inputs: tuple[str, ...] = given["inputs"]
-    outputs: dict[str, Path | None] = {
-        name: given[f"{name}_file"] for name in ("json", "csv", "html", "parquet")
-    }
-    check_outputs((Path(name) for name in inputs if "://" not in name), outputs)
     if given["sql"] is not None:
-        _refuse_others(context, _ALWAYS | _OF_QUESTIONS, "a question in SQL")
-        from isograd.cli.compare_modes import ask
+        _refuse_others(_ALWAYS | _OF_QUESTIONS, "a question in SQL")
+        from isograd.compare.parquet import answer
 
-        return ask(given["sql"], inputs, outputs)
+        return answer(given["sql"], [Path(name) for name in inputs])
     from isograd.compare.run import are_logs, check_count, compare_tensors
 
     check_count(inputs, is_one_enough=given["is_between_ranks"])
     if are_logs(inputs):
-        _refuse_others(context, _ALWAYS | _OF_CURVES, "loss curves")
-        from isograd.cli.compare_modes import compare_curves
+        _refuse_others(_ALWAYS | _OF_CURVES, "loss curves")
+        from isograd.compare.files.curves import compare_logs
 
-        return compare_curves(inputs, outputs, given["steps"], given["series"], given["quiet"])
-    _refuse(context, _OF_CURVES - {"html_file"}, "tensors")
-    if outputs["parquet"] is not None:
-        from isograd.report.compare_parquet import require_duckdb
-
-        require_duckdb()
+        first, second = (Path(name) for name in inputs)
+        return compare_logs(first, second, _span(given["steps"]), given["series"])
+    _refuse(_OF_CURVES - {"html_file"}, "tensors")
     options = _options(given, inputs)
-    with _progress(given["quiet"]) as progress:
-        report = compare_tensors(
-            inputs, options, is_between_ranks=given["is_between_ranks"], progress=progress
-        )
-    _write(report, outputs)
-    _show(report, given["quiet"], to_error=STANDARD_OUTPUT in outputs.values())
-    return 1 if report.needs_action else 0
+    return compare_tensors(
+        inputs, options, is_between_ranks=given["is_between_ranks"], progress=progress
+    )
+
+
+def _span(steps: str | None) -> tuple[int, int | None] | None:
+    """The first and the last step, both included."""
+    if steps is None:
+        return None
+    found = _STEPS.fullmatch(steps)
+    if found is None or steps == ":":
+        raise UsageError(f"--steps {steps!r} is no span of steps", "Write FIRST:LAST, as 1:100.")
+    first, last = int(found[1] or 0), int(found[2]) if found[2] else None
+    if last is not None and last < first:
+        raise UsageError(f"--steps {steps} holds no step", "Write FIRST:LAST, as 1:100.")
+    return first, last
 
 
 def _options(given: dict[str, Any], inputs: tuple[str, ...]) -> CompareOptions:
@@ -154,6 +151,7 @@ def _options(given: dict[str, Any], inputs: tuple[str, ...]) -> CompareOptions:
     options = CompareOptions(
         only=given["only"],
         ignore=given["ignore"],
+        with_states=given["with_states"],
         threads=given["threads"],
         journal=given["journal"],
         is_consecutive=given["is_consecutive"],
@@ -171,59 +169,15 @@ def _options(given: dict[str, Any], inputs: tuple[str, ...]) -> CompareOptions:
     )
 
 
-def _refuse_others(context: click.Context, allowed: frozenset[str], what: str) -> None:
-    _refuse(context, frozenset(context.params) - allowed, what)
+def _refuse_others(allowed: frozenset[str], what: str) -> None:
+    _refuse(frozenset(click.get_current_context().params) - allowed, what)
 
 
-def _refuse(context: click.Context, names: frozenset[str], what: str) -> None:
+def _refuse(names: frozenset[str], what: str) -> None:
     """Raise UsageError for an option that is given and means nothing here."""
+    context = click.get_current_context()
     options = [option for option in context.command.params if option.name in names]
     for option in options:
         source = context.get_parameter_source(option.name or "")
         if source is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"{option.opts[0]} does not apply to {what}", "Leave it out.")
-
-
-def _write(report: FilesReport, outputs: dict[str, Path | None]) -> None:
-    if (json_file := outputs["json"]) is not None:
-        from isograd.report.compare_json import render_json
-
-        write_json(json_file, render_json(report))
-    if (csv_file := outputs["csv"]) is not None:
-        from isograd.report.compare_json import render_csv
-
-        write_json(csv_file, render_csv(report))
-    if (html_file := outputs["html"]) is not None:
-        from isograd.report.compare_html import render_html
-
-        write_text(html_file, render_html(report))
-    if (parquet_file := outputs["parquet"]) is not None:
-        from isograd.report.compare_parquet import write_parquet
-
-        write_parquet(parquet_file, report)
-
-
-def _show(report: FilesReport, quiet: bool, *, to_error: bool) -> None:
-    from isograd.cli.screen import show
-    from isograd.report.compare_text import render_line, render_text
-
-    show(
-        lambda width, colour: (
-            render_line(report) if quiet else render_text(report, width=width, colour=colour)
-        ),
-        to_error=to_error,
-    )
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[CompareProgress | None]:
-    """A line on a terminal while it takes long; nothing elsewhere."""
-    if quiet:
-        yield None
-        return
-    import sys
-
-    from isograd.report.compare_progress import CompareLine
-
-    with CompareLine(sys.stderr) as line:
-        yield line

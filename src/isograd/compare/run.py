@@ -13,19 +13,16 @@ from isograd.compare.files.maps import read_envelope, read_map
 from isograd.compare.files.run import compare_ranks, compare_sources
 from isograd.compare.files.tolerance import Tolerance
 from isograd.errors import UsageError
-from isograd.files import require_path
+from isograd.progress import Progress
 
 if TYPE_CHECKING:
     from isograd.compare.files.model import FilesReport
-    from isograd.compare.files.options import CompareOptions, CompareProgress
+    from isograd.compare.files.options import CompareOptions
 
 
 def check_count(inputs: Sequence[str], *, is_one_enough: bool) -> None:
-    """Raise UsageError unless two inputs can be read, or one where its ranks are compared."""
+    """Raise UsageError unless there are two inputs, or one where its ranks are compared."""
     if len(inputs) == 2 or (len(inputs) == 1 and is_one_enough):
-        for name in inputs:
-            if "://" not in name:
-                require_path(Path(name), "Name a file or a folder of tensors, or a log of losses.")
         return
     advice = "Give two: the reference A, and B."
     if len(inputs) == 1:
@@ -82,7 +79,7 @@ def compare_tensors(
     options: CompareOptions,
     *,
     is_between_ranks: bool,
-    progress: CompareProgress | None = None,
+    progress: Progress | None = None,
 ) -> FilesReport:
     """Compare two sets of tensors, or the ranks of one run; raises `IsogradError`."""
     with open_source(inputs[0]) as reference:

@@ -141,6 +141,7 @@ class Column:
 
     format: Python's format specification of numbers (",d", ".3f", ".1%").  is_code: names and
     shapes, in a fixed width.  has_bar: a page draws each number as a bar, too.
+    is_only_on_page: the text has no room for it.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Column:
     format: str = ""
     is_code: bool = False
     has_bar: bool = False
+    is_only_on_page: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,13 +204,14 @@ class ChartMark:
 
 @dataclass(frozen=True)
 class Chart(Section):
-    """Series over common axes."""
+    """Series over common axes; a page draws small ones side by side."""
 
     kind: ChartKind
     x: Axis
     y: Axis
     series: Sequence[Series]
     marks: Sequence[ChartMark] = ()
+    is_small: bool = False
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ def _environment() -> Environment:
         more_text=more_text,
         picture_uri=_picture_uri,
         plain_column=d.Column(""),
+        sort_key=_sort_key,
         shown=lambda sections: [one for one in sections if one.medium is not d.Medium.TEXT],
         side_by_side=side_by_side,
         tree_rows=tree_rows,
@@ -157,19 +158,23 @@ def _cell(cell: d.Cell, column: d.Column, greatest: float) -> dict[str, object]:
     styled = cell if isinstance(cell, d.Styled) else None
     value = styled.value if styled is not None else cell
     assert not isinstance(value, d.Styled)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    width = 0.0
-    if column.has_bar and is_number and greatest > 0:
-        assert isinstance(value, (int, float))
-        width = max(0.0, min(100.0, 100.0 * value / greatest))
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    has_bar = column.has_bar and number is not None and greatest > 0
+    width = max(0.0, min(100.0, 100.0 * (number or 0) / greatest)) if has_bar else 0.0
     return {
         "text": cell_text(value, column.format),
-        "sort": repr(value) if is_number else "",
+        "sort": "" if number is None else _sort_key(number),
         "tone": styled.tone.value if styled is not None else "",
         "link": styled.link if styled is not None else "",
         "level": styled.level if styled is not None else None,
-        "width": f"{width:.1f}" if column.has_bar and is_number else "",
+        "width": f"{width:.1f}" if has_bar else "",
     }
+
+
+def _sort_key(value: float) -> str:
+    """A number as JavaScript reads it; nothing for NaN, which has no place in an order."""
+    text = str(value) if isinstance(value, int) else repr(float(value))
+    return {"inf": "Infinity", "-inf": "-Infinity", "nan": ""}.get(text, text)
 
 
 def _picture_uri(picture: d.Picture) -> str:

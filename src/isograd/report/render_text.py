@@ -141,7 +141,8 @@ def _facts(section: d.Facts, pen: _Pen) -> int:
 @_draw.register
 def _table(section: d.Table, pen: _Pen) -> int:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for column in section.columns:
+    shown = [at for at, one in enumerate(section.columns) if not one.is_only_on_page]
+    for column in (section.columns[at] for at in shown):
         name = f"{column.name}, {column.unit}" if column.unit else column.name
         table.add_column(
             Text(printable(name)),
@@ -150,8 +151,8 @@ def _table(section: d.Table, pen: _Pen) -> int:
             overflow="fold",
         )
     for row in section.rows[: pen.most]:
-        cells = zip(row, section.columns, strict=True)
-        table.add_row(*(Text(_plain(cell, column.format), _style(cell)) for cell, column in cells))
+        cells = ((row[at], section.columns[at].format) for at in shown)
+        table.add_row(*(Text(_plain(cell, format), _style(cell)) for cell, format in cells))
     pen.console.print(table)
     return len(section.rows) - pen.most
 

@@ -47,10 +47,10 @@ def document(report: ParamsReport) -> Document:
     sections: list[Section] = []
     if report.issues:
         sections.append(FindingList("Found", Lazy(report.issues, _finding)))
-    sections += [_inventory(found, is_alone=report.second is None) for found in inventories]
     if report.pairing is not None:
         sections += named_lines(_pairing(report.pairing))
     sections += named_lines([("Changed most", _changes(report))])
+    sections += [_inventory(found, is_alone=report.second is None) for found in inventories]
     tone = Tone.WARNING if report.needs_action else Tone.GOOD
     return Document(
         title=" ".join(["isograd params", *(found.path for found in inventories)]),

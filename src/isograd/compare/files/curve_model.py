@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+from isograd.report.base import Report
 
 #: The migration guide's limit on the relative difference of two losses, in ‰.
 LIMIT_PERMILLE = 1.0
@@ -37,7 +40,7 @@ class LossLog:
 
 
 @dataclass(frozen=True)
-class CurvesReport:
+class CurvesReport(Report):
     """The whole answer of `isograd compare` on two logs.
 
     steps, reference, other, permille: the common steps, both losses, and their relative difference
@@ -58,11 +61,11 @@ class CurvesReport:
     explanation: str
     notes: tuple[str, ...] = ()
 
-    def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.compare_curves import render_json
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.compare.data import curves_value
 
-        return render_json(self)
+        return curves_value(self)
 
     @property
     def needs_action(self) -> bool:

@@ -38,7 +38,13 @@ def is_log(name: str) -> bool:
     """Whether a file holds losses as text or as events, or a folder such events."""
     if "://" in name:
         return False
-    path = Path(name)
+    try:
+        return _is_log(Path(name))
+    except (OSError, ValueError):
+        return False  # who opens it says why it cannot be read
+
+
+def _is_log(path: Path) -> bool:
     if path.is_dir():
         return bool(_event_files(path))
     if not path.is_file():

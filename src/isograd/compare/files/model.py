@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from isograd.compare.files.differences import TensorDifference
 from isograd.model import Verdict
+from isograd.report.base import Report
 
 Shape = tuple[int, ...]
 #: What stands before the names of a rank's tensors.
@@ -107,11 +110,12 @@ class RankSummary:
 
 
 @dataclass(frozen=True)
-class FilesReport:
+class FilesReport(Report):
     """The whole answer of `isograd compare` on two sets of tensors.
 
     comparisons stand in execution order where a side knows it, else in the reference's order.
     alone_by_convention: tensors that only one framework keeps, for example num_batches_tracked.
+    set_aside: tensors beside the network, such as the states of an optimizer, not compared.
     is_consecutive: whether the two are states of one training, so that a change is expected.
     kernels: what measured, "numba" or "numpy".
     between: of each run, its ranks compared with its lowest, where that was asked for.
@@ -129,10 +133,15 @@ class FilesReport:
     knows_order: bool = False
     kernels: str = "numpy"
     between: tuple[FilesReport, ...] = ()
+    set_aside: tuple[str, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        return json.loads(self.to_json())  # type: ignore[no-any-return]
 
     def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.compare_json import render_json
+        """What `--json` writes; it is written tensor by tensor, in little memory."""
+        from isograd.compare.data import render_json
 
         return render_json(self)
 

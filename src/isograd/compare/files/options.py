@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from isograd.compare.files.tolerance import Tolerance
-
-
-class CompareProgress(Protocol):
-    """A listener to a comparison; its methods return at once and never raise."""
-
-    def advance(self, done: int, total: int, done_bytes: int, total_bytes: int) -> None:
-        """`done` of `total` pairs are compared."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +16,7 @@ class CompareOptions:
     tolerance: None for that of the dtypes; envelope: relative Frobenius error by name, `*` for the
     rest, which then decides instead of the tolerance.
     only, ignore: patterns of names, as in a shell.
+    with_states: whether what lies beside a network, such as states of an optimizer, is compared.
     is_consecutive: whether both are states of one training; None where their names decide.
     is_counting: whether ulps and a histogram are counted as well.
     is_compiled: whether numba's kernels measure; None where the amount of data decides.
@@ -36,6 +29,7 @@ class CompareOptions:
     renames: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    with_states: bool = False
     threads: int = 0
     journal: Path | None = None
     is_consecutive: bool | None = None

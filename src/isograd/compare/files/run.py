@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
+from isograd.checkpoints.parts import with_parts
 from isograd.checkpoints.remote import is_url
 from isograd.collector import with_present_objects_left_alone
 from isograd.compare.files.consecutive import NOTE, are_states_of_one_training
@@ -19,23 +20,24 @@ from isograd.compare.files.engine import executor
 from isograd.compare.files.journal import Journal
 from isograd.compare.files.kernels import COMPILED_FROM_BYTES, is_compiled_there
 from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
-from isograd.compare.files.options import CompareOptions, CompareProgress
+from isograd.compare.files.options import CompareOptions
 from isograd.compare.files.pairing import NamePairing, pair_names, pair_ranks
 from isograd.compare.files.schedule import compare_jobs
 from isograd.compare.files.work import Job, Rules, Worker
 from isograd.errors import UsageError
+from isograd.progress import Progress
 
 
 def compare_sources(
     reference: TensorSource,
     other: TensorSource,
     options: CompareOptions | None = None,
-    progress: CompareProgress | None = None,
+    progress: Progress | None = None,
 ) -> FilesReport:
     """Compare all tensors of two sources; raises UsageError where there is nothing to compare."""
     options = options or CompareOptions()
-    infos = _chosen(reference, options)
-    other_infos = _chosen(other, options)
+    infos, beside = _chosen(reference, options)
+    other_infos, also_beside = _chosen(other, options)
     if not infos or not other_infos:
         side = reference if not infos else other
         raise UsageError(
@@ -51,19 +53,21 @@ def compare_sources(
             "Compare sets that belong together, or say with --map FILE which tensor is which.",
         )
     report = _compared((reference, other), (infos, other_infos), pairing, options, progress)
-    return replace(report, notes=(*notes, *report.notes))
+    aside = tuple(dict.fromkeys((*beside, *also_beside)))
+    return replace(report, notes=(*notes, *report.notes), set_aside=aside)
 
 
 def compare_ranks(
     source: TensorSource,
     options: CompareOptions | None = None,
-    progress: CompareProgress | None = None,
+    progress: Progress | None = None,
 ) -> FilesReport:
     """Compare every rank of one run with its lowest; UsageError where there are not two."""
     options = options or CompareOptions()
-    infos = _chosen(source, options)
+    infos, beside = _chosen(source, options)
     pairing = pair_ranks(infos)
-    return _compared((source, source), (infos, infos), pairing, options, progress)
+    report = _compared((source, source), (infos, infos), pairing, options, progress)
+    return replace(report, set_aside=tuple(beside))
 
 
 def _compared(
@@ -71,7 +75,7 @@ def _compared(
     infos: tuple[Sequence[TensorInfo], Sequence[TensorInfo]],
     pairing: NamePairing,
     options: CompareOptions,
-    progress: CompareProgress | None,
+    progress: Progress | None,
 ) -> FilesReport:
     started = time.monotonic()
     places, knows_order = _places(*infos, pairing)
@@ -106,11 +110,16 @@ def _compared(
     )
 
 
-def _chosen(source: TensorSource, options: CompareOptions) -> list[TensorInfo]:
-    infos = [source.info(name) for name in source.names()]
+def _chosen(source: TensorSource, options: CompareOptions) -> tuple[list[TensorInfo], list[str]]:
+    """The tensors to compare, and the names of those beside the network that are set aside."""
+    infos = with_parts(source.info(name) for name in source.names())
+    infos = [info for info in infos if not _matches(info.name, options.ignore)]
     if options.only:
-        infos = [info for info in infos if _matches(info.name, options.only)]
-    return [info for info in infos if not _matches(info.name, options.ignore)]
+        return [info for info in infos if _matches(info.name, options.only)], []
+    if options.with_states:
+        return infos, []
+    beside = [info.name for info in infos if info.part]
+    return [info for info in infos if not info.part], beside
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
@@ -263,7 +272,7 @@ def _run(
     options: CompareOptions,
     journal: Journal | None,
     done: Mapping[tuple[str, str], TensorComparison],
-    progress: CompareProgress | None,
+    progress: Progress | None,
 ) -> Iterator[TensorComparison]:
     left = []
     for job in jobs:
@@ -278,7 +287,9 @@ def _run(
     def read(size_bytes: int) -> None:
         finished[1] += size_bytes
         if progress:
-            progress.advance(finished[0], len(left), finished[1], total_bytes)
+            progress.advance(
+                finished[1], total_bytes, f"{finished[0]:,} / {len(left):,} pairs", "bytes"
+            )
 
     if not left:
         return

@@ -64,7 +64,7 @@
     const names = of.categories;
     const values = (u, splits) => splits.map((v) => (v === null ? "" : names.length
       ? (Number.isInteger(v) ? names[v] || "" : "") : tick(v)));
-    return Object.assign({ label: of.label, stroke: colour("ink"), grid: { stroke: colour("line"), width: 1 },
+    return Object.assign({ label: extra.isPlain ? undefined : of.label, stroke: colour("ink"), grid: { stroke: colour("line"), width: 1 },
       ticks: { stroke: colour("line"), width: 1 }, values }, extra);
   }
   // Series on x positions of their own, with bars side by side or on one another.
@@ -124,6 +124,7 @@
     const chart = JSON.parse(figure.dataset.chart);
     const isStacked = chart.kind === "stacked bars";
     const isBars = isStacked || chart.kind === "bars";
+    const isSmall = figure.classList.contains("small");
     const parts = tables(chart);
     if (!parts.length) return;
     let [lines, bands] = series(chart);
@@ -133,7 +134,12 @@
       lines = [lines[0], ...lines.slice(1).reverse()];
     }
     const levels = chart.marks.filter((mark) => mark.level && mark.at !== null).map((mark) => mark.at);
-    const y = chart.y.log ? { distr: 3, range: (u, low, high) => [isBars ? low / 2 : low / 1.1, high * 1.2] } : {
+    const y = chart.y.log ? { distr: 3, range: (u, low, high) => {
+        const all = [low, high, ...levels].filter((value) => value > 0);
+        if (!all.length) return [0.1, 1];
+        const least = Math.min(...all) / (isBars ? 2 : 1), greatest = Math.max(...all);
+        return [10 ** Math.floor(Math.log10(least)), 10 ** Math.ceil(Math.log10(greatest) + 1e-9)];
+      } } : {
       range: (u, low, high) => {
         const least = Math.min(isBars ? 0 : low, ...levels);
         const greatest = Math.max(high, ...levels);
@@ -144,11 +150,11 @@
     if (isBars && !chart.x.log) x.range = (u, low, high) => [low - 0.7, high + 0.7];
     const names = chart.x.categories.length;
     figure.plot = new uPlot({
-      width: figure.clientWidth || 640, height: 260,
+      width: figure.clientWidth || 640, height: isSmall ? 150 : 260,
       scales: { x, y }, series: lines, bands,
-      axes: [axis(chart.x, names ? { splits: () => chart.x.categories.map((_, i) => i), rotate: names > 8 ? -45 : 0, size: names > 8 ? 110 : 50 } : {}),
-        axis(chart.y, { size: 70 })],
-      legend: { show: true }, hooks: { draw: [(u) => drawMarks(u, chart.marks)] },
+      axes: [axis(chart.x, isSmall ? { isPlain: true, size: 30 } : names ? { splits: () => chart.x.categories.map((_, i) => i), rotate: names > 8 ? -45 : 0, size: names > 8 ? 110 : 50 } : {}),
+        axis(chart.y, { size: isSmall ? 50 : 70, isPlain: isSmall })],
+      legend: { show: !isSmall }, hooks: { draw: [(u) => drawMarks(u, chart.marks)] },
     }, data, figure);
   }
   function drawAll() {

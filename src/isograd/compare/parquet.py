@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ import numpy as np
 
 from isograd.compare.files.model import FilesReport, TensorComparison
 from isograd.errors import UsageError
-from isograd.files import write_bytes
-from isograd.report.compare_json import COLUMNS, row
+from isograd.report.base import Report
 
 #: The table that a question is asked of; further files are `result2`, `result3`, …
 TABLE = "result"
@@ -33,12 +33,15 @@ _REALS = frozenset(
 
 def parquet_columns() -> tuple[str, ...]:
     """The columns of a result, as the CSV has them, but for the histogram, which is two lists."""
+    from isograd.compare.data import COLUMNS
+
     plain = tuple(name for name in COLUMNS if name != "histogram")
     return (*plain, "histogram_powers", "histogram_counts")
 
 
-def write_parquet(path: Path, report: FilesReport) -> None:
-    """Write a row per pair; UsageError where DuckDB is missing or the file cannot be written."""
+def parquet_bytes(report: FilesReport) -> bytes:
+    """A file with a row per pair; UsageError where DuckDB is missing."""
+
     connection = require_duckdb().connect()
     rows = [_values(found) for found in report.comparisons]
     columns = {
@@ -51,16 +54,39 @@ def write_parquet(path: Path, report: FilesReport) -> None:
         file = Path(folder) / "result.parquet"
         target = str(file).replace("'", "''")
         connection.execute(f"COPY (SELECT {chosen} FROM rows) TO '{target}' (FORMAT parquet)")  # noqa: S608 - our own names
-        write_bytes(path, file.read_bytes())
+        content = file.read_bytes()
     connection.close()
+    return content
 
 
-def answer(question: str, files: Sequence[Path]) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Ask Parquet files a question in SQL: the names of its columns, and its rows.
+@dataclass(frozen=True)
+class Answer(Report):
+    """What DuckDB answers to a question: the names of its columns, and its rows."""
+
+    question: str
+    names: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @property
+    def needs_action(self) -> bool:
+        """An answer needs none."""
+        return False
+
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.compare.data import answer_value
+
+        return answer_value(self)
+
+
+def answer(question: str, files: Sequence[Path]) -> Answer:
+    """Ask Parquet files a question in SQL.
 
     The question sees the tables `result`, `result2`, … and no other file.
     Raises UsageError where a file cannot be read or the question is none.
     """
+    if not files:
+        raise UsageError("--sql is given without a file", "Name a file that --parquet wrote.")
     duckdb = require_duckdb()
     connection = duckdb.connect()
     for number, file in enumerate(files, 1):
@@ -81,8 +107,8 @@ def answer(question: str, files: Sequence[Path]) -> tuple[list[str], list[tuple[
     connection.execute("SET lock_configuration = true")
     try:
         found = connection.execute(question)
-        names = [column[0] for column in found.description or ()]
-        return names, found.fetchall()
+        names = tuple(column[0] for column in found.description or ())
+        return Answer(question, names, tuple(found.fetchall()))
     except duckdb.Error as error:
         raise UsageError(
             f"the question cannot be answered: {_first_line(error)}",
@@ -106,6 +132,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _values(found: TensorComparison) -> list[Any]:
+    from isograd.compare.data import COLUMNS, row
+
     cells = dict(zip(COLUMNS, row(found), strict=True))
     histogram = cells.pop("histogram")
     lists = zip(*histogram, strict=True) if histogram else ((), ())

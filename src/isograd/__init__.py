@@ -15,6 +15,7 @@ from isograd.version import __version__
 if TYPE_CHECKING:
     from isograd.api import compare, convert, diagnose, params, scan, verify, weights
     from isograd.errors import IsogradError
+    from isograd.profile.run import profile
     from isograd.recording.reader import Recording
     from isograd.recording.recorder import record
 
@@ -26,6 +27,7 @@ __all__ = [
     "convert",
     "diagnose",
     "params",
+    "profile",
     "record",
     "scan",
     "verify",
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 #: Verbs that are packages of the same name, which their `__init__.py` makes callable.
-_PACKAGES = frozenset({"compare", "convert", "diagnose", "scan", "verify", "weights"})
+_PACKAGES = frozenset({"compare", "convert", "diagnose", "profile", "scan", "verify", "weights"})
 #: Where the other names stand.
 _MODULES = {
     "IsogradError": "isograd.errors",

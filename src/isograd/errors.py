@@ -8,6 +8,7 @@ IsogradError                    what and where; then what to do
 ├── RecordingError              a recording cannot be read, or would be empty
 ├── RunError                    a run's folder cannot be read, or is damaged
 ├── DataError                   a data set cannot be read or written
+├── ProfileError                a profile cannot be read or recorded
 ├── UserCodeError               a callable of the user's raised
 └── WorkerError                 a worker process ended or answered nonsense
 
@@ -52,6 +53,10 @@ class RunError(IsogradError):
 
 class DataError(IsogradError):
     """A data set or pipeline cannot be read, or a data set cannot be written."""
+
+
+class ProfileError(IsogradError):
+    """A profile cannot be read or recorded, or holds nothing that can be judged."""
 
 
 class UserCodeError(IsogradError):

@@ -19,11 +19,11 @@ from isograd.cli.entry import isograd as group
 from isograd.verify.case import read_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fake"
-VERBS = "compare convert diagnose params scan verify weights".split()
+VERBS = "compare convert diagnose params profile scan verify weights".split()
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
-    "json", "csv", "html", "parquet", "sarif", "quiet", "all", "diff", "list", "fail_on", "sql",
-    "help",
+    "json", "csv", "html", "parquet", "sarif", "trace", "quiet", "all", "diff", "list", "fail_on",
+    "sql", "help",
 }  # fmt: skip
 #: Builders are verified and exported by the command only.
 OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python"}
@@ -112,6 +112,13 @@ def _source(folder: Path) -> Path:
     return path
 
 
+def _trace(folder: Path) -> Path:
+    path = folder / "trace.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 5}
+    path.write_text(json.dumps([event]))
+    return path
+
+
 def _log(folder: Path, name: str) -> Path:
     path = folder / name
     path.write_text("".join(f"step {i} loss {1 / (i + 1):.6f}\n" for i in range(5)))
@@ -160,6 +167,7 @@ def _log(folder: Path, name: str) -> Path:
             "compare",
             id="compare-tensors",
         ),
+        pytest.param(lambda folder: isograd.profile(_trace(folder)), "profile", id="profile"),
         pytest.param(
             lambda folder: isograd.compare(_log(folder, "a.log"), _log(folder, "b.log")),
             "compare-curves",
@@ -189,6 +197,7 @@ def test_a_report_is_what_json_draws(
         ),
         pytest.param(lambda: isograd.scan("missing"), "missing", id="scan"),
         pytest.param(lambda: isograd.convert("net.py"), "no place for the port", id="convert"),
+        pytest.param(lambda: isograd.profile("missing"), "missing does not exist", id="profile"),
         pytest.param(lambda: isograd.params("missing.pth"), "missing.pth", id="params"),
         pytest.param(lambda: isograd.weights("a.pth", "b.ckpt"), "a.pth", id="weights"),
         pytest.param(

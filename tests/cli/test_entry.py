@@ -59,7 +59,7 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["prove"], "isograd: There is no verb 'prove'. See `isograd --help`."),
+        (["shout"], "isograd: There is no verb 'shout'. See `isograd --help`."),
         (["--fast"], "isograd: No such option"),
     ],
 )

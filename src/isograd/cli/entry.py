@@ -23,6 +23,7 @@ VERBS = {
     "params": "What does this checkpoint hold, is it sound, and which tensor is which of another?",
     "weights": "How does this checkpoint become one that the other framework loads?",
     "diagnose": "Why does this one module differ, and which hypotheses were tried on it?",
+    "profile": "Where does the time go, what is the bottleneck, what would change it?",
     "compare": "Two checkpoints, tensor folders, dumps or loss curves: where do they differ?",
     "data": "What does this data set or pipeline yield, and do two of them yield the same?",
 }

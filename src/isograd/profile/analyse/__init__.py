@@ -1,0 +1,1 @@
+"""From the columns of a profile to what a person asks: phases, self time, bottlenecks."""

@@ -1,0 +1,152 @@
+"""One profile, analysed: everything that findings, tables and pages are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isograd.profile.analyse.breakdown import Breakdown, Limit, break_down
+from isograd.profile.analyse.jitter import Jitter, find_jitter
+from isograd.profile.analyse.marks import find_steps
+from isograd.profile.analyse.modules import with_places
+from isograd.profile.analyse.operators import summarise
+from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
+from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
+from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One profile with what was computed of it.
+
+    operators: seconds per step, or of the whole recording unless is_per_step.
+    """
+
+    profile: Profile
+    steps: Steps
+    breakdown: Breakdown
+    limit: Limit
+    confidence: float
+    operators: tuple[Operator, ...]
+    jitter: Jitter
+    pipeline: PipelineAnswer | None
+    communication: CommunicationAnswer | None
+    memory_peak_bytes: int | None
+    notes: tuple[str, ...]
+    is_per_step: bool = True
+
+    @property
+    def step_s(self) -> float:
+        """Median step in seconds, NaN without steps."""
+        return self.breakdown.median_s
+
+    @property
+    def noise_s(self) -> float:
+        """Standard error of the median step: 1.253 sigma / sqrt(n), sigma from the deviations."""
+        count = len(self.breakdown.step_s)
+        if count < 2 or self.jitter.spread != self.jitter.spread:
+            return self.step_s
+        return 1.253 * self.jitter.spread * self.step_s / float(np.sqrt(count))
+
+    def share(self, seconds: float) -> float:
+        """Seconds per step as a share of the step, 0 without steps."""
+        return seconds / self.step_s if self.step_s > 0 else 0.0
+
+
+def analyse(profile: Profile) -> Analysis:
+    """Analyse one profile; pure."""
+    notes = list(profile.notes)
+    steps, has_marks = _steps(profile, notes)
+    operators, self_ns = _operators(profile, steps if has_marks else no_steps())
+    breakdown = break_down(profile, steps, self_ns, has_marks=has_marks)
+    limit, confidence = breakdown.verdict()
+    if not len(breakdown.step_s):
+        notes.append(
+            "No steps are marked, so shares are of the whole recording and nothing is said to "
+            "limit the step. Call prof.step() after each step (torch), or record with "
+            "isograd.profile."
+        )
+    memory = profile.memory
+    return Analysis(
+        profile=profile,
+        steps=steps,
+        breakdown=breakdown,
+        limit=limit,
+        confidence=confidence,
+        operators=operators,
+        jitter=find_jitter(steps),
+        pipeline=find_bottleneck(profile.queues),
+        communication=answer_communication(profile, steps),
+        memory_peak_bytes=int(memory.total_bytes.max()) if memory is not None else None,
+        notes=tuple(dict.fromkeys(notes)),
+        is_per_step=has_marks or len(steps) == 1,
+    )
+
+
+def _steps(profile: Profile, notes: list[str]) -> tuple[Steps, bool]:
+    """The steps, and whether they were found among the spans."""
+    if profile.marks is not None:
+        return profile.steps, True
+    steps, how = (no_steps(), "") if profile.spans is None else find_steps(profile.spans)
+    if how == "updates":
+        notes.append("No steps are marked; a step is taken from one update to the next.")
+    if not len(steps):
+        steps = profile.steps
+        if len(steps) and profile.spans is not None:
+            notes.append("Steps and operators come from different files, whose clocks differ.")
+    is_real = steps.end_ns > steps.start_ns
+    if not is_real.all():
+        dropped = int((~is_real).sum())
+        notes.append(f"{dropped} steps have no length or end before they begin; they are left out.")
+        steps = steps.rows(is_real)
+    return steps, bool(how)
+
+
+def _operators(profile: Profile, steps: Steps) -> tuple[tuple[Operator, ...], Ints | None]:
+    """Operators in seconds per step, worst first, with lines where they are known."""
+    if profile.spans is None:
+        found, self_ns, count = profile.operators, None, 1
+    else:
+        begin, end, count = _window(profile, steps)
+        found, self_ns = summarise(profile.spans, begin, end)
+        if not any(operator.shapes for operator in found) and profile.source_operators:
+            found = _with_only_shapes(found, profile)
+    if count > 1:
+        found = tuple(
+            replace(
+                operator,
+                calls=max(1, round(operator.calls / count)),
+                self_s=operator.self_s / count,
+                total_s=operator.total_s / count,
+            )
+            for operator in found
+        )
+    return with_places(found, profile.source_operators), self_ns
+
+
+def _window(profile: Profile, steps: Steps) -> tuple[int | None, int | None, int]:
+    if profile.marks is not None:
+        profiled = profile.marks.take("profiled")
+        if not len(profiled):
+            return None, None, 1
+        begin = int(profiled.start_ns.min()) - profile.base_ns
+        return begin, int(profiled.end_ns.max()) - profile.base_ns, len(profiled)
+    if not len(steps) or profile.spans is None:
+        return None, None, 1
+    return int(steps.start_ns.min()), int(steps.end_ns.max()), len(steps)
+
+
+def _with_only_shapes(found: tuple[Operator, ...], profile: Profile) -> tuple[Operator, ...]:
+    """Shapes for traces that have none (MindSpore's), where a name occurs with one shape only."""
+    shapes: dict[str, set[tuple[str, str]]] = {}
+    for source in profile.source_operators:
+        shapes.setdefault(source.name, set()).add((source.shapes, source.dtypes))
+    filled = []
+    for operator in found:
+        known = shapes.get(operator.name, set())
+        if len(known) == 1:
+            ((text, dtypes),) = known
+            operator = replace(operator, shapes=text, dtypes=dtypes)
+        filled.append(operator)
+    return tuple(filled)

@@ -1,0 +1,217 @@
+"""Where each step's time goes, by what limits it, and which of the limits is the greatest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from isograd.profile.analyse.kinds import MOVING, Kind, kind_of
+from isograd.profile.analyse.nesting import merge, union_within
+from isograd.profile.analyse.operators import operator_rows
+from isograd.profile.model import PHASES, Floats, Ints, Phase, Profile, Spans, Steps
+
+
+class Limit(Enum):
+    """What the step waits for most."""
+
+    DATA = "data-bound"
+    HOST = "host-bound"
+    COMPUTE = "compute-bound"
+    COMMUNICATION = "communication-bound"
+    MEMORY = "memory-bound"
+    BALANCED = "balanced"
+
+
+#: Columns of `Breakdown.seconds`.
+LIMITS = (Limit.DATA, Limit.HOST, Limit.COMPUTE, Limit.COMMUNICATION, Limit.MEMORY)
+#: An operator call below this is dispatch, not work: torch's dispatch of one operator on a CPU
+#: takes 2 to 8 us (measured, docs/profile.md), a kernel launch 5 to 10 us (CUDA, Ascend).
+SMALL_CALL_NS = 10_000
+#: A limit below this share of the step, or that leads by less, leaves the step balanced.
+LEADING_SHARE = 0.40
+LEAD = 0.08
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Seconds of each step by limit, shape (steps, len(LIMITS)); rows add up to `step_s`."""
+
+    step_s: Floats
+    seconds: Floats
+    small_calls: float = 0.0
+    known: tuple[Limit, ...] = LIMITS
+
+    def of(self, limit: Limit) -> float:
+        """Median seconds per step of a limit."""
+        if not len(self.step_s):
+            return 0.0
+        return float(np.median(self.seconds[:, LIMITS.index(limit)]))
+
+    @property
+    def median_s(self) -> float:
+        """Median step."""
+        return float(np.median(self.step_s)) if len(self.step_s) else float("nan")
+
+    def share(self, limit: Limit) -> float:
+        """Median share of the step, in [0, 1]."""
+        return self.of(limit) / self.median_s if self.median_s > 0 else 0.0
+
+    def verdict(self) -> tuple[Limit, float]:
+        """The greatest limit, or BALANCED; and in which share of the steps it is so."""
+        if not len(self.step_s):
+            return Limit.BALANCED, 0.0
+        shares = self.seconds / np.maximum(self.step_s[:, None], 1e-12)
+        median = np.median(shares, axis=0)
+        order = np.argsort(-median)
+        best, second = int(order[0]), int(order[1])
+        if median[best] < LEADING_SHARE or median[best] - median[second] < LEAD:
+            is_balanced = (shares.max(axis=1) < LEADING_SHARE) | (
+                np.sort(shares, axis=1)[:, -1] - np.sort(shares, axis=1)[:, -2] < LEAD
+            )
+            return Limit.BALANCED, _confidence(is_balanced)
+        return LIMITS[best], _confidence(shares.argmax(axis=1) == best)
+
+
+def _confidence(agrees: np.ndarray) -> float:  # type: ignore[type-arg]  # of bools
+    """Share of the steps that agree, drawn towards one half where there are few (Laplace)."""
+    return float((agrees.sum() + 1) / (agrees.size + 2))
+
+
+def break_down(
+    profile: Profile, steps: Steps, self_ns: Ints | None, *, has_marks: bool
+) -> Breakdown:
+    """Split the steps of a profile; self_ns: of every span, shape (spans,).
+
+    has_marks: the steps were found among the spans, so that both have one clock.
+    """
+    if profile.marks is not None:
+        return _of_recording(profile, self_ns)
+    if profile.spans is not None and self_ns is not None and has_marks:
+        return _of_trace(profile.spans, steps, self_ns)
+    return _of_phases(steps)
+
+
+def _of_phases(steps: Steps) -> Breakdown:
+    """Files that know phases only: all of a pass counts as computing."""
+    seconds = np.zeros((len(steps), len(LIMITS)))
+    seconds[:, LIMITS.index(Limit.DATA)] = np.nan_to_num(steps.phase(Phase.DATA))
+    exposed = np.nan_to_num(steps.phase(Phase.COMMUNICATION))
+    seconds[:, LIMITS.index(Limit.COMMUNICATION)] = exposed
+    computing = sum(
+        np.nan_to_num(steps.phase(phase)) for phase in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE)
+    )
+    seconds[:, LIMITS.index(Limit.COMPUTE)] = computing
+    rest = np.maximum(steps.seconds - seconds.sum(axis=1), 0.0)
+    seconds[:, LIMITS.index(Limit.HOST)] = rest
+    return Breakdown(steps.seconds, seconds, known=(Limit.DATA, Limit.COMPUTE))
+
+
+def _of_trace(spans: Spans, steps: Steps, self_ns: Ints) -> Breakdown:
+    if any(track.is_device for track in spans.tracks):
+        return _of_device(spans, steps)
+    data = np.nan_to_num(steps.phase(Phase.DATA))
+    seconds, small = _work(spans, self_ns, steps.start_ns, steps.end_ns, _data_rows(spans))
+    seconds[:, LIMITS.index(Limit.DATA)] = data
+    return _rest_is_host(steps.seconds, seconds, small)
+
+
+def _rest_is_host(step_s: Floats, seconds: Floats, small: float) -> Breakdown:
+    known = seconds.sum(axis=1)
+    factor = np.minimum(1.0, step_s / np.maximum(known, 1e-12))
+    seconds = seconds * factor[:, None]
+    seconds[:, LIMITS.index(Limit.HOST)] += np.maximum(step_s - seconds.sum(axis=1), 0.0)
+    return Breakdown(step_s, seconds, small)
+
+
+def _data_rows(spans: Spans) -> tuple[Ints, Ints]:
+    from isograd.profile.analyse.marks import _DATA, _rows
+
+    rows = _rows(spans, _DATA)
+    return merge(spans.start_ns[rows], spans.start_ns[rows] + spans.duration_ns[rows])
+
+
+def _work(
+    spans: Spans, self_ns: Ints, begin: Ints, end: Ints, data: tuple[Ints, Ints]
+) -> tuple[Floats, float]:
+    """Seconds of large operators per step by limit, and the number of small calls per step."""
+    rows = operator_rows(spans)
+    start = spans.start_ns[rows]
+    step = np.searchsorted(begin, start, side="right") - 1
+    is_within = (step >= 0) & (start < end[np.maximum(step, 0)])
+    is_within &= ~_inside(start, *data)
+    is_large = self_ns[rows] >= SMALL_CALL_NS
+    limits = _limit_of_texts(spans)[spans.name[rows]]
+    chosen = is_within & is_large
+    cell = step[chosen] * len(LIMITS) + limits[chosen]
+    sums = np.bincount(cell, weights=self_ns[rows][chosen], minlength=begin.size * len(LIMITS))
+    seconds = sums.reshape(begin.size, len(LIMITS)) / 1e9
+    small = float((is_within & ~is_large & (self_ns[rows] > 0)).sum()) / max(begin.size, 1)
+    return seconds, small
+
+
+def _inside(at: Ints, start: Ints, end: Ints) -> np.ndarray:  # type: ignore[type-arg]  # of bools
+    if not start.size:
+        return np.zeros(at.size, dtype=bool)
+    index = np.maximum(np.searchsorted(start, at, side="right") - 1, 0)
+    return np.asarray((at >= start[index]) & (at < end[index]))
+
+
+def _limit_of_texts(spans: Spans) -> Ints:
+    return np.asarray([LIMITS.index(limit_of(text)) for text in spans.texts], dtype=np.int64)
+
+
+def limit_of(name: str) -> Limit:
+    """Which limit the time of an operator counts to."""
+    kind = kind_of(name)
+    if kind in MOVING:
+        return Limit.MEMORY
+    return Limit.COMMUNICATION if kind is Kind.COMMUNICATION else Limit.COMPUTE
+
+
+def _of_device(spans: Spans, steps: Steps) -> Breakdown:
+    """A device works beside the host: what counts is when it works, and at what."""
+    is_device = np.asarray([track.is_device for track in spans.tracks])[spans.track]
+    limits = _limit_of_texts(spans)[spans.name]
+    seconds = np.zeros((len(steps), len(LIMITS)))
+    covered = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    before = np.zeros(len(steps))
+    for limit in (Limit.COMPUTE, Limit.MEMORY, Limit.COMMUNICATION):
+        rows = np.flatnonzero(is_device & (limits == LIMITS.index(limit)))
+        start = np.concatenate([covered[0], spans.start_ns[rows]])
+        end = np.concatenate([covered[1], spans.start_ns[rows] + spans.duration_ns[rows]])
+        covered = merge(start, end)
+        busy = union_within(*covered, steps.start_ns, steps.end_ns) / 1e9
+        seconds[:, LIMITS.index(limit)] = busy - before
+        before = busy
+    idle = steps.seconds - before
+    data = np.minimum(np.nan_to_num(steps.phase(Phase.DATA)), idle)
+    seconds[:, LIMITS.index(Limit.DATA)] = data
+    return _rest_is_host(steps.seconds, seconds, 0.0)
+
+
+def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
+    """Plain steps give the times, profiled steps how much of them operators need."""
+    marks = profile.marks
+    assert marks is not None
+    plain = marks.take("plain")
+    if not len(plain):
+        plain = marks.take("profiled")
+    work = np.zeros((1, len(LIMITS)))
+    small = 0.0
+    profiled = marks.take("profiled")
+    if profile.spans is not None and self_ns is not None and len(profiled):
+        begin, end = profiled.start_ns - profile.base_ns, profiled.end_ns - profile.base_ns
+        waits = marks.intervals[marks.intervals[:, 0] == PHASES.index(Phase.DATA)]
+        data = merge(waits[:, 1] - profile.base_ns, waits[:, 2] - profile.base_ns)
+        work, small = _work(profile.spans, self_ns, begin, end, data)
+    seconds = np.tile(np.median(work, axis=0), (len(plain), 1))
+    data_s = np.nan_to_num(plain.phase(Phase.DATA))
+    sent = np.nan_to_num(plain.phase(Phase.COMMUNICATION))
+    room = np.maximum(plain.seconds - data_s - sent, 0.0)
+    factor = np.minimum(1.0, room / np.maximum(seconds.sum(axis=1), 1e-12))
+    seconds *= factor[:, None]
+    seconds[:, LIMITS.index(Limit.DATA)] = data_s
+    seconds[:, LIMITS.index(Limit.COMMUNICATION)] += sent
+    return _rest_is_host(plain.seconds, seconds, small)

@@ -1,0 +1,81 @@
+"""Steps and their phases from the marks in a trace."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from isograd.profile.analyse.nesting import merge, union_within
+from isograd.profile.model import PHASES, Ints, Phase, Spans, Steps, no_steps
+
+_STEP = re.compile(r"(?:ProfilerStep#|isograd::step#|Step )(\d+)")
+_DATA = ("enumerate(DataLoader)#", "isograd::data", "GetNext", "dataloader", "DataLoader.__next__")
+_UPDATE = ("Optimizer.step#", "isograd::update")
+_BACKWARD = ("autograd::engine::evaluate_function", "isograd::backward")
+
+
+def find_steps(spans: Spans) -> tuple[Steps, str]:
+    """Steps of a trace, by marks, else between two updates; and how they were found, or why not."""
+    numbers = {n: int(m.group(1)) for n, t in enumerate(spans.texts) if (m := _STEP.match(t))}
+    rows = np.flatnonzero(np.isin(spans.name, list(numbers)))
+    if rows.size:
+        rows = rows[np.argsort(spans.start_ns[rows], kind="stable")]
+        number = np.asarray([numbers[int(name)] for name in spans.name[rows]], dtype=np.int64)
+        _, first = np.unique(number, return_index=True)  # a mark may stand on several tracks
+        rows, number = rows[first], number[first]
+        start = spans.start_ns[rows]
+        return _with_phases(spans, number, start, start + spans.duration_ns[rows]), "marks"
+    ends = _update_ends(spans)
+    if ends.size >= 3:
+        number = np.arange(ends.size - 1, dtype=np.int64)
+        return _with_phases(spans, number, ends[:-1], ends[1:]), "updates"
+    return no_steps(), ""
+
+
+def _update_ends(spans: Spans) -> Ints:
+    updates = _rows(spans, _UPDATE)
+    return np.sort(spans.start_ns[updates] + spans.duration_ns[updates])
+
+
+def _rows(spans: Spans, prefixes: tuple[str, ...]) -> Ints:
+    names = [number for number, text in enumerate(spans.texts) if text.startswith(prefixes)]
+    return np.flatnonzero(np.isin(spans.name, names))
+
+
+def _with_phases(spans: Spans, number: Ints, start: Ints, end: Ints) -> Steps:
+    keep = end > start
+    number, start, end = number[keep], start[keep], end[keep]
+    phases = np.full((number.size, len(PHASES)), np.nan)
+    known = np.zeros(number.size)
+    for phase, prefixes in (
+        (Phase.DATA, _DATA),
+        (Phase.UPDATE, _UPDATE),
+        (Phase.BACKWARD, _BACKWARD),
+    ):
+        rows = _rows(spans, prefixes)
+        if rows.size:
+            begin = spans.start_ns[rows]
+            covered = union_within(begin, begin + spans.duration_ns[rows], start, end) / 1e9
+            phases[:, PHASES.index(phase)] = covered
+            known += covered
+    if rows_of_forward := _forward(spans, start, end):
+        phases[:, PHASES.index(Phase.FORWARD)] = rows_of_forward
+    return Steps(number, start, end, phases)
+
+
+def _forward(spans: Spans, start: Ints, end: Ints) -> list[float]:
+    """From the end of the data's arrival to the first operator of the backward pass."""
+    backward = _rows(spans, _BACKWARD)
+    if not backward.size:
+        return []
+    begins = np.sort(spans.start_ns[backward])
+    data = _rows(spans, _DATA)
+    _, data_ends = merge(spans.start_ns[data], spans.start_ns[data] + spans.duration_ns[data])
+    seconds = []
+    for first, last in zip(start, end, strict=True):
+        at = np.searchsorted(begins, first)
+        stop = begins[at] if at < begins.size and begins[at] < last else last
+        ready = data_ends[(data_ends > first) & (data_ends <= stop)]
+        seconds.append(float(stop - (ready[-1] if ready.size else first)) / 1e9)
+    return seconds

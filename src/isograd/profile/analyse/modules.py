@@ -1,0 +1,38 @@
+"""Operators by the module and the line that called them, from one step whose lines were kept."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from isograd.profile.model import Operator, SourceOperator
+
+
+def with_places(
+    operators: Sequence[Operator], sources: Sequence[SourceOperator]
+) -> tuple[Operator, ...]:
+    """Operators with the line and module that call them most, where shapes and dtypes agree.
+
+    An operator that no kept call matches stays without a line: it is never guessed.
+    """
+    exact: defaultdict[tuple[str, str, str], list[SourceOperator]] = defaultdict(list)
+    by_name: defaultdict[str, list[SourceOperator]] = defaultdict(list)
+    for source in sources:
+        exact[(source.name, source.shapes, source.dtypes)].append(source)
+        by_name[source.name].append(source)
+    placed = []
+    for operator in operators:
+        found = exact.get((operator.name, operator.shapes, operator.dtypes))
+        if found is None:
+            named = by_name.get(operator.name, [])
+            is_one_line = len({source.where for source in named}) == 1
+            found = named if is_one_line and not operator.shapes else []
+        if not found:
+            placed.append(operator)
+            continue
+        best = max(found, key=lambda source: source.count)
+        placed.append(
+            replace(operator, where=best.where or None, module=best.module or operator.module)
+        )
+    return tuple(placed)

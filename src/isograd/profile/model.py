@@ -1,0 +1,369 @@
+"""What every reader fills: spans, operators, steps, queues, collectives, as columns.
+
+Times are integers of nanoseconds since the earliest event of the source. A missing number is -1 in
+integer columns and NaN in float columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isograd.frameworks.base import Structure
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+NONE = -1
+
+
+class Phase(Enum):
+    """A part of the training step."""
+
+    DATA = "data"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    UPDATE = "update"
+    COMMUNICATION = "communication"
+    OTHER = "other"
+
+
+class Strings:
+    """Text by number: equal texts have one number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The text's number; a new text gets the next one."""
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def texts(self) -> tuple[str, ...]:
+        """All texts, in the order of their numbers."""
+        return tuple(self.numbers)
+
+
+@dataclass(frozen=True)
+class Track:
+    """A thread or a stream of a device."""
+
+    process: str
+    thread: str
+    name: str = ""
+    is_device: bool = False
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Intervals with names; row i of each column is one interval, ordered by track, then start.
+
+    name, category, shapes, dtypes: numbers into `texts`; -1 where shapes or dtypes are unknown.
+    track: number into `tracks`. start_ns, duration_ns: integers. external: the profiler's number
+    that links an operator with its kernels; sequence: the number that links forward and backward.
+    """
+
+    texts: tuple[str, ...]
+    tracks: tuple[Track, ...]
+    name: Codes
+    category: Codes
+    track: Codes
+    start_ns: Ints
+    duration_ns: Ints
+    shapes: Codes
+    dtypes: Codes
+    external: Ints
+    sequence: Ints
+
+    def __len__(self) -> int:
+        return int(self.name.size)
+
+    def numbers_of(self, texts: Sequence[str]) -> Codes:
+        """The numbers of those texts that occur."""
+        wanted = set(texts)
+        found = [number for number, text in enumerate(self.texts) if text in wanted]
+        return np.asarray(found, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Instants:
+    """What memory the allocator held at times. bytes: change; total_bytes: after it."""
+
+    time_ns: Ints
+    change_bytes: Ints
+    total_bytes: Ints
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Training steps. phases: seconds, shape (steps, len(Phase)), NaN where not measured."""
+
+    number: Ints
+    start_ns: Ints
+    end_ns: Ints
+    phases_s: Floats
+
+    def __len__(self) -> int:
+        return int(self.number.size)
+
+    def rows(self, chosen: Any) -> Steps:
+        """Some of the steps: indices, or a boolean for each."""
+        return Steps(
+            self.number[chosen], self.start_ns[chosen], self.end_ns[chosen], self.phases_s[chosen]
+        )
+
+    @property
+    def seconds(self) -> Floats:
+        """Duration of each step, shape (steps,)."""
+        return np.asarray((self.end_ns - self.start_ns) / 1e9, dtype=np.float64)
+
+    def phase(self, phase: Phase) -> Floats:
+        """Seconds of a phase in each step, shape (steps,); NaN where not measured."""
+        return np.asarray(self.phases_s[:, PHASES.index(phase)], dtype=np.float64)
+
+
+PHASES = tuple(Phase)
+
+
+def no_steps() -> Steps:
+    """A profile without steps."""
+    none = np.zeros(0, dtype=np.int64)
+    return Steps(none, none, none, np.zeros((0, len(PHASES))))
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator with one combination of shapes and dtypes, summed over its calls.
+
+    self_s excludes operators that it calls. spread is the standard deviation of one call's self
+    time over its mean, NaN where single calls are unknown. where: `file.py:line` that calls it.
+    """
+
+    name: str
+    shapes: str
+    dtypes: str
+    calls: int
+    self_s: float
+    total_s: float
+    spread: float = float("nan")
+    module: str | None = None
+    where: str | None = None
+    device: bool = False
+
+
+@dataclass(frozen=True)
+class ModuleTime:
+    """Seconds per step of one module, its children included; NaN where not measured."""
+
+    name: str
+    kind: str
+    forward_s: float
+    backward_s: float
+    calls: int = 1
+    output_shape: str = ""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The output queue of one operator of a data pipeline, as it was sampled.
+
+    sizes: elements in it, shape (samples,). children: ids of the operators that feed it.
+    rate: batches or rows per second that it lets through, NaN where unknown. work_s: seconds that
+    one worker works on one element, NaN where unknown.
+    """
+
+    number: int
+    name: str
+    capacity: int
+    sizes: Ints
+    workers: int
+    children: tuple[int, ...] = ()
+    rate: float = float("nan")
+    work_s: float = float("nan")
+    where: str | None = None
+
+    @property
+    def fill(self) -> float:
+        """Mean share of the queue that is full, in [0, 1]; NaN where it was not sampled."""
+        if self.capacity <= 0 or self.sizes.size == 0:
+            return float("nan")
+        return float(np.mean(self.sizes)) / self.capacity
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Messages between ranks. ready_ns: when its data could be sent (-1: its start)."""
+
+    rank: Codes
+    step: Ints
+    name: tuple[str, ...]
+    start_ns: Ints
+    duration_ns: Ints
+    size_bytes: Ints
+    ready_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def no_collectives() -> Collectives:
+    """A profile without messages."""
+    none = np.zeros(0, dtype=np.int64)
+    return Collectives(np.zeros(0, dtype=np.int32), none, (), none, none, none, none)
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """Seconds per step of one rank; NaN where unknown."""
+
+    rank: int
+    step_s: float
+    compute_s: float
+    exposed_communication_s: float
+    wait_s: float = float("nan")
+    flops: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Link:
+    """Traffic between two ranks. kind: SDMA, RDMA, …"""
+
+    source: int
+    target: int
+    kind: str
+    seconds: float
+    size_bytes: float
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bandwidth reached, NaN where no time was measured."""
+        return self.size_bytes / self.seconds if self.seconds > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class HostLine:
+    """A line of the user's Python at which samples found a thread. calls: names called there."""
+
+    where: str
+    function: str
+    phase: Phase
+    is_main_thread: bool
+    samples: int
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceOperator:
+    """An operator as one step called it: the line, the module, the phase."""
+
+    name: str
+    shapes: str
+    dtypes: str
+    where: str
+    module: str
+    phase: Phase
+    count: int = 1
+    results: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A file that was not read, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Host:
+    """What isograd's own recorder knows of the host beside the framework's profiler.
+
+    interval_s: seconds between two samples. pause_s: seconds per step in garbage collection.
+    plain_step_s, profiled_step_s: median step without and with the framework's profiler.
+    excluded: what the excluded steps cost, by name (`compilation`, `warm-up`), in seconds.
+    """
+
+    lines: tuple[HostLine, ...] = ()
+    interval_s: float = 0.0
+    sampled_steps: int = 0
+    pause_s: float = 0.0
+    pauses: int = 0
+    plain_step_s: float = float("nan")
+    profiled_step_s: float = float("nan")
+    excluded: dict[str, float] = field(default_factory=dict)
+    cores: int = 0
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The steps that isograd's recorder marked, in ns since 1970.
+
+    window: of each step, `warm-up`, `plain` (nothing but marks), `profiled` (the framework's
+    profiler runs), `modules` (module times) or `source` (lines). intervals: rows of phase (its
+    place in PHASES), start and end in ns, shape (intervals, 3).
+    """
+
+    window: tuple[str, ...]
+    steps: Steps
+    intervals: Ints
+
+    def chosen(self, window: str) -> Ints:
+        """Rows of the steps of a window."""
+        return np.flatnonzero(np.asarray([name == window for name in self.window], dtype=bool))
+
+    def take(self, window: str) -> Steps:
+        """The steps of a window."""
+        return self.steps.rows(self.chosen(window))
+
+
+@dataclass(frozen=True)
+class Loader:
+    """What the recorder saw of torch's DataLoader or a probe of the dataset.
+
+    sample_s: seconds that one sample takes in one process, NaN where not probed; cpu_share: how
+    much of it a processor was busy. lines: `file.py:line` with its share of the sample's time.
+    """
+
+    workers: int
+    batch_size: int
+    prefetch: int
+    pin_memory: bool
+    ready: Ints
+    sample_s: float = float("nan")
+    cpu_share: float = float("nan")
+    collate_s: float = float("nan")
+    lines: tuple[tuple[str, str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything that was read of one run. base_ns: when the spans begin, in ns since 1970."""
+
+    source: str
+    framework: str = ""
+    device: str = ""
+    spans: Spans | None = None
+    memory: Instants | None = None
+    steps: Steps = field(default_factory=no_steps)
+    operators: tuple[Operator, ...] = ()
+    modules: tuple[ModuleTime, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    queue_waits: dict[str, float] = field(default_factory=dict)
+    collectives: Collectives = field(default_factory=no_collectives)
+    ranks: tuple[RankTimes, ...] = ()
+    links: tuple[Link, ...] = ()
+    source_operators: tuple[SourceOperator, ...] = ()
+    host: Host | None = None
+    marks: Marks | None = None
+    loader: Loader | None = None
+    structure: Structure | None = None
+    base_ns: int = 0
+    flops: float = float("nan")
+    files: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Readers: files of profilers to the columns of `isograd.profile.model`."""

@@ -1,0 +1,178 @@
+"""`profile.json`: what isograd's own recorder wrote beside the framework's trace.
+
+docs/profile.md describes the fields. Everything in it is checked before use.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isograd.errors import ProfileError
+from isograd.profile.model import (
+    PHASES,
+    Collectives,
+    Host,
+    HostLine,
+    Loader,
+    Marks,
+    ModuleTime,
+    Phase,
+    Profile,
+    Queue,
+    SourceOperator,
+    Steps,
+    no_collectives,
+)
+from isograd.profile.read.tables import load_json
+from isograd.recording.format import structure_from_json
+
+SCHEMA = "isograd/profile-record/1"
+FILE = "profile.json"
+
+
+def recorded(path: Path) -> Profile:
+    """Read what the recorder wrote; raise ProfileError where it is of another kind or malformed."""
+    content = load_json(path)
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if schema != SCHEMA:
+        raise ProfileError(
+            f"{path}: has the schema {schema!r}, and this isograd reads {SCHEMA!r}",
+            "Record the run again with this version.",
+        )
+    try:
+        return _profile(path, content)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ProfileError(
+            f"{path}: it is damaged ({type(error).__name__}: {error})", "Record the run again."
+        ) from error
+
+
+def _profile(path: Path, content: dict[str, Any]) -> Profile:
+    marks = _marks(content["steps"], content["intervals"])
+    structure = content.get("structure")
+    return Profile(
+        source=str(path),
+        framework=str(content["framework"]),
+        device=str(content["device"]),
+        steps=marks.take("plain"),
+        modules=tuple(_module(entry) for entry in content["modules"]),
+        queues=tuple(_queue(entry) for entry in content["queues"]),
+        queue_waits={str(k): float(v) for k, v in content.get("queue_waits", {}).items()},
+        collectives=_collectives(content.get("collectives") or {}),
+        source_operators=tuple(_source(entry) for entry in content["source_operators"]),
+        host=_host(content["host"]),
+        loader=_loader(content.get("loader")),
+        marks=marks,
+        structure=None if structure is None else structure_from_json(structure),
+        notes=tuple(str(note) for note in content["notes"]),
+    )
+
+
+def _marks(columns: dict[str, Any], intervals: list[Any]) -> Marks:
+    number = np.asarray(columns["number"], dtype=np.int64)
+    phases = np.asarray(columns["phases_s"], dtype=np.float64).reshape(number.size, len(PHASES))
+    steps = Steps(
+        number,
+        np.asarray(columns["start_ns"], dtype=np.int64).reshape(number.size),
+        np.asarray(columns["end_ns"], dtype=np.int64).reshape(number.size),
+        phases,
+    )
+    window = tuple(str(name) for name in columns["window"])
+    if len(window) != number.size:
+        raise ValueError("the columns of its steps differ in length")
+    return Marks(window, steps, np.asarray(intervals, dtype=np.int64).reshape(-1, 3))
+
+
+def _module(entry: dict[str, Any]) -> ModuleTime:
+    return ModuleTime(
+        name=str(entry["name"]),
+        kind=str(entry["kind"]),
+        forward_s=_number(entry["forward_s"]),
+        backward_s=_number(entry["backward_s"]),
+        calls=int(entry["calls"]),
+        output_shape=str(entry.get("output_shape", "")),
+    )
+
+
+def _queue(entry: dict[str, Any]) -> Queue:
+    return Queue(
+        number=int(entry["number"]),
+        name=str(entry["name"]),
+        capacity=int(entry["capacity"]),
+        sizes=np.asarray(entry["sizes"], dtype=np.int64),
+        workers=int(entry["workers"]),
+        children=tuple(int(child) for child in entry["children"]),
+        work_s=_number(entry.get("work_s")),
+    )
+
+
+def _collectives(columns: dict[str, Any]) -> Collectives:
+    if not columns:
+        return no_collectives()
+    names = tuple(str(name) for name in columns["name"])
+    integer = {
+        key: np.asarray(columns[key], dtype=np.int64).reshape(len(names))
+        for key in ("step", "start_ns", "duration_ns", "size_bytes", "ready_ns")
+    }
+    rank = np.asarray(columns["rank"], dtype=np.int32).reshape(len(names))
+    return Collectives(rank=rank, name=names, **integer)
+
+
+def _source(entry: dict[str, Any]) -> SourceOperator:
+    return SourceOperator(
+        name=str(entry["name"]),
+        shapes=str(entry["shapes"]),
+        dtypes=str(entry["dtypes"]),
+        where=str(entry["where"]),
+        module=str(entry["module"]),
+        phase=Phase(entry["phase"]),
+        count=int(entry["count"]),
+        results=str(entry.get("results", "")),
+    )
+
+
+def _host(entry: dict[str, Any]) -> Host:
+    return Host(
+        lines=tuple(
+            HostLine(
+                where=str(line["where"]),
+                function=str(line["function"]),
+                phase=Phase(line["phase"]),
+                is_main_thread=bool(line["is_main_thread"]),
+                samples=int(line["samples"]),
+                calls=tuple(str(name) for name in line.get("calls", ())),
+            )
+            for line in entry["lines"]
+        ),
+        interval_s=_number(entry["interval_s"]),
+        sampled_steps=int(entry["sampled_steps"]),
+        pause_s=_number(entry["pause_s"]),
+        pauses=int(entry["pauses"]),
+        plain_step_s=_number(entry["plain_step_s"]),
+        profiled_step_s=_number(entry["profiled_step_s"]),
+        excluded={str(name): _number(value) for name, value in entry["excluded"].items()},
+        cores=int(entry["cores"]),
+    )
+
+
+def _loader(entry: dict[str, Any] | None) -> Loader | None:
+    if entry is None:
+        return None
+    return Loader(
+        workers=int(entry["workers"]),
+        batch_size=int(entry["batch_size"]),
+        prefetch=int(entry["prefetch"]),
+        pin_memory=bool(entry["pin_memory"]),
+        ready=np.asarray(entry["ready"], dtype=np.int64),
+        sample_s=_number(entry["sample_s"]),
+        cpu_share=_number(entry["cpu_share"]),
+        collate_s=_number(entry["collate_s"]),
+        lines=tuple((str(w), str(f), float(s)) for w, f, s in entry["lines"]),
+    )
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,178 @@
+"""Rules about the data pipeline: why the step waits for its batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from isograd.profile.analyse.analysis import Analysis
+from isograd.profile.analyse.breakdown import Limit
+from isograd.profile.model import HostLine, Loader, Phase
+from isograd.profile.rules import examples as made
+from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
+
+#: A line must hold this share of the samples to be named.
+LINE_SHARE = 0.3
+#: A queue this short cannot even out samples of different length.
+SHORT_QUEUE = 2
+#: Workers that would suffice on average leave this share of their time free.
+SUFFICIENT = 0.9
+
+
+def check_wait(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """The wait for data, with what causes it as far as it is known."""
+    wait = analysis.breakdown.of(Limit.DATA)
+    if analysis.share(wait) <= 0.05:
+        return []
+    found = _of_loader(analysis, wait) or _of_pipeline(analysis, wait)
+    return found or claim(
+        analysis,
+        "data.wait",
+        wait,
+        f"Each step waits {milliseconds(wait)} for its data.",
+        "Record with isograd.profile to learn which transform is slow.",
+        culprit=_line(analysis)[1],
+        where=_line(analysis)[0],
+    )
+
+
+def _of_loader(analysis: Analysis, wait: float) -> list[ProfileFinding]:
+    loader = analysis.profile.loader
+    if loader is None or not loader.sample_s > 0:
+        return []
+    where, function = _line(analysis)
+    work = loader.sample_s * loader.batch_size + max(loader.collate_s, 0.0)
+    rest = max(analysis.step_s - wait, 1e-9)
+    needed = math.ceil(work / (rest * SUFFICIENT))
+    place = f" in {function} ({where})" if where else ""
+    what = (
+        f"Each step waits {milliseconds(wait)} for its data: one sample takes "
+        f"{milliseconds(loader.sample_s)}{place}, a batch of {loader.batch_size} "
+        f"{milliseconds(work)}, with {loader.workers} workers."
+    )
+    if loader.workers and work / loader.workers < rest * SUFFICIENT:
+        advice = (
+            f"The workers suffice on average but the queue of {loader.prefetch} batches per worker "
+            "runs empty when samples take longer: raise prefetch_factor."
+        )
+        return claim(
+            analysis, "data.small_queue", wait, what, advice, where=where, culprit=function
+        )
+    if needed <= _possible_workers(analysis, loader, work):
+        advice = (
+            f"num_workers={needed} would keep up with the {milliseconds(rest)} that the rest of "
+            f"the step takes; or make {function or 'the transform'} faster."
+        )
+        return claim(
+            analysis, "data.few_workers", wait, what, advice, where=where, culprit=function
+        )
+    return claim(
+        analysis,
+        "data.slow_transform",
+        wait,
+        what,
+        f"{needed} workers would be needed and this machine has {_cores(analysis)} processors: "
+        f"make {function or 'the transform'} faster or store its result.",
+        where=where,
+        culprit=function,
+    )
+
+
+def _possible_workers(analysis: Analysis, loader: Loader, work: float) -> int:
+    """How many workers can run beside the training: waiting costs no processor."""
+    busy = loader.cpu_share if loader.cpu_share == loader.cpu_share else 1.0
+    free = max(_cores(analysis) - 1, 1)
+    return min(int(free / max(busy, 0.02)), 64)
+
+
+def _cores(analysis: Analysis) -> int:
+    host = analysis.profile.host
+    return host.cores if host is not None and host.cores else 1
+
+
+def _of_pipeline(analysis: Analysis, wait: float) -> list[ProfileFinding]:
+    answer = analysis.pipeline
+    if answer is None or answer.bottleneck is None:
+        return []
+    queue = answer.queue(answer.bottleneck)
+    where, function = _line(analysis)
+    place = f" ({function}, {where})" if where else ""
+    workers = max(queue.workers, 1)
+    rest = max(analysis.step_s - wait, 1e-9)
+    needed = min(math.ceil(workers * analysis.step_s / rest / SUFFICIENT), 64)
+    return claim(
+        analysis,
+        "data.slow_operator",
+        wait,
+        f"Each step waits {milliseconds(wait)} for its data: {queue.name}{place} with {workers} "
+        f"workers holds the pipeline up, because {answer.reason}.",
+        f"num_parallel_workers={needed} for this operator, if processors are free (MindSpore "
+        "refuses more than there are); or make it faster; or store its result (MindRecord).",
+        where=where,
+        culprit=queue.name,
+    )
+
+
+def _line(analysis: Analysis) -> tuple[str | None, str]:
+    """The line at which samples found the pipeline's code most, with its function."""
+    loader = analysis.profile.loader
+    if loader is not None and loader.lines:
+        where, function, share = max(loader.lines, key=lambda line: line[2])
+        if share >= LINE_SHARE:
+            return where, function
+    host = analysis.profile.host
+    lines = [] if host is None else [line for line in host.lines if _is_data(line)]
+    total = sum(line.samples for line in lines)
+    if not total:
+        return None, ""
+    best = max(lines, key=lambda line: line.samples)
+    return (best.where, best.function) if best.samples >= LINE_SHARE * total else (None, "")
+
+
+def _is_data(line: HostLine) -> bool:
+    return not line.is_main_thread or line.phase is Phase.DATA
+
+
+def check_device_queue(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Ascend's device queue: empty too often although the pipeline may keep up."""
+    from isograd.profile.analyse.pipeline import EMPTY_SHARE, empty_share
+
+    found = []
+    for queue in analysis.profile.queues:
+        share = empty_share(queue)
+        if queue.name == "device queue" and share > EMPTY_SHARE and queue.sizes.size >= 3:
+            found.append(
+                ProfileFinding(
+                    "data.device_queue",
+                    0.0,
+                    0.0,
+                    f"The device's queue was empty in {share:.0%} of {queue.sizes.size} samples.",
+                    "The pipeline is too slow for the device: look at its operators below.",
+                    culprit="device queue",
+                )
+            )
+    return found
+
+
+RULES = (
+    Rule(
+        "data.wait",
+        "Does the step wait for its data, and which transform, worker count or queue causes it?",
+        "5 % of the step; MindInsight's pipeline thresholds [0.8, 0.6] and 0.1",
+        check_wait,
+        (
+            made.example("one slow transform, no workers", made.slow_transform, "waits"),
+            made.example("workers suffice, queue too short", made.short_queue, "waits"),
+            made.example("a slow Map in MindSpore", made.slow_map, "Map"),
+        ),
+        (made.example("data is there at once", made.healthy),),
+    ),
+    Rule(
+        "data.device_queue",
+        "Is the device's queue empty when the device asks?",
+        "MindInsight: empty in more than 30 % of the samples",
+        check_device_queue,
+        (made.example("empty in 4 of 5 samples", made.empty_device_queue, "empty in 80%"),),
+        (made.example("a full queue", made.full_device_queue),),
+    ),
+)

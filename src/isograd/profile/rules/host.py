@@ -1,0 +1,239 @@
+"""Rules about the host: Python, small operators, synchronisation, garbage collection."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from isograd.profile.analyse.analysis import Analysis
+from isograd.profile.analyse.breakdown import Limit
+from isograd.profile.model import HostLine, Phase
+from isograd.profile.rules import examples as made
+from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
+
+#: Fewer samples than this at a line say nothing (a share of 5 % of 200 samples is 10).
+LEAST_SAMPLES = 8
+#: Calls on a line that make the host wait for the device, or copy one element to Python.
+SYNCHRONISING = frozenset(
+    {"item", "tolist", "numpy", "asnumpy", "cpu", "synchronize", "sync", "is_nonzero"}
+)
+#: Calls on a line that write for people.
+LOGGING = frozenset(
+    {"print", "log", "info", "debug", "warning", "error", "write", "add_scalar", "add_histogram",
+     "savefig", "dump", "save", "flush", "write_text", "add_scalars", "to_csv", "writerow", "fsync"}
+)  # fmt: skip
+COLLECTING = frozenset({"collect"})
+#: So many small calls per step make a network wait for its dispatch.
+MANY_CALLS = 100
+
+
+def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
+    """Lines with their seconds per step that no operator explains, greatest first.
+
+    Lines of the backward pass are left out: its operators have no line. The sum is at most what
+    the step spends on the host.
+    """
+    profile = analysis.profile
+    host = profile.host
+    if host is None or not host.sampled_steps:
+        return []
+    in_operators: defaultdict[str, float] = defaultdict(float)
+    for operator in analysis.operators:
+        if operator.where is not None:
+            in_operators[operator.where] += operator.self_s
+    left = analysis.breakdown.of(Limit.HOST)
+    slower = _slowdown(analysis)
+    found = []
+    for line in host.lines:
+        if not line.is_main_thread or line.phase in (Phase.BACKWARD, Phase.DATA):
+            continue
+        seconds = line.samples * host.interval_s / host.sampled_steps / slower
+        seconds = min(seconds - in_operators[line.where], left)
+        if line.samples >= LEAST_SAMPLES and seconds > 0:
+            found.append((line, seconds))
+    return sorted(found, key=lambda entry: -entry[1])
+
+
+def _slowdown(analysis: Analysis) -> float:
+    """How much slower the sampled steps were than plain ones."""
+    host = analysis.profile.host
+    if host is None or not host.plain_step_s > 0 or not host.profiled_step_s > 0:
+        return 1.0
+    return max(host.profiled_step_s / host.plain_step_s, 1.0)
+
+
+def _group(line: HostLine) -> str:
+    calls = set(line.calls)
+    if calls & COLLECTING:
+        return "host.garbage_collection"
+    if calls & SYNCHRONISING:
+        return "host.synchronisation"
+    if calls & LOGGING:
+        return "host.logging"
+    return "host.python"
+
+
+_ADVICE = {
+    "host.garbage_collection": "Collect less often: gc.freeze() after set-up, gc.disable() inside "
+    "of the loop and one gc.collect() every few hundred steps.",
+    "host.synchronisation": "Keep the values on the device and read them together once in a while.",
+    "host.logging": "Write less often, or in a thread of its own.",
+    "host.python": "Move this work out of the step, or compute it with operators on whole tensors.",
+}
+
+
+def check_lines(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Lines of Python that take the step's time without an operator running."""
+    found: list[ProfileFinding] = []
+    for line, seconds in host_lines(analysis):
+        code = _group(line)
+        if line.phase in (Phase.FORWARD, Phase.UPDATE) and code == "host.python":
+            continue  # dispatch of operators: host.small_operators
+        found += claim(
+            analysis,
+            code,
+            seconds,
+            f"{line.where} in {line.function} takes {milliseconds(seconds)} of each step on the "
+            f"host ({line.phase.value} phase), while no operator runs.",
+            _ADVICE[code],
+            where=line.where,
+            culprit=line.function,
+        )
+    return found
+
+
+def check_pauses(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Python's garbage collector inside of the step."""
+    host = analysis.profile.host
+    if host is None or not host.pauses:
+        return []
+    return claim(
+        analysis,
+        "host.garbage_collection",
+        host.pause_s,
+        f"Python's garbage collector takes {milliseconds(host.pause_s)} of each step "
+        f"({host.pauses} collections were seen).",
+        _ADVICE["host.garbage_collection"],
+        where=_line_calling(analysis, COLLECTING),
+        culprit="gc",
+    )
+
+
+def _line_calling(analysis: Analysis, names: frozenset[str]) -> str | None:
+    host = analysis.profile.host
+    lines = [line for line in host.lines if set(line.calls) & names] if host is not None else []
+    return max(lines, key=lambda line: line.samples).where if lines else None
+
+
+def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Operators too small to keep the machine busy: dispatch takes longer than they do."""
+    if analysis.breakdown.small_calls < MANY_CALLS:
+        return []
+    elsewhere = sum(s for line, s in host_lines(analysis) if _is_elsewhere(line))
+    host = analysis.profile.host
+    elsewhere += host.pause_s if host is not None else 0.0
+    seconds = analysis.breakdown.of(Limit.HOST) - elsewhere
+    where, module, calls = _busiest_line(analysis)
+    place = f", most of them at {where}" if where else ""
+    advice = "Compile this part (torch.compile, mindspore.jit) or compute it on whole tensors."
+    if analysis.profile.framework == "mindspore":
+        advice += (
+            " Eager MindSpore also waits actively between operators: "
+            "mindspore.runtime.launch_blocking() has made small networks 3 to 6 times faster; try "
+            "it with --try."
+        )
+    return claim(
+        analysis,
+        "host.small_operators",
+        seconds,
+        f"{analysis.breakdown.small_calls:.0f} operators per step take under 10 µs each{place}; "
+        f"the step spends {milliseconds(seconds)} on dispatching.",
+        advice,
+        where=where,
+        culprit=f"{calls} calls" if where else "",
+        module=module,
+        least_share=0.2,
+    )
+
+
+def _is_elsewhere(line: HostLine) -> bool:
+    return line.phase not in (Phase.FORWARD, Phase.UPDATE) or _group(line) != "host.python"
+
+
+def _busiest_line(analysis: Analysis) -> tuple[str | None, str | None, int]:
+    calls: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for source in analysis.profile.source_operators:
+        if source.where and source.phase is not Phase.BACKWARD:
+            calls[(source.where, source.module)] += source.count
+    if not calls:
+        return None, None, 0
+    where, module = max(calls, key=lambda key: calls[key])
+    return where, module or None, calls[(where, module)]
+
+
+def check_update(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """The optimizer takes more than the passes: too often, or one operator per parameter."""
+    seconds = analysis.steps.phase(Phase.UPDATE)
+    if not len(seconds) or analysis.profile.marks is None:
+        return []
+    import numpy as np
+
+    update = float(np.nanmedian(seconds))
+    where = _line_in(analysis, Phase.UPDATE)
+    return claim(
+        analysis,
+        "update.dominates",
+        0.75 * update,
+        f"The update takes {milliseconds(update)}, {analysis.share(update):.0%} of the step.",
+        "Update after several batches (accumulate gradients outside of the optimizer; 4 batches "
+        "save three quarters of this), or use a fused optimizer (torch: fused=True).",
+        where=where,
+        culprit="update",
+        least_share=0.75 * 0.35,
+    )
+
+
+def _line_in(analysis: Analysis, phase: Phase) -> str | None:
+    host = analysis.profile.host
+    lines = [line for line in host.lines if line.phase is phase] if host is not None else []
+    lines = [line for line in lines if line.is_main_thread]
+    return max(lines, key=lambda line: line.samples).where if lines else None
+
+
+RULES = (
+    Rule(
+        "host.line",
+        "Which line of Python takes the step's time while no operator runs?",
+        "5 % of the step, at least 8 samples",
+        check_lines,
+        (
+            made.example("a loop of .item()", made.synchronising, "train.py:20"),
+            made.example("logging each step", made.logging, "train.py:30"),
+        ),
+        (made.example("lines that only call operators", made.healthy),),
+    ),
+    Rule(
+        "host.garbage_collection",
+        "Does Python's garbage collector stop the training?",
+        "5 % of the step; msprof-analyze reports collections above 1 ms",
+        check_pauses,
+        (made.example("a collection in each step", made.collecting, "garbage collector"),),
+        (made.example("no collection", made.healthy),),
+    ),
+    Rule(
+        "host.small_operators",
+        "Are the operators too small for the machine?",
+        "10 µs per call (torch's dispatch on a CPU takes 2 to 8 µs), 100 calls, 20 % of the step",
+        check_small_operators,
+        (made.example("2000 tiny operators", made.small_operators, "operators per step"),),
+        (made.example("few large operators", made.healthy),),
+    ),
+    Rule(
+        "update.dominates",
+        "Does the optimizer take more than the passes?",
+        "35 % of the step; SGD and Adam move 3 to 7 values per parameter, a pass much more",
+        check_update,
+        (made.example("an update longer than the pass", made.long_update, "The update takes"),),
+        (made.example("a short update", made.healthy),),
+    ),
+)

@@ -1,0 +1,148 @@
+"""Makes small profiles for examples: a recording of ten plain and two profiled steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from isograd.profile.model import (
+    PHASES,
+    Collectives,
+    Host,
+    HostLine,
+    Loader,
+    Marks,
+    Phase,
+    Profile,
+    SourceOperator,
+    Spans,
+    Steps,
+    Strings,
+    Track,
+)
+
+PLAIN, PROFILED = 10, 2
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator as a step calls it, `count` times for `ms` milliseconds each."""
+
+    name: str
+    ms: float
+    shapes: str = "[[64, 64], [64, 64]]"
+    dtypes: str = '["float", "float"]'
+    count: int = 1
+
+
+def recording(
+    step_ms: float,
+    calls: Sequence[Call] = (),
+    *,
+    data_ms: float = 0.0,
+    update_ms: float = 0.0,
+    communication_ms: float = 0.0,
+    lines: Sequence[HostLine] = (),
+    sources: Sequence[SourceOperator] = (),
+    loader: Loader | None = None,
+    pause_s: float = 0.0,
+    framework: str = "torch",
+    steps_ms: Sequence[float] | None = None,
+) -> Profile:
+    """A recorded run; its operators follow one another after the wait for data."""
+    lengths = list(steps_ms or [step_ms] * PLAIN) + [step_ms] * PROFILED
+    ends = np.cumsum(np.asarray(lengths) * MS).astype(np.int64)
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+    phases = np.zeros((ends.size, len(PHASES)))
+    phases[:, PHASES.index(Phase.DATA)] = data_ms / 1e3
+    phases[:, PHASES.index(Phase.UPDATE)] = update_ms / 1e3
+    phases[:, PHASES.index(Phase.COMMUNICATION)] = communication_ms / 1e3
+    window = ("plain",) * (ends.size - PROFILED) + ("profiled",) * PROFILED
+    steps = Steps(np.arange(ends.size, dtype=np.int64), starts, ends, phases)
+    wait = round(data_ms * MS)
+    intervals = np.asarray([[0, s, s + wait] for s in starts[-PROFILED:]], dtype=np.int64)
+    marks = Marks(window, steps, intervals)
+    return Profile(
+        source="example",
+        framework=framework,
+        device="CPU",
+        spans=spans([int(s) + wait for s in starts[-PROFILED:]], calls),
+        steps=marks.take("plain"),
+        source_operators=tuple(sources),
+        host=Host(
+            lines=tuple(lines),
+            interval_s=0.001,
+            sampled_steps=PROFILED,
+            pause_s=pause_s,
+            pauses=10 if pause_s else 0,
+            plain_step_s=step_ms / 1e3,
+            profiled_step_s=step_ms / 1e3,
+            cores=2,
+        ),
+        marks=marks,
+        loader=loader,
+    )
+
+
+def spans(begins: Sequence[int], calls: Sequence[Call], *, device: str = "") -> Spans:
+    """Intervals of these calls, one after the other from each beginning on."""
+    strings, rows = Strings(), []
+    category = strings.number("kernel" if device else "cpu_op")
+    for begin in begins:
+        now = begin
+        for call in calls:
+            name, shapes, dtypes = map(strings.number, (call.name, call.shapes, call.dtypes))
+            for _ in range(call.count):
+                length = round(call.ms * MS)
+                rows.append((name, now, length, shapes, dtypes))
+                now += length + 1
+    table = np.asarray(rows or np.zeros((0, 5)), dtype=np.int64)
+    code = [table[:, column].astype(np.int32) for column in (0, 3, 4)]
+    missing = np.full(len(table), -1, dtype=np.int64)
+    return Spans(
+        texts=strings.texts(),
+        tracks=(Track(device or "python", "1", device, bool(device)),),
+        name=code[0],
+        category=np.full(len(table), category, dtype=np.int32),
+        track=np.zeros(len(table), dtype=np.int32),
+        start_ns=table[:, 1],
+        duration_ns=table[:, 2],
+        shapes=code[1],
+        dtypes=code[2],
+        external=missing,
+        sequence=missing,
+    )
+
+
+def line(where: str, samples: int, phase: Phase = Phase.OTHER, *calls: str) -> HostLine:
+    """A line of the main thread at which samples found it; an interval is a millisecond."""
+    return HostLine(where, "train", phase, True, samples, calls)
+
+
+def messages(
+    durations_ms: Sequence[Sequence[float]],
+    size_bytes: Sequence[float] = (),
+    ready_ms: Sequence[float] = (),
+) -> Collectives:
+    """Messages of ranks: durations of shape (ranks, messages), in milliseconds."""
+    rows = [
+        (rank, index, duration)
+        for rank, row in enumerate(durations_ms)
+        for index, duration in enumerate(row)
+    ]
+    order = [index for _, index, _ in rows]
+    missing = [-1.0] * (max(order, default=0) + 1)
+    sizes, ready = list(size_bytes) or missing, list(ready_ms) or missing
+    ready_ns = np.asarray([ready[i] * MS if ready[i] >= 0 else -1 for i in order], dtype=np.int64)
+    return Collectives(
+        rank=np.asarray([rank for rank, _, _ in rows], dtype=np.int32),
+        step=np.zeros(len(rows), dtype=np.int64),
+        name=tuple(f"AllReduce-{index}" for index in order),
+        start_ns=np.asarray(order, dtype=np.int64) * MS,
+        duration_ns=np.asarray([d * MS for _, _, d in rows], dtype=np.int64),
+        size_bytes=np.asarray([sizes[i] for i in order], dtype=np.int64),
+        ready_ns=ready_ns,
+    )

@@ -1,0 +1,244 @@
+"""Rules about operators: conversions, layouts, slow shapes and dtypes, alignment."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from isograd.profile.analyse.analysis import Analysis
+from isograd.profile.analyse.kinds import Kind, kind_of
+from isograd.profile.analyse.work import dense_flops, tensors
+from isograd.profile.model import Operator, Phase, SourceOperator
+from isograd.profile.rules import examples as made
+from isograd.profile.rules.rule import CLAIM_SHARE, ProfileFinding, Rule, claim, milliseconds
+
+#: The same operator is slow in one shape where it does this many times less work per second.
+SLOWER = 4.0
+#: Below this, overheads and not the shape decide how fast an operator is.
+LEAST_FLOPS = 1e6
+#: Ascend's cube unit computes blocks of 16.
+BLOCK = 16
+_LAYOUT = ("aten::contiguous", "aten::clone", "Transpose", "Contiguous", "TransData")
+
+
+def check_conversions(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Casts between dtypes, with their line, and whether they cancel."""
+    conversions = [
+        operator
+        for operator in analysis.operators
+        if kind_of(operator.name) is Kind.CONVERSION and "TransData" not in operator.name
+    ]
+    seconds = sum(operator.self_s for operator in conversions)
+    if not conversions:
+        return []
+    where, module, pair = _line_of_conversions(analysis.profile.source_operators)
+    worst = max(conversions, key=lambda operator: operator.self_s)
+    where = where or worst.where
+    calls = sum(operator.calls for operator in conversions)
+    place = f", most of them at {where}" if where else ""
+    cancel = f" There {pair[0]} becomes {pair[1]} and {pair[0]} again." if pair else ""
+    return claim(
+        analysis,
+        "operators.conversion",
+        seconds,
+        f"{calls} conversions of dtypes take {milliseconds(seconds)} of each step{place} "
+        f"({worst.name}, {worst.shapes or 'shape unknown'}).{cancel}",
+        "Convert once, where the value is made; where both directions follow one another, neither.",
+        where=where,
+        culprit=worst.name,
+        module=module or worst.module,
+    )
+
+
+def _line_of_conversions(
+    sources: Iterable[SourceOperator],
+) -> tuple[str | None, str | None, tuple[str, str] | None]:
+    """The line that converts most elements; and the dtypes where it goes there and back."""
+    sizes: defaultdict[str, float] = defaultdict(float)
+    modules: dict[str, str] = {}
+    directions: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    for source in sources:
+        if kind_of(source.name) is not Kind.CONVERSION or not source.where:
+            continue
+        if source.phase is Phase.BACKWARD:
+            continue
+        shapes = tensors(source.shapes)
+        sizes[source.where] += source.count * (math.prod(shapes[0]) if shapes else 1)
+        modules[source.where] = source.module
+        directions[source.where].add((source.dtypes, source.results))
+    if not sizes:
+        return None, None, None
+    where = max(sizes, key=lambda key: sizes[key])
+    pairs = [(a, b) for a, b in directions[where] if a != b and (b, a) in directions[where]]
+    return where, modules[where] or None, min(pairs) if pairs else None
+
+
+def check_layout(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Copies that only change the order in memory."""
+    copies = [o for o in analysis.operators if o.name.startswith(_LAYOUT)]
+    if not copies:
+        return []
+    seconds = sum(operator.self_s for operator in copies)
+    worst = max(copies, key=lambda operator: operator.self_s)
+    place = f" at {worst.where}" if worst.where else ""
+    return claim(
+        analysis,
+        "operators.layout",
+        seconds,
+        f"Copies into another order in memory take {milliseconds(seconds)} of each step; the "
+        f"greatest is {worst.name} of {worst.shapes or 'an unknown shape'}{place}.",
+        "Keep one layout through the network (torch: memory_format=torch.channels_last), and do "
+        "not call contiguous() where the next operator takes strides.",
+        where=worst.where,
+        culprit=worst.name,
+        module=worst.module,
+    )
+
+
+def check_slow_shape(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """The same operator, slow in one shape or dtype."""
+    groups: defaultdict[str, list[tuple[Operator, float]]] = defaultdict(list)
+    for operator in analysis.operators:
+        flops = dense_flops(operator.name, operator.shapes)
+        if flops is not None and flops >= LEAST_FLOPS and operator.self_s > 0:
+            groups[operator.name].append((operator, flops * operator.calls / operator.self_s))
+    found: list[ProfileFinding] = []
+    for name, rated in groups.items():
+        for operator, rate in rated:
+            others = sorted(other for one, other in rated if one is not operator)
+            if not others:
+                continue
+            usual = others[len(others) // 2]
+            if rate * SLOWER > usual:
+                continue
+            found += claim(
+                analysis,
+                "operators.slow_shape",
+                operator.self_s * (1.0 - rate / usual),
+                f"{name} of {operator.shapes} ({operator.dtypes or 'dtype unknown'}) does "
+                f"{rate / 1e9:.2f} GFLOP/s, in other shapes {usual / 1e9:.2f}"
+                + (f" ({operator.where})." if operator.where else "."),
+                "Give this layer a shape or dtype for which a fast kernel exists.",
+                where=operator.where,
+                culprit=name,
+                module=operator.module,
+            )
+    return found
+
+
+def check_float64(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Operators that compute in float64."""
+    slow = [
+        operator
+        for operator in analysis.operators
+        if "float64" in operator.dtypes and kind_of(operator.name) is not Kind.CONVERSION
+    ]
+    seconds = sum(operator.self_s for operator in slow)
+    if not slow:
+        return []
+    worst = max(slow, key=lambda operator: operator.self_s)
+    place = f" at {worst.where}" if worst.where else ""
+    return claim(
+        analysis,
+        "operators.float64",
+        seconds / 2,
+        f"Operators in float64 take {milliseconds(seconds)} of each step; the greatest is "
+        f"{worst.name} of {worst.shapes}{place}.",
+        "Compute in float32: half of the bytes, and twice the arithmetic per second.",
+        where=worst.where,
+        culprit=worst.name,
+        module=worst.module,
+    )
+
+
+_DENSE_ON_ASCEND = re.compile(r"(Batch)?MatMul|Conv2D|Conv3D|BatchMatMulV2")
+
+
+def check_alignment(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Ascend computes in blocks of 16: other sizes are padded."""
+    if analysis.profile.device != "Ascend":
+        return []
+    wasted, worst = 0.0, None
+    for operator in analysis.operators:
+        if not _DENSE_ON_ASCEND.match(operator.name):
+            continue
+        sizes = [size for shape in tensors(operator.shapes) for size in shape[-2:]]
+        if not sizes:
+            continue
+        needed = math.prod(size / (math.ceil(size / BLOCK) * BLOCK) for size in sizes if size > 0)
+        lost = operator.self_s * (1.0 - needed ** (1.0 / 2))
+        wasted += lost
+        if worst is None or lost > worst[1]:
+            worst = (operator, lost)
+    if worst is None:
+        return []
+    operator, total = worst[0], sum(one.self_s for one in analysis.operators)
+    if wasted <= CLAIM_SHARE * total:
+        return []
+    return [
+        ProfileFinding(
+            "operators.unaligned",
+            0.0,
+            0.0,
+            f"Matrix operators with sizes that are no multiples of {BLOCK} compute padding for "
+            f"{milliseconds(wasted)} of {milliseconds(total)}; the worst is {operator.name} of "
+            f"{operator.shapes}.",
+            f"Multiples of {BLOCK} (batch, channels, hidden sizes, vocabulary) do more work in the "
+            "same time.",
+            where=operator.where,
+            culprit=operator.name,
+            module=operator.module,
+            is_note=True,
+        )
+    ]
+
+
+RULES = (
+    Rule(
+        "operators.conversion",
+        "Are dtypes converted to and fro?",
+        "5 % of the step",
+        check_conversions,
+        (made.example("float32 to float64 and back", made.casting, "net.py:12"),),
+        (made.example("no conversion", made.healthy),),
+        needs_operators=True,
+    ),
+    Rule(
+        "operators.layout",
+        "Is memory rearranged?",
+        "5 % of the step",
+        check_layout,
+        (made.example("contiguous() of a large tensor", made.rearranging, "another order"),),
+        (made.example("no copy", made.healthy),),
+        needs_operators=True,
+    ),
+    Rule(
+        "operators.slow_shape",
+        "Is the same operator slow in one shape or dtype?",
+        "a factor of 4 in work per second, from 1 MFLOP per call on",
+        check_slow_shape,
+        (made.example("one matrix is 20 times slower", made.slow_shape, "GFLOP/s"),),
+        (made.example("rates that are alike", made.healthy),),
+        needs_operators=True,
+    ),
+    Rule(
+        "operators.float64",
+        "Does the network compute in float64?",
+        "5 % of the step; half of the time is in the width of the numbers",
+        check_float64,
+        (made.example("a float64 product", made.in_float64, "float64"),),
+        (made.example("all float32", made.healthy),),
+        needs_operators=True,
+    ),
+    Rule(
+        "operators.unaligned",
+        "Do sizes fit the blocks of Ascend's cube unit?",
+        "blocks of 16 (Ascend's documentation of the cube unit); 5 % of the step",
+        check_alignment,
+        (made.example("sizes 17 and 33", made.unaligned, "multiples of 16"),),
+        (made.example("sizes 256", made.aligned),),
+        needs_operators=True,
+    ),
+)

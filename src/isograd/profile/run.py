@@ -1,0 +1,51 @@
+"""The entry of `isograd profile`: one run, or two side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isograd.profile.analyse.analysis import Analysis
+    from isograd.profile.report import ProfileReport
+    from isograd.progress import Progress
+
+
+def profile(
+    run: str | Path, other: str | Path | None = None, *, progress: Progress | None = None
+) -> ProfileReport:
+    """Where does the time go, what is the bottleneck, what would change it?
+
+    Analyse a run, a trace or a profiler's folder; with two, side by side, the first being the one
+    in question. Raises ProfileError where a file holds no profile.
+    """
+    return profile_paths(Path(run), None if other is None else Path(other), progress=progress)
+
+
+def profile_paths(
+    run: Path, other: Path | None = None, *, progress: Progress | None = None
+) -> ProfileReport:
+    """Read, analyse and judge one run, or two side by side."""
+    from isograd.profile.against import compare
+    from isograd.profile.report import ProfileReport
+    from isograd.profile.rules.catalogue import apply_rules
+
+    analysis = _analysed(run, progress)
+    against = None if other is None else compare(analysis, _analysed(other, progress))
+    return ProfileReport(analysis, apply_rules(analysis), against)
+
+
+def _analysed(path: Path, progress: Progress | None) -> Analysis:
+    from isograd.profile.analyse.analysis import analyse
+    from isograd.profile.read.open import open_profile
+    from isograd.progress import SilentProgress
+
+    listener = progress or SilentProgress()
+    listener.stage(f"reading {path.name}")
+
+    def advance(done: int, total: int) -> None:
+        listener.advance(done, total, path.name, "bytes")
+
+    found = open_profile(path, advance)
+    listener.stage("analysing")
+    return analyse(found)

@@ -1,0 +1,54 @@
+"""Self time and covers, against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isograd.profile.analyse.nesting import merge, parents, union_ns, union_within
+
+
+@st.composite
+def nested(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Intervals that nest or do not touch, as a thread's calls do."""
+
+    def fill(begin: int, end: int, depth: int) -> list[tuple[int, int]]:
+        cuts = sorted(draw(st.lists(st.integers(begin, end), max_size=4, unique=True)))
+        rows = []
+        for start, stop in zip(cuts[::2], cuts[1::2], strict=False):
+            rows.append((start, stop))
+            if depth < 3:
+                rows += fill(start, stop, depth + 1)
+        return rows
+
+    return sorted(set(fill(0, 200, 0)), key=lambda row: (row[0], -row[1]))
+
+
+@given(nested())
+def test_parents_are_the_smallest_enclosing_intervals(rows: list[tuple[int, int]]) -> None:
+    start = np.asarray([row[0] for row in rows], dtype=np.int64)
+    end = np.asarray([row[1] for row in rows], dtype=np.int64)
+    found = parents(np.zeros(len(rows), dtype=np.int32), start, end - start)
+    for index, (first, last) in enumerate(rows):
+        enclosing = [n for n, (a, b) in enumerate(rows[:index]) if a <= first and last <= b]
+        smallest = min(enclosing, key=lambda n: rows[n][1] - rows[n][0], default=-1)
+        assert found[index] == smallest
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12), st.integers(0, 60))
+def test_covers_count_each_nanosecond_once(rows: list[tuple[int, int]], cut: int) -> None:
+    start = np.asarray([row[0] for row in rows], dtype=np.int64)
+    end = start + np.asarray([row[1] for row in rows], dtype=np.int64)
+    covered = {t for a, b in zip(start.tolist(), end.tolist(), strict=True) for t in range(a, b)}
+    first, last = merge(start, end)
+    assert int((last - first).sum()) == len(covered)
+    assert union_ns(start, end) == len(covered) or not len(covered)
+    windows = np.asarray([0, cut], dtype=np.int64), np.asarray([cut, 100], dtype=np.int64)
+    left = sum(1 for t in covered if t < cut)
+    assert union_within(start, end, *windows).tolist() == [left, len(covered) - left]
+
+
+def test_intervals_that_overlap_without_nesting_are_siblings() -> None:
+    start, length = (np.asarray(v, dtype=np.int64) for v in ([0, 5], [10, 10]))
+    assert parents(np.zeros(2, dtype=np.int32), start, length).tolist() == [-1, -1]

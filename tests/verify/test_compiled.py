@@ -117,30 +117,36 @@ def test_a_port_that_compiles_has_no_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "code"),
+    ("first", "second", "code", "cause"),
     [
         pytest.param(
             "ys = [ops.tanh(self.fc(x))]; ys.extend([x])",
             "return ys[0] + ys[1]",
             "compiled.gradient-lost",
+            "list.extend",
             id="a list is extended: no gradient",
         ),
         pytest.param(
             "y = ops.tanh(self.fc(x)); z = y; z += x",
             "return y",
             "compiled.differs",
+            "augmented.alias",
             id="another name of a tensor: another output",
         ),
     ],
 )
 def test_what_compiles_to_something_else_is_effective(
-    first: str, second: str, code: str, tmp_path: Path
+    first: str, second: str, code: str, cause: str, tmp_path: Path
 ) -> None:
     found = compiled(tmp_path, first, second)
     assert [(f.code, f.module, f.severity) for f in found.findings] == [
         (code, "block", Severity.EFFECTIVE)
     ]
-    assert found.findings[0].stage is Stage.COMPILED
+    named = found.findings[0].cause
+    assert named is not None
+    assert (named.id, named.proved) == (cause, True)
+    assert found.findings[0].fix is not None
+    assert found.findings[0].fix.where == "net_mindspore.py:11"
 
 
 @pytest.mark.parametrize(
@@ -166,4 +172,7 @@ def test_what_does_not_compile_matters_where_the_port_asks_for_it(
         "block",
         severity,
     )
+    assert finding.stage is Stage.COMPILED
     assert "supports 1 'comprehension'" in finding.message
+    assert finding.cause is not None
+    assert (finding.cause.id, finding.cause.proved) == ("comprehension.two_loops", True)

@@ -25,6 +25,7 @@ class Rule:
     methods: tuple[str, ...] = ()
     of: str = ""
     detector: str = ""
+    cells: tuple[str, ...] = ()
     in_torch: bool = True
 
 

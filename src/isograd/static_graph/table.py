@@ -71,6 +71,7 @@ def _rule(entry: dict[str, Any]) -> Rule:
         tuple(entry.get("method", "").split()),
         entry.get("of", ""),
         entry.get("detector", ""),
+        tuple(entry.get("cells", "").split()),
         entry.get("in_torch", True),
     )
 

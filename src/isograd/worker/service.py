@@ -39,7 +39,7 @@ _OWN = (
 
 
 _STATIC_GRAPH = (
-    "asks once start_steps step record alone loss_alone statements code_of rewrite"
+    "asks once start_steps step record alone loss_alone statements code_of alone_rewritten"
 ).split()
 
 

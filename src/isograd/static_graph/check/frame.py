@@ -123,7 +123,8 @@ def _state(network: Any) -> dict[str, Any]:
     watched = {name: described(getattr(network, name, None)) for name in network.WATCH}
     return {
         "watched": watched,
-        "parameters": {p.name: described(p) for p in network.get_parameters()},
+        # By their order: a slice of a CellList gives its parameters other names.
+        "parameters": [described(p) for p in network.get_parameters()],
     }
 
 

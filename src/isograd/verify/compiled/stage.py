@@ -10,6 +10,7 @@ from pathlib import Path
 from isograd.compare.pairing.modules import pair_modules
 from isograd.frameworks.base import Tensors
 from isograd.model import Finding, Fix, Severity, Stage
+from isograd.verify.compiled.causes import explain
 from isograd.verify.compiled.judge import Deviation, WayResult
 from isograd.verify.compiled.locate import Located, Locator
 from isograd.verify.compiled.port import CompiledPort
@@ -49,13 +50,21 @@ def run_compiled(session: Session) -> CompiledResult:
         bad = [r for r in runs.values() if not r.is_clean]
         insists = session.case.compiled == "required" or any(not r.is_clean for r in own)
         for way in bad:
-            known = {(f.code, f.module) for f in result.findings}
-            found = list(_findings(session, port, way, insists))
-            result.findings += [f for f in found if (f.code, f.module) not in known]
+            if any(f.diverges for f in result.findings):
+                break  # the other way compiles the same code: it is looked at once this is mended
+            result.findings += _findings(session, port, way, insists)
+        result.findings = _without_echoes(result.findings)
         if not bad:
             result.findings += [f for r in own if not r.is_clean for f in _own_findings(session, r)]
     result.detail = _detail(bad, session)
     return result
+
+
+def _without_echoes(findings: list[Finding]) -> list[Finding]:
+    """A module that differs one way and is refused the other has one finding."""
+    differing = {f.module for f in findings if f.diverges}
+    kept = [f for f in findings if f.diverges or f.module not in differing]
+    return list(dict.fromkeys(kept))
 
 
 def _own(session: Session, state: Tensors, asks: tuple[str, ...]) -> list[WayResult]:
@@ -88,8 +97,14 @@ def _findings(
         elif result.refusal is not None:
             yield _refused_whole(result, insists)
         return
+    backward = session.case.reference.loss is not None
     for found in located:
-        yield _at(session, result, found, insists)
+        finding = _at(session, result, found, insists)
+        explained = explain(port, found, result.way, backward)
+        if not explained:
+            yield finding
+        for explanation in explained:
+            yield dataclasses.replace(finding, cause=explanation.cause, fix=explanation.fix)
 
 
 def _is_rounding(worst: Deviation) -> bool:

@@ -8,10 +8,11 @@ is cut behind each of its statements and returns what it holds there.
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
+import sys
 import types
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mindspore as ms
@@ -32,15 +33,6 @@ from isograd.tensors import TensorValue
 #: compiler does otherwise is wrong by far more, and rounding of one module by far less.
 _TOLERANCE = 2e-3
 _TINY = 1e-12
-
-
-@dataclass(frozen=True)
-class _Way:
-    """One call, ready to run: its function, its tensors, and which of them are differentiated."""
-
-    run: Callable[..., Any]
-    tensors: list[Any]
-    names: list[str]
 
 
 class CompiledModules(StaticGraphPort):
@@ -75,7 +67,8 @@ class CompiledModules(StaticGraphPort):
         arguments = CallText((output, *with_tensors(list(targets), from_value)))
         found = self._judged(loss, arguments, way, True)
         source = definition_of(loss)
-        return found | {"file": source[2] if source else None}
+        place = {"file": source[2], "function": source[1].name} if source else {}
+        return found | place
 
     def _judged(self, cell: Any, arguments: CallText, way: str, backward: bool) -> dict[str, Any]:
         eager = self.attempt(lambda: self._pass_of(cell, arguments, EAGER, backward))
@@ -212,37 +205,78 @@ class CompiledModules(StaticGraphPort):
         return self._texts.remade(function, cut)
 
     def code_of(self, module: str) -> dict[str, Any]:
-        """Where a module's class is written: its own and its bases' constructs and methods."""
-        cell = self._cells[module]
-        found: list[tuple[str, str, int]] = []
-        for kind in type(cell).__mro__:
+        """Where a module's construct is written: the class and the file; empty of a library's."""
+        for kind in type(self._cells[module]).__mro__:
+            if "construct" in vars(kind):
+                source = definition_of(vars(kind)["construct"])
+                library = kind.__module__.startswith("mindspore.")
+                if library or source is None:
+                    return {"library": type(self._cells[module]).__name__ if library else ""}
+                return {"class": type(self._cells[module]).__name__, "file": source[2]}
+        return {}
+
+    def alone_rewritten(
+        self, call: int, way: str, backward: bool, edits: list[tuple[str, int, str]]
+    ) -> dict[str, Any]:
+        """How a call compiles with other definitions of its functions: name, line, text.
+
+        The compiled run of the other text is compared with the eager run of the code as it is.
+        """
+        found = self._calls[call]
+        cell = self._cells[found.module]
+        args, kwargs = tree.unflatten(found.arguments, [t.copy() for t in found.inputs])
+        arguments = CallText(args, kwargs)
+        eager = self.attempt(lambda: self._pass_of(cell, arguments, EAGER, backward))
+        if "refused" in eager:
+            return {"verdict": "unknown", **eager}
+        with self._rewritten(cell, edits) as is_done:
+            if not is_done:
+                return {"verdict": "unknown"}
+            compiled = self.attempt(lambda: self._pass_of(cell, arguments, way, backward))
+        if "refused" in compiled:
+            return {"verdict": "refused", **compiled}
+        return _compared(eager["tensors"], compiled["tensors"])
+
+    @contextlib.contextmanager
+    def _rewritten(self, cell: nn.Cell, edits: list[tuple[str, int, str]]) -> Iterator[bool]:
+        """Other definitions in the places of methods and functions, until the end of the block."""
+        wanted = {(name, line): text for name, line, text in edits}
+        before: list[tuple[Any, str, Any]] = []
+        done: set[tuple[str, int]] = set()
+        for owner, name, value in list(_functions_around(cell)):
+            source = definition_of(value)
+            key = (source[1].name, source[1].lineno) if source else ("", 0)
+            if source is None or key not in wanted:
+                continue
+            node = ast.parse(wanted[key]).body[0]
+            assert isinstance(node, ast.FunctionDef)
+            before.append((owner, name, value))
+            _put(owner, name, self._texts.remade(source[0], node))
+            done.add(key)
+        try:
+            yield done == set(wanted)
+        finally:
+            for owner, name, value in before:
+                _put(owner, name, value)
+
+
+def _functions_around(cell: nn.Cell) -> Iterator[tuple[Any, str, Any]]:
+    """The methods of a cell's classes and the functions of their modules: owner, name, value."""
+    for part in cell.cells_and_names():
+        for kind in type(part[1]).__mro__:
             if kind.__module__.startswith("mindspore.") or kind is object:
                 continue
-            for value in vars(kind).values():
-                source = definition_of(value) if callable(value) else None
-                if source is not None:
-                    found.append((source[2], source[1].name, source[1].lineno))
-        return {"class": type(cell).__name__, "functions": tuple(found)}
+            for name, value in list(vars(kind).items()):
+                if isinstance(value, types.FunctionType):
+                    yield kind, name, value
+            module = sys.modules.get(kind.__module__)
+            for name, value in list(vars(module).items()) if module is not None else ():
+                if isinstance(value, types.FunctionType) and value.__module__ == kind.__module__:
+                    yield module, name, value
 
-    def rewrite(self, edits: list[tuple[str, str, int, str]]) -> bool:
-        """Put other definitions in the places of these methods: class name, name, line, text.
 
-        True where all of them were found.
-        """
-        wanted = {(name, line): (kind, text) for kind, name, line, text in edits}
-        done = set()
-        for cell in self._cells.values():
-            for kind in type(cell).__mro__:
-                for name, value in list(vars(kind).items()):
-                    source = definition_of(value) if callable(value) else None
-                    if source is None or (source[1].name, source[1].lineno) not in wanted:
-                        continue
-                    key = (source[1].name, source[1].lineno)
-                    node = ast.parse(wanted[key][1]).body[0]
-                    assert isinstance(node, ast.FunctionDef)
-                    setattr(kind, name, self._texts.remade(source[0], node))
-                    done.add(key)
-        return done == set(wanted)
+def _put(owner: Any, name: str, value: Any) -> None:
+    setattr(owner, name, value)
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -31,12 +31,20 @@ def reduced(text: str) -> str:
         found = re.search(r"Unsupported op \[(\w+)\] on (\w+)", text)
         if found is not None:
             return f"the operator {found[1]} has no kernel on this device ({found[2]})"
+        head = _first_words(text)
     handling = _HANDLING.search(head)
     if handling is not None:
         return f"{handling['script']} runs as plain Python, outside the graph"
     sentence = " ".join(_TAIL.sub("", head).split())
     sentence = sentence.replace("Type Join Failed:", "").rstrip(". ")
     return sentence[:_LONGEST] or "the compiler gave no reason"
+
+
+def _first_words(text: str) -> str:
+    """The first line that is neither a rule nor the title of a section."""
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if line and not line.startswith(("-", "#"))]
+    return told[0] if told else ""
 
 
 def users_place(text: str, folder: str) -> tuple[str, int] | None:

@@ -1,0 +1,202 @@
+"""Finds the constructs of the rules in the functions of a file that would be compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from isograd.static_graph.detectors import DETECTORS, FILE_DETECTORS
+from isograd.static_graph.rule import Rule
+from isograd.static_graph.scope import DICT, LIST, FileScope, Locals, is_self_attribute
+from isograd.static_graph.table import rules
+
+_ENTRIES = ("construct", "forward")
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A construct at its place; function: the name of the function it stands in.
+
+    lines and columns count from 1 and 0, as `ast` counts them.
+    """
+
+    code: str
+    line: int
+    end_line: int
+    column: int
+    function: str
+    cls: str
+
+
+@dataclass(frozen=True)
+class CompiledFunction:
+    """A function that would be compiled with its class, empty outside of classes."""
+
+    cls: str
+    node: ast.FunctionDef
+
+
+def find(text: str) -> list[Occurrence]:
+    """All constructs of a file, in the order of its lines; SyntaxError where it is no Python."""
+    return find_in(ast.parse(text))
+
+
+def find_in(tree: ast.Module, is_torch: bool = False) -> list[Occurrence]:
+    """All constructs of a tree; of torch code only those that outlive conversion."""
+    file = FileScope(tree)
+    wanted = [rule for rule in rules().values() if rule.in_torch or not is_torch]
+    found: set[Occurrence] = set()
+    for compiled in compiled_functions(file):
+        found.update(_in_function(file, compiled, wanted))
+    for rule in wanted:
+        if rule.detector in FILE_DETECTORS:
+            for cls, node in FILE_DETECTORS[rule.detector](file):
+                found.add(_at(rule.code, node, "", cls))
+    return sorted(found, key=lambda o: (o.line, o.column, o.code))
+
+
+def compiled_functions(file: FileScope) -> list[CompiledFunction]:
+    """The constructs (or forwards) of the file's networks, and what they call within the file."""
+    waiting: list[CompiledFunction] = []
+    for name, scope in file.classes.items():
+        if file.is_cell(name):
+            entries = (scope.methods[e] for e in _ENTRIES if e in scope.methods)
+            waiting += [CompiledFunction(name, entry) for entry in entries]
+    for function in file.functions.values():
+        if any(file.qualified(_target(d)) in _JITS for d in function.decorator_list):
+            waiting.append(CompiledFunction("", function))
+    return _reached(file, waiting)
+
+
+def find_reached(tree: ast.Module, cls: str, function: str = "") -> list[Occurrence]:
+    """The constructs of one network's construct, or of one function, and of what it calls."""
+    file = FileScope(tree)
+    roots = [CompiledFunction(cls, m) for e in _ENTRIES if (m := file.method(cls, e)) is not None]
+    if not cls and function in file.functions:
+        roots = [CompiledFunction("", file.functions[function])]
+    found = {
+        occurrence
+        for compiled in _reached(file, roots)
+        for occurrence in _in_function(file, compiled, rules().values())
+    }
+    for rule in rules().values():
+        for name, node in FILE_DETECTORS.get(rule.detector, _nothing)(file):
+            if name == cls:
+                found.add(_at(rule.code, node, "", name))
+    return sorted(found, key=lambda o: (o.line, o.column, o.code))
+
+
+def _nothing(file: FileScope) -> Iterator[tuple[str, ast.AST]]:
+    return iter(())
+
+
+def _reached(file: FileScope, waiting: list[CompiledFunction]) -> list[CompiledFunction]:
+    """Functions with all that they call within the file."""
+    found: dict[int, CompiledFunction] = {}
+    while waiting:
+        compiled = waiting.pop()
+        if id(compiled.node) in found:
+            continue
+        found[id(compiled.node)] = compiled
+        waiting += _called(file, compiled)
+    return sorted(found.values(), key=lambda c: c.node.lineno)
+
+
+_JITS = ("mindspore.jit", "mindspore.ms_function")
+
+
+def _target(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
+
+
+def _called(file: FileScope, compiled: CompiledFunction) -> Iterator[CompiledFunction]:
+    for node in ast.walk(compiled.node):
+        if is_self_attribute(node) and isinstance(node, ast.Attribute):
+            method = file.method(compiled.cls, node.attr)
+            if method is not None and not _is_constexpr(file, method):
+                yield CompiledFunction(compiled.cls, method)
+        elif isinstance(node, ast.Name) and node.id in file.functions:
+            function = file.functions[node.id]
+            if not _is_constexpr(file, function):
+                yield CompiledFunction("", function)
+
+
+#: Decorators of functions that run at compile time, as Python.
+_OUTSIDE = ("constexpr", "_primexpr", "jit_ignore")
+
+
+def _is_constexpr(file: FileScope, function: ast.FunctionDef) -> bool:
+    names = [file.qualified(_target(d)) for d in function.decorator_list]
+    return any(
+        name.rpartition(".")[2] in ("constexpr", "_primexpr", "jit_ignore") for name in names
+    )
+
+
+def _in_function(
+    file: FileScope, compiled: CompiledFunction, wanted: Iterable[Rule]
+) -> Iterator[Occurrence]:
+    own = Locals(file, compiled.cls, compiled.node)
+    nodes = [n for n in ast.walk(compiled.node) if n is not compiled.node]
+    unread = _never_run(compiled.node)
+    for rule in wanted:
+        for node in nodes:
+            if id(node) not in unread and _fits(rule, node, own):
+                yield _at(rule.code, node, compiled.node.name, compiled.cls)
+        if rule.detector in DETECTORS:
+            for node in DETECTORS[rule.detector](own):
+                if id(node) not in unread:
+                    yield _at(rule.code, node, compiled.node.name, compiled.cls)
+
+
+def _never_run(function: ast.FunctionDef) -> set[int]:
+    """Annotations and what only makes the text of an error."""
+    found: set[int] = set()
+    for node in ast.walk(function):
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.Raise):
+            parts = [node]
+        elif isinstance(node, ast.Assert) and node.msg is not None:
+            parts = [node.msg]
+        elif isinstance(node, ast.arg) and node.annotation is not None:
+            parts = [node.annotation]
+        found.update(id(inner) for part in parts for inner in ast.walk(part))
+    return found
+
+
+def _fits(rule: Rule, node: ast.AST, own: Locals) -> bool:
+    if type(node).__name__ in rule.nodes:
+        return not (isinstance(node, ast.With) and _is_jit_class(node, own))
+    if not isinstance(node, ast.Call):
+        return False
+    if rule.keyword and not any(k.arg == rule.keyword for k in node.keywords):
+        return False
+    if rule.calls:
+        name = own.file.qualified(node.func)
+        return any(name == c or (c.endswith(".") and name.startswith(c)) for c in rule.calls)
+    if not rule.methods or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr in rule.methods and _is_of(rule.of, node.func, own)
+
+
+def _is_of(kind: str, function: ast.Attribute, own: Locals) -> bool:
+    if kind == "any":
+        return not own.file.qualified(function).startswith(("numpy.", "mindspore.", "torch."))
+    if kind == "self":
+        return is_self_attribute(function.value)
+    return own.of(function.value) == {"list": LIST, "dict": DICT}[kind]
+
+
+def _is_jit_class(node: ast.With, own: Locals) -> bool:
+    for item in node.items:
+        name = own.file.qualified(_target(item.context_expr)).rpartition(".")[2]
+        scope = own.file.classes.get(name)
+        if scope is None or "mindspore.jit_class" not in scope.decorators:
+            return False
+    return True
+
+
+def _at(code: str, node: ast.AST, function: str, cls: str) -> Occurrence:
+    line: int = getattr(node, "lineno", 0)
+    end: int = getattr(node, "end_lineno", None) or line
+    return Occurrence(code, line, end, getattr(node, "col_offset", 0), function, cls)

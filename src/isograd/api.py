@@ -95,21 +95,28 @@ def convert(
     check: bool = False,
     target: Literal["ops", "mint"] = "ops",
     force: bool = False,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    with_ignored: bool = False,
 ) -> ConvertReport:
     """What is this PyTorch code in MindSpore?
 
     out: where the port appears; check: write nothing, and report what would be left to do.
+    select, ignore, exclude, with_ignored: as of `scan`.
     Raises `UsageError` unless exactly one of the two is given.
     """
     from isograd.convert.run import Options, convert_path
     from isograd.errors import UsageError
+    from isograd.scan.selection import Selection
 
     if out is None and not check:
         raise UsageError("no place for the port is given", "Give out, or check=True.")
     if out is not None and check:
         raise UsageError("check writes nothing, and out is given", "Give one of the two.")
     place = None if out is None else Path(out)
-    return convert_path(Path(path), place, Options(target, force=force))
+    selection = Selection(select, ignore, exclude, with_ignored)
+    return convert_path(Path(path), place, Options(target, force=force, selection=selection))
 
 
 def params(first: File, second: File | None = None, *, names_only: bool = False) -> ParamsReport:

@@ -656,7 +656,7 @@ def _agree(one: object, other: object) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_port_computes_what_torch_computes(name: str, train: bool, tmp_path: Path) -> None:
     port, report = converted(tmp_path, {"net.py": _HEAD + NETWORKS[name]})
-    assert not report.needs_a_person, [finding.message for finding in report.findings]
+    assert not report.needs_action, [finding.message for finding in report.findings]
     original = tmp_path / "original"
     np.save(original / "x.npy", np.random.default_rng(0).normal(size=(2, 3, 6, 6)).astype("f4"))
     expected = _torch(original, _TORCH, train, tmp_path)

@@ -46,7 +46,7 @@ def test_a_package_is_mirrored_with_its_assets(tmp_path: Path) -> None:
     ).read_bytes()
     assert "from .. import _torch_compat as compat" in (port / "net/parts/block.py").read_text()
     assert [file for file, _ in report.compositions] == ["net/_torch_compat.py"]
-    assert not report.needs_a_person
+    assert not report.needs_action
     said = run_port(
         port,
         """
@@ -129,7 +129,7 @@ def test_what_cannot_be_parsed_is_carried_over_and_told(tmp_path: Path) -> None:
     port, report = converted(tmp_path, {"bad.py": "import torch\nprint 'x'\n", "good.py": NET})
     assert (port / "bad.py").read_text() == "import torch\nprint 'x'\n"
     assert [finding.code for finding in report.findings] == ["syntax-error"]
-    assert report.needs_a_person
+    assert report.needs_action
 
 
 def test_out_is_never_overwritten_unasked(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ CORE = """
     isograd.recording.reader isograd.recording.recorder isograd.report.html isograd.report.json
     isograd.report.text isograd.compare.envelope isograd.compare.pairing.parameters
     isograd.frameworks.registry isograd.frameworks.base isograd.worker.host
-    isograd.convert.verifying isograd.convert.graph.run isograd.report.convert_builders
+    isograd.convert.verifying isograd.convert.graph.run isograd.convert.document
 """.split()
 
 

@@ -1,27 +1,31 @@
-"""`isograd convert`: parse, one call, render, exit status."""
+"""`isograd convert`: parse, and one call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.convert_builders import BuilderRequest, all_equivalent, builder_options
-from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_json
+from isograd.cli.convert_builders import BuilderRequest, builder_options
+from isograd.cli.selection import selection_options
+from isograd.cli.verb import is_asked_for, text_to_error, verb
 from isograd.errors import UsageError
-from isograd.files import write_text
 
 if TYPE_CHECKING:
+    from isograd.convert.graph.report import ExportReport
     from isograd.convert.model import ConvertReport
     from isograd.progress import Progress
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.command()
+@verb(
+    document="isograd.convert.document:document",
+    page="isograd.convert.document:page",
+    sarif=True,
+)
 @click.argument("path", type=_FILE, metavar="PATH")
 @click.option("-o", "--out", type=_FILE, metavar="OUT", help="Where the port appears.")
 @click.option("--check", is_flag=True, help="Write nothing; say what would be left to do.")
@@ -34,22 +38,8 @@ _FILE = click.Path(path_type=Path)
     help="ops: nn and ops, which run on CPU, GPU and Ascend; mint: mint where there is one.",
 )
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
-@click.option(
-    "--json",
-    "json_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Write everything as JSON; `-` is standard output and moves the text to standard error.",
-)
-@click.option(
-    "--html",
-    "html_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Write one HTML page with original and port side by side, which needs no network.",
-)
+@selection_options
 @builder_options
-@click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
 def command(
     path: Path,
     out: Path | None,
@@ -57,16 +47,18 @@ def command(
     diff: bool,
     target: str,
     force: bool,
-    json_file: Path | None,
-    html_file: Path | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    exclude: tuple[str, ...],
+    with_ignored: bool,
     verified: tuple[str, ...],
     exported: str | None,
     inputs: tuple[str, ...],
     seeds: tuple[int, ...],
     preludes: tuple[Path, ...],
     torch_python: str | None,
-    quiet: bool,
-) -> int:
+    progress: Progress,
+) -> ConvertReport | ExportReport:
     """What is this PyTorch code in MindSpore?
 
     PATH is a Python file or a folder; nothing in it is imported or run, and nothing is written to
@@ -82,60 +74,24 @@ def command(
         raise UsageError("no place for the port is given", "Give -o OUT, or --check or --diff.")
     if out is not None and check:
         raise UsageError("--check writes nothing, and -o OUT is given", "Give one of the two.")
-    check_outputs((path,), {"json": json_file, "html": html_file})
     asked.check(path, out, check or diff)
     if exported is not None and out is not None:
-        return asked.export(path, out, json_file, quiet)
-    from isograd.convert import Options, convert_path
+        return asked.export(path, out, progress)
+    from isograd.convert.run import Options, convert_path
+    from isograd.scan.selection import Selection
 
-    keeps = diff or html_file is not None
-    with _progress(quiet) as progress:
-        options = Options(target, force=force, keep_texts=keeps, progress=progress)
-        report = convert_path(path, out, options)
-    results = asked.verify(path, out, quiet) if verified and out is not None else ()
-    if json_file is not None:
-        from isograd.report.convert_builders import with_builders
-        from isograd.report.convert_json import render_json
-
-        text = render_json(report)
-        write_json(json_file, with_builders(text, results) if results else text)
-    if html_file is not None:
-        from isograd.report.convert_html import render_html
-
-        write_text(html_file, render_html(report))
-    _show(report, quiet, diff, to_error=json_file == STANDARD_OUTPUT)
-    if results:
-        from isograd.cli.screen import show
-        from isograd.report.convert_builders import builders_text
-
-        said = builders_text(results)
-        show(lambda width, colour: said, to_error=json_file == STANDARD_OUTPUT)
-    return 1 if report.needs_a_person or not all_equivalent(results) else 0
-
-
-def _show(report: ConvertReport, quiet: bool, diff: bool, *, to_error: bool) -> None:
-    from isograd.cli.screen import show
-    from isograd.report.convert_text import render_diff, render_line, render_text
-
-    if diff:
-        click.echo(render_diff(report), nl=False, err=to_error)
-    show(
-        lambda width, colour: (
-            render_line(report) if quiet else render_text(report, width=width, colour=colour)
-        ),
-        to_error=to_error or diff,
+    options = Options(
+        target,
+        force=force,
+        keep_texts=diff or is_asked_for("html"),
+        progress=progress,
+        selection=Selection(select, ignore, exclude, with_ignored),
     )
+    report = convert_path(path, out, options)
+    if verified and out is not None:
+        report = replace(report, builders=asked.verify(path, out, progress))
+    if diff:
+        from isograd.convert.document import diff_text
 
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Progress | None]:
-    """A line on a terminal while it takes long; nothing elsewhere."""
-    if quiet:
-        yield None
-        return
-    import sys
-
-    from isograd.report.screen_progress import ScreenProgress
-
-    with ScreenProgress(sys.stderr, "convert") as line:
-        yield line
+        click.echo(diff_text(report), nl=False, err=text_to_error())
+    return report

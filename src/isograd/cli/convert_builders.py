@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from isograd.cli.outputs import STANDARD_OUTPUT, progress_on_screen, write_json
 from isograd.errors import UsageError
 from isograd.files import prepare_folder
 
 if TYPE_CHECKING:
+    from isograd.convert.graph.report import ExportReport
     from isograd.convert.verifying import BuilderResult, VerifyOptions
     from isograd.convert.verifying.places import Place
+    from isograd.progress import Progress
 
 _FILE = click.Path(path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -125,23 +126,21 @@ class BuilderRequest:
             reference_python=self.torch_python,
         )
 
-    def verify(self, path: Path, out: Path, quiet: bool) -> tuple[BuilderResult, ...]:
+    def verify(self, path: Path, out: Path, progress: Progress) -> tuple[BuilderResult, ...]:
         """Verify the port's builders; what is finished is remembered."""
         from isograd.convert.verifying import parse_builder, verify_builders
         from isograd.convert.verifying.places import place_of_port
 
         builders = [parse_builder(text) for text in self.verified]
         places = self._original(path), place_of_port(path, out)
-        with progress_on_screen(quiet) as progress:
-            return tuple(verify_builders(*places, builders, self._options(), progress))
+        return tuple(verify_builders(*places, builders, self._options(), progress))
 
-    def export(self, path: Path, out: Path, json_file: Path | None, quiet: bool) -> int:
-        """Write a builder's network from its graph, verify it, and say what was found."""
-        from isograd.cli.screen import show
+    def export(self, path: Path, out: Path, progress: Progress) -> ExportReport:
+        """Write a builder's network from its graph, and verify it."""
+        from isograd.convert.graph.report import ExportReport
         from isograd.convert.graph.run import convert_from_export
         from isograd.convert.verifying import parse_builder, verify_builders
         from isograd.convert.verifying.places import place_of
-        from isograd.report.convert_builders import builders_text, graph_json, graph_text
 
         assert self.exported is not None
         prepare_folder(out)
@@ -153,29 +152,14 @@ class BuilderRequest:
         conversion = convert_from_export(original, builder, out, options.inputs, self.torch_python)
         results: tuple[BuilderResult, ...] = ()
         if conversion.files:
-            from dataclasses import replace
-
-            chosen = replace(options, inputs=conversion.inputs)
-            with progress_on_screen(quiet) as progress:
-                results = tuple(
-                    verify_builders(
-                        original,
-                        place_of(out),
-                        [builder],
-                        chosen,
-                        progress,
-                        port_builders=[conversion.builder],
-                    )
+            results = tuple(
+                verify_builders(
+                    original,
+                    place_of(out),
+                    [builder],
+                    replace(options, inputs=conversion.inputs),
+                    progress,
+                    port_builders=[conversion.builder],
                 )
-        if json_file is not None:
-            write_json(json_file, graph_json(str(path), conversion, results))
-        text = graph_text(conversion) + builders_text(results)
-        show(lambda width, colour: text, to_error=json_file == STANDARD_OUTPUT)
-        return 1 if conversion.needs_a_person or not all_equivalent(results) else 0
-
-
-def all_equivalent(results: Sequence[BuilderResult]) -> bool:
-    """Whether nothing about the builders needs a person."""
-    from isograd.convert.verifying import Outcome
-
-    return all(result.outcome is Outcome.EQUIVALENT for result in results)
+            )
+        return ExportReport(str(path), conversion, results)

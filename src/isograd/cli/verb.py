@@ -41,15 +41,16 @@ if TYPE_CHECKING:
     from isograd.report.document import Document
     from isograd.report.screen_progress import ScreenProgress
 
-__all__ = ["INPUT", "OUTPUT", "Output", "is_asked_for", "output_files", "verb"]
+__all__ = ["INPUT", "OUTPUT", "Output", "is_asked_for", "output_files", "text_to_error", "verb"]
 
 _JSON_HELP = (
     "Write the report as JSON; `-` is standard output and moves the text to standard error."
 )
 
 
-#: Where the running command keeps its outputs.
+#: Where the running command keeps its outputs, and that its text goes to standard error.
 _FILES = "isograd.outputs"
+_TO_ERROR = "isograd.to_error"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def verb(
                 file = files[one.name]
                 if file is not None:
                     write_output(file, _made(one, report, drawn, document))
-            to_error = STANDARD_OUTPUT in files.values()
+            to_error = STANDARD_OUTPUT in files.values() or _TO_ERROR in context.meta
             _show(drawn, quiet=quiet, is_all=is_all, to_error=to_error)
             return 1 if report.needs_action else 0
 
@@ -139,6 +140,14 @@ def output_files() -> tuple[Path, ...]:
     """The files that the running verb writes its reports to."""
     files: dict[str, Path | None] = click.get_current_context().meta[_FILES]
     return tuple(file for file in files.values() if file and file != STANDARD_OUTPUT)
+
+
+def text_to_error() -> bool:
+    """Move the running verb's text to standard error; whether a report has standard output."""
+    meta = click.get_current_context().meta
+    is_taken = STANDARD_OUTPUT in meta[_FILES].values()
+    meta[_TO_ERROR] = True
+    return is_taken
 
 
 def _check(context: click.Context, known: Sequence[Output], files: dict[str, Path | None]) -> None:

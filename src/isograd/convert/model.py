@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from isograd.report.base import Report
+
+if TYPE_CHECKING:
+    from isograd.convert.verifying.results import BuilderResult
 
 
 class Level(str, Enum):
@@ -49,12 +55,13 @@ class FileConversion:
 
 
 @dataclass(frozen=True)
-class ConvertReport:
+class ConvertReport(Report):
     """The whole answer of `isograd convert`.
 
     path: what was converted; out: where it lies, or empty where nothing was written.  compositions:
     the generated modules, with the names that each holds.  copied: files that were carried over as
-    they are.
+    they are.  builders: those that were verified.  suppressed: findings that comments or options
+    ignore.  skipped: files and folders that git ignores or an option excludes.
     """
 
     path: str
@@ -67,12 +74,15 @@ class ConvertReport:
     mindspore: str = ""
     device: str = ""
     elapsed_s: float = 0.0
+    builders: tuple[BuilderResult, ...] = ()
+    suppressed: int = 0
+    skipped: tuple[str, ...] = ()
 
-    def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.convert_json import render_json
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.convert.data import report_value
 
-        return render_json(self)
+        return report_value(self)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -95,6 +105,8 @@ class ConvertReport:
         return sum(file.converted for file in self.files)
 
     @property
-    def needs_a_person(self) -> bool:
-        """Whether something is left to finish."""
-        return any(finding.level is Level.FINISH for finding in self.findings)
+    def needs_action(self) -> bool:
+        """Whether something is left to finish, or a builder is not equivalent."""
+        return any(finding.level is Level.FINISH for finding in self.findings) or any(
+            not result.is_equivalent for result in self.builders
+        )

@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from isograd.convert.model import Finding, Level
+from isograd.convert.model import Finding
 from isograd.convert.text import Encoding
 from isograd.scan.sources import LARGEST_BYTES, Source
 
@@ -44,11 +44,8 @@ def read_file(path: Path, file: str) -> ReadFile:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 0) or 0
         reason = getattr(error, "msg", "") or str(error) or type(error).__name__
-        said = _finding(
-            file, "syntax-error", f"Python cannot parse it ({reason}), so it was copied", line
-        )
-        uses_torch = b"torch" in raw
-        return ReadFile(raw, None, encoding, said if uses_torch else _looked(said))
+        message = f"Python cannot parse it ({reason}), so it was copied"
+        return ReadFile(raw, None, encoding, _finding(file, "syntax-error", message, line))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     return ReadFile(raw, Source(file, text, lines, tree), encoding)
 
@@ -66,15 +63,3 @@ def _decoded(raw: bytes) -> tuple[str, Encoding]:
 def _finding(file: str, code: str, message: str, line: int = 0) -> Finding:
     advice = "Correct it and convert it again."
     return Finding(file, line, 1 if line else 0, code, message, advice)
-
-
-def _looked(finding: Finding) -> Finding:
-    return Finding(
-        finding.file,
-        finding.line,
-        finding.column,
-        finding.code,
-        finding.message,
-        finding.advice,
-        Level.LOOK,
-    )

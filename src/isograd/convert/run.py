@@ -23,12 +23,14 @@ from isograd.convert.names import Index
 from isograd.convert.reading import ReadFile, read_file
 from isograd.convert.walk import Files, find_files
 from isograd.errors import UsageError
+from isograd.files import require_path
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.store import Knowledge, load_knowledge
 from isograd.progress import Progress
 from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
+from isograd.scan.selection import EVERYTHING, Selection, Skipper, ignored_lines, matches
 from isograd.scan.values import ClassInfo
 
 GENERATED = "_torch_compat"
@@ -85,13 +87,18 @@ class _Read:
 
 @dataclass
 class Options:
-    """How to convert.  keep_texts: whether the report holds the originals and the ports."""
+    """How to convert.
+
+    keep_texts: whether the report holds the originals and the ports.
+    selection: which files are carried over, and which findings are reported.
+    """
 
     target: str = "ops"
     force: bool = False
     keep_texts: bool = False
     progress: Progress | None = None
     knowledge: Knowledge | None = None
+    selection: Selection = EVERYTHING
 
 
 @dataclass
@@ -119,6 +126,8 @@ class _Run:
     kept_bytes: int = 0
     #: The compositions that each generated module holds, by its folder below the root.
     composites: dict[Path, set[str]] = field(default_factory=dict)
+    #: Findings that comments or options ignore.
+    suppressed: int = 0
     #: The texts that may name what the project looks up in torch.
     words: set[str] = field(default_factory=set)
 
@@ -131,12 +140,12 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
     """
     options = options or Options()
     started = time.perf_counter()
-    if not path.exists():
-        raise UsageError(f"{path} does not exist", "Give a Python file or a folder.")
+    require_path(path, "Give a Python file or a folder.")
     if path.is_file() and path.suffix != ".py":
         raise UsageError(f"{path} is no Python file", "Give a .py file, or a folder.")
     destination = Destination(path, out, force=options.force) if out is not None else None
-    files = Files([Path(path.name)]) if path.is_file() else find_files(path)
+    skipper = Skipper.of(path, options.selection)
+    files = Files([Path(path.name)]) if path.is_file() else find_files(path, skipper)
     if not files.python:
         raise UsageError(f"there is no Python file in {path}", "Give a folder with PyTorch code.")
     base = path.parent if path.is_file() else path
@@ -172,6 +181,8 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
         mindspore,
         device,
         time.perf_counter() - started,
+        suppressed=run.suppressed,
+        skipped=tuple(skipper.skipped),
     )
 
 
@@ -341,16 +352,32 @@ def _finished(
         run.composites.setdefault(home, set()).update(port.composites)
     _write(folder, file, raw, run.base / file)
     keeps = run.options.keep_texts and is_changed
+    findings = _reported(run, port.findings, read.source.text)
     return FileConversion(
         file.as_posix(),
         read.source.lines,
         port.uses,
         port.converted,
         is_changed,
-        port.findings,
+        findings,
         read.source.text if keeps else None,
         port.text if keeps else None,
     )
+
+
+def _reported(run: _Run, findings: tuple[Finding, ...], text: str) -> tuple[Finding, ...]:
+    """The findings that neither an option nor a comment at their line ignores."""
+    selection, comments = run.options.selection, ignored_lines(text)
+    if not (findings and (comments or selection.select or selection.ignore)):
+        return findings
+    kept = tuple(
+        finding
+        for finding in findings
+        if selection.reports((finding.code, finding.api))
+        and not matches(comments.get(finding.line, ()), (finding.code, finding.api))
+    )
+    run.suppressed += len(findings) - len(kept)
+    return kept
 
 
 def _write(folder: Path | None, file: Path, raw: bytes, original: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isograd.convert.model import Finding, Level
+from isograd.scan.selection import Skipper
 
 _SKIPPED = frozenset(("__pycache__", "node_modules", ".git", ".hg", ".svn", ".tox", ".mypy_cache"))
 
@@ -22,8 +23,8 @@ class Files:
     findings: list[Finding] = field(default_factory=list)
 
 
-def find_files(root: Path) -> Files:
-    """Every file below a folder; links that lead out of it are left, and told."""
+def find_files(root: Path, skipper: Skipper) -> Files:
+    """Every file below a folder that is not skipped; links that lead out are left, and told."""
     found = Files()
     real = root.resolve()
     stack = [root]
@@ -39,6 +40,8 @@ def find_files(root: Path) -> Files:
         if folder != root:
             found.folders.append(folder.relative_to(root))
         for entry in entries:
+            if entry.name in _SKIPPED or entry.name.endswith(".pyc") or skipper.skips(entry.path):
+                continue
             _sort(entry, root, real, found, stack)
     found.python.sort()
     found.others.sort()
@@ -55,16 +58,13 @@ def _sort(entry: os.DirEntry[str], root: Path, real: Path, found: Files, stack: 
                 _tell(found, root, path, "link", said)
                 return
         if entry.is_dir():
-            if entry.name not in _SKIPPED:
-                stack.append(path)
+            stack.append(path)
             return
         if not stat.S_ISREG(entry.stat().st_mode):
             _tell(found, root, path, "no-file", "it is no plain file and was left out")
             return
     except (OSError, RuntimeError) as error:
         _tell(found, root, path, "unreadable", f"it cannot be read: {error}")
-        return
-    if path.suffix == ".pyc":
         return
     (found.python if path.suffix == ".py" else found.others).append(path.relative_to(root))
 

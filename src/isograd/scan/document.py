@@ -153,7 +153,7 @@ def _notes(report: ScanReport) -> list[str]:
     if report.skipped:
         first = ", ".join(report.skipped[:3]) + (" …" if len(report.skipped) > 3 else "")
         notes.append(
-            f"{count_text(len(report.skipped), 'file or folder')} skipped because git ignores "
+            f"{count_text(len(report.skipped), 'path')} skipped because git ignores "
             f"it or --exclude names it: {first}"
         )
     return notes

@@ -18,12 +18,11 @@ from isograd.scan.answers import Answers
 from isograd.scan.model import FileScan, Problem, ScanReport
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
-from isograd.scan.selection import Selection, Skipper, ignored_lines, select_findings
+from isograd.scan.selection import EVERYTHING, Selection, Skipper, ignored_lines, select_findings
 from isograd.scan.walker import scan_source
 
 #: A notice of progress, and a look at the youngest garbage, each so many files.
 _EVERY = 20
-EVERYTHING = Selection()
 _SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
 
 

@@ -39,13 +39,17 @@ class Selection:
     def reports(self, names: Iterable[str]) -> bool:
         """Whether a finding by any of these names (its code, its API) is reported."""
         known = tuple(names)
-        if self.select and not _matches(self.select, known):
+        if self.select and not matches(self.select, known):
             return False
-        return not _matches(self.ignore, known)
+        return not matches(self.ignore, known)
 
 
-def _matches(patterns: Sequence[str], names: Sequence[str]) -> bool:
+def matches(patterns: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of the names fits one of the globs."""
     return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
+
+
+EVERYTHING = Selection()
 
 
 @dataclass
@@ -135,7 +139,7 @@ def select_findings(report: ScanReport, selection: Selection) -> ScanReport:
             continue
 
         def is_kept(cell: int, line: int, *names: str, comments: dict = comments) -> bool:  # type: ignore[type-arg]
-            return selection.reports(names) and not _matches(comments.get((cell, line), ()), names)
+            return selection.reports(names) and not matches(comments.get((cell, line), ()), names)
 
         uses = tuple(
             use

@@ -63,6 +63,11 @@ class BuilderResult:
         return max((s.outcome for s in self.seeds), key=list(Outcome).index)
 
     @property
+    def is_equivalent(self) -> bool:
+        """Whether nothing about the builder needs a person."""
+        return self.outcome is Outcome.EQUIVALENT
+
+    @property
     def imported(self) -> bool:
         """Whether the port was imported, without torch."""
         return self.outcome not in (Outcome.NO_IMPORT, Outcome.NO_ORIGINAL, Outcome.NO_INPUTS)

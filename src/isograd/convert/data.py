@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from isograd.convert.model import ConvertReport, FileConversion, Finding
@@ -10,13 +9,9 @@ from isograd.convert.model import ConvertReport, FileConversion, Finding
 SCHEMA = "isograd/convert/1"
 
 
-def render_json(report: ConvertReport) -> str:
-    """The report as the text of a JSON file."""
-    return json.dumps(_value(report), indent=2, ensure_ascii=True) + "\n"
-
-
-def _value(report: ConvertReport) -> dict[str, Any]:
-    return {
+def report_value(report: ConvertReport) -> dict[str, Any]:
+    """The report as plain dictionaries, lists, strings and numbers."""
+    value: dict[str, Any] = {
         "schema": SCHEMA,
         "path": report.path,
         "out": report.out or None,
@@ -36,7 +31,11 @@ def _value(report: ConvertReport) -> dict[str, Any]:
         ],
         "files": [_file(file) for file in report.files],
         "findings": [_finding(finding) for finding in report.findings],
+        "skipped": list(report.skipped),
     }
+    if report.builders:
+        value["builders"] = [result.as_json() for result in report.builders]
+    return value
 
 
 def _file(file: FileConversion) -> dict[str, Any]:

@@ -8,6 +8,11 @@ from pathlib import Path
 from isograd.errors import UsageError
 
 
+def cache_folder() -> Path:
+    """Where isograd remembers things for the user: XDG_CACHE_HOME, else ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isograd"
+
+
 def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8, atomically; a lone surrogate is written as its escape.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import isograd
 from isograd.cli import main
 from isograd.cli.entry import VERBS
 from isograd.cli.entry import isograd as group
+from isograd.cli.failure import report_unexpected
 
 SOURCE = Path(isograd.__file__).parents[1]
 HEAVY = ("numpy", "torch", "mindspore", "rich", "jinja2", "safetensors")
@@ -39,7 +41,27 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 def test_the_module_is_the_command() -> None:
     result = _python("-m", "isograd", "--version")
-    assert (result.returncode, result.stdout) == (0, f"isograd, version {isograd.__version__}\n")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"isograd, version {isograd.__version__}\n")
+
+
+def test_the_version_names_the_frameworks_without_importing_them() -> None:
+    code = (
+        "import sys; from isograd.cli import main; main(['--version']); "
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    lines = _python("-c", code).stdout.splitlines()
+    assert f"torch {metadata.version('torch')}" in lines
+    assert f"mindspore {metadata.version('mindspore')}" in lines
+    assert lines[-1] == "[]"
+
+
+def test_a_framework_that_is_missing_is_said_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("isograd.cli.entry.FRAMEWORKS", ("torch", "no-such-framework"))
+    assert main(["--version"]) == 0
+    assert "no-such-framework not found" in capsys.readouterr().out
 
 
 def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
@@ -81,3 +103,22 @@ def test_every_verb_answers_the_question_of_the_list(verb: str) -> None:
     command = group.get_command(context, verb)
     assert command is not None
     assert (command.help or "").startswith(VERBS[verb])
+
+
+def test_details_of_errors_do_not_pile_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("isograd.cli.failure.MOST_KEPT", 2)
+    folder = tmp_path / "cache" / "isograd" / "errors"
+    folder.mkdir(parents=True)
+    for number in range(4):
+        (folder / f"{number}.txt").write_text("old")
+        os.utime(folder / f"{number}.txt", (number, number))
+    report_unexpected(RuntimeError("odd"))
+    kept = sorted(path.name for path in folder.iterdir())
+    assert len(kept) == 2
+    assert "3.txt" in kept
+    assert str(folder) in capsys.readouterr().err
+    assert list(tmp_path.glob("isograd-*")) == []

@@ -29,6 +29,10 @@ VERBS = {
 }
 
 
+#: Packages that `--version` looks for.
+FRAMEWORKS = ("torch", "mindspore")
+
+
 class VerbGroup(click.Group):
     """A group that imports a verb only when it runs, so that help stays fast."""
 
@@ -76,13 +80,36 @@ class VerbGroup(click.Group):
     options_metavar="",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, prog_name="isograd")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, parameter, value: _show_version(context, value),
+    help="Show the versions of isograd and of the frameworks found.",
+)
 def isograd() -> None:
     """Proves that a MindSpore port of a PyTorch network is the same network.
 
     Exit status: 0 clean, 1 something was found that a person must act on, 2 isograd was called
     wrongly or could not do its work.
     """
+
+
+def _show_version(context: click.Context, is_asked: bool) -> None:
+    """isograd's version, and those of the frameworks that are installed, which are not imported."""
+    if not is_asked or context.resilient_parsing:
+        return
+    import platform
+    from importlib import metadata
+
+    click.echo(f"isograd, version {__version__}")
+    click.echo(f"Python {platform.python_version()}")
+    for name in FRAMEWORKS:
+        found = next(iter(metadata.distributions(name=name)), None)
+        missing = f"not found; install it: pip install 'isograd[{name}]'"
+        click.echo(f"{name} {missing if found is None else found.version}")
+    context.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,15 +1,20 @@
-"""Errors as one message on standard error; what is longer goes to a temporary file."""
+"""Errors as one message on standard error; what is longer goes to a file in the cache folder."""
 
 from __future__ import annotations
 
+import os
+import time
 import traceback
 from pathlib import Path
 
 import click
 
 from isograd.errors import IsogradError, UserCodeError, WorkerError
-from isograd.report.wording import printable
+from isograd.files import cache_folder
+from isograd.report.words import printable
 
+#: Details of errors that are kept; the oldest is forgotten first.
+MOST_KEPT = 20
 UNABLE = 2
 INTERRUPTED = 130
 
@@ -46,14 +51,15 @@ def report_unexpected(error: Exception) -> None:
 
 
 def _keep(text: str) -> str:
-    """Write the text to a new file in the temporary folder and return its name."""
-    import tempfile
-
+    """Write the text to a new file in the user's cache folder and return its name."""
+    folder = cache_folder() / "errors"
+    file = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="isograd-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
-        ) as stream:
-            stream.write(text)
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", errors="replace")
+        kept = sorted(folder.glob("*.txt"), key=lambda one: one.stat().st_mtime, reverse=True)
+        for old in kept[MOST_KEPT:]:
+            old.unlink(missing_ok=True)
     except OSError as error:
-        return f"(the temporary folder cannot be written: {error})"
-    return stream.name
+        return f"(the folder {folder} cannot be written: {error})"
+    return str(file)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from isograd.cli.config import ConfiguredCommand
 from isograd.cli.inputs import INPUT, OUTPUT
 from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_output
 from isograd.errors import UsageError
@@ -126,7 +127,7 @@ def verb(
         run = click.option(
             "--quiet", is_flag=True, help="Show no progress, and only the last line."
         )(run)
-        return click.command(name)(run)
+        return click.command(name, cls=ConfiguredCommand)(run)
 
     return decorate
 

@@ -18,6 +18,7 @@ from isograd.report.document import (
     CodePair,
     Column,
     Document,
+    Facts,
     FindingList,
     Lazy,
     Lines,
@@ -68,7 +69,9 @@ def page(report: ConvertReport | ExportReport) -> Document:
         replace(_side_by_side(file), anchor=anchors[file.file], is_folded=position > 0)
         for position, file in enumerate(shown)
     ]
-    sections = [*_costs(report), *_files(report, anchors), *_findings(report), *pairs]
+    names = [(file, ", ".join(names)) for file, names in report.compositions]
+    generated = [Facts("Generated modules", names)] if names else []
+    sections = [*_costs(report), *_files(report, anchors), *_findings(report), *generated, *pairs]
     return replace(plain, sections=sections)
 
 
@@ -131,7 +134,7 @@ def _knowledge(report: ConvertReport) -> str:
 
 def _notes(report: ConvertReport) -> list[str]:
     notes = [
-        f"{file} was generated: {', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
+        f"{file} was generated: {count_text(len(names), 'runtime function')}"
         for file, names in report.compositions
     ]
     if report.suppressed:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from isograd.errors import IsogradError
-from isograd.files import write_text
+from isograd.files import cache_folder, write_text
 from isograd.knowledge import store as knowledge_store
 from isograd.scan.model import Answer, FileScan, Hazard, Problem, ScanReport, Use
 from isograd.version import __version__
@@ -29,8 +29,7 @@ _WIDTH = 5
 
 def folder() -> Path:
     """Where scans are remembered."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "isograd" / "scan"
+    return cache_folder() / "scan"
 
 
 def key_of(root: Path, files: list[Path], problems: list[Problem]) -> str | None:

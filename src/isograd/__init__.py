@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isograd.profile.run import profile
     from isograd.recording.reader import Recording
     from isograd.recording.recorder import record
+    from isograd.tune.run import tune
 
 __all__ = [
     "IsogradError",
@@ -30,12 +31,15 @@ __all__ = [
     "profile",
     "record",
     "scan",
+    "tune",
     "verify",
     "weights",
 ]
 
 #: Verbs that are packages of the same name, which their `__init__.py` makes callable.
-_PACKAGES = frozenset({"compare", "convert", "diagnose", "profile", "scan", "verify", "weights"})
+_PACKAGES = frozenset(
+    {"compare", "convert", "diagnose", "profile", "scan", "tune", "verify", "weights"}
+)
 #: Where the other names stand.
 _MODULES = {
     "IsogradError": "isograd.errors",

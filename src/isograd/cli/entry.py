@@ -26,6 +26,7 @@ VERBS = {
     "profile": "Where does the time go, what is the bottleneck, what would change it?",
     "compare": "Two checkpoints, tensor folders, dumps or loss curves: where do they differ?",
     "data": "What does this data set or pipeline yield, and do two of them yield the same?",
+    "tune": "Which hyper-parameters are best?",
 }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
             "Write the operators as Parquet (extra `sql`).",
             "isograd.profile.write_parquet:operators_parquet",
             is_text=False,
-            check="isograd.report.compare_parquet:require_duckdb",
+            check="isograd.compare.parquet:require_duckdb",
         ),
     ),
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from isograd.compare.parquet import require_duckdb
 from isograd.profile.report import ProfileReport
-from isograd.report.compare_parquet import require_duckdb
 
 _TEXTS = ("name", "shapes", "dtypes", "module", "where")
 _NUMBERS = ("calls", "self_s", "total_s", "spread")

@@ -60,7 +60,7 @@ def read_scalars(path: Path) -> dict[str, list[tuple[int, float]]]:
     """
     found: dict[str, list[tuple[int, float]]] = {}
     try:
-        for data in _records(path):
+        for data in records(path):
             for tag, step, value in _scalars(data):
                 found.setdefault(tag, []).append((step, value))
     except (OSError, ValueError, IndexError, struct.error) as error:
@@ -68,7 +68,8 @@ def read_scalars(path: Path) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def _records(path: Path) -> Iterator[bytes]:
+def records(path: Path) -> Iterator[bytes]:
+    """The content of each record, checked; CheckpointError for a damaged one."""
     size = path.stat().st_size
     with path.open("rb") as file:
         while True:
@@ -92,13 +93,13 @@ def _records(path: Path) -> Iterator[bytes]:
 
 def _scalars(event: bytes) -> Iterator[tuple[str, int, float]]:
     step, summaries = 0, []
-    for number, value in _fields(event):
+    for number, value in fields(event):
         if number == 2 and isinstance(value, int):
             step = value
         elif number == 5 and isinstance(value, bytes):
             summaries.append(value)
     for summary in summaries:
-        for number, value in _fields(summary):
+        for number, value in fields(summary):
             if number == 1 and isinstance(value, bytes):
                 tag, scalar = _value(value)
                 if scalar is not None:
@@ -107,7 +108,7 @@ def _scalars(event: bytes) -> Iterator[tuple[str, int, float]]:
 
 def _value(message: bytes) -> tuple[str, float | None]:
     tag, scalar = "", None
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 1 and isinstance(value, bytes):
             tag = value.decode("utf-8", errors="replace")
         elif number in (2, 3) and isinstance(value, float):
@@ -119,7 +120,7 @@ def _value(message: bytes) -> tuple[str, float | None]:
 
 def _scalar_tensor(message: bytes) -> float | None:
     """The one number of a TensorProto of float32 without dimensions."""
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 4 and isinstance(value, bytes) and len(value) == 4:
             return float(struct.unpack("<f", value)[0])
         if number == 5 and isinstance(value, float):
@@ -129,7 +130,7 @@ def _scalar_tensor(message: bytes) -> float | None:
     return None
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
+def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
     """Number and value of every field; fixed numbers are read as floats."""
     at = 0
     while at < len(message):

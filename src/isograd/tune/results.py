@@ -1,0 +1,80 @@
+"""What a study has found so far, as a report."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from isograd.tune.model import Trial, TrialState, TuneReport
+from isograd.tune.search import REASON, RETRIED, RUN, storage_address, trials_wanted
+from isograd.tune.study import Study
+
+if TYPE_CHECKING:
+    import optuna
+
+#: Complete trials below which no importance is computed.
+_FEWEST_TRIALS = 4
+
+
+def summarised(plan: Study, study: optuna.study.Study) -> TuneReport:
+    """The report of all trials that have ended, in their order."""
+    frozen = [
+        one
+        for one in study.get_trials(deepcopy=False)
+        if one.state.is_finished() and RETRIED not in one.user_attrs
+    ]
+    trials = tuple(_trial(one) for one in frozen)
+    by_number = {trial.number: trial for trial in trials}
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
+    best = tuple(by_number[one.number] for one in study.best_trials) if complete else ()
+    importance, method = _importance(study, len(complete))
+    return TuneReport(
+        study=plan.name,
+        directions=tuple(objective.direction for objective in plan.objectives),
+        objectives=tuple(objective.name for objective in plan.objectives),
+        trials=trials,
+        best=best,
+        importance=importance,
+        importance_method=method,
+        storage=storage_address(plan),
+        wanted=trials_wanted(plan),
+    )
+
+
+def _trial(one: optuna.trial.FrozenTrial) -> Trial:
+    states = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED}
+    elapsed = None if one.duration is None else one.duration.total_seconds()
+    state = states.get(one.state.name, TrialState.FAILED)
+    return Trial(
+        number=one.number,
+        state=state,
+        params=dict(one.params),
+        values=tuple(one.values) if state is TrialState.COMPLETE and one.values else None,
+        elapsed_s=elapsed,
+        reason=str(one.user_attrs.get(REASON, "")),
+        run=str(one.user_attrs.get(RUN, "")),
+    )
+
+
+def _importance(study: optuna.study.Study, complete: int) -> tuple[dict[str, float], str]:
+    """Shares by fANOVA (Hutter and others, ICML 2014), of the first objective of several."""
+    if complete < _FEWEST_TRIALS:
+        return {}, f"not computed: fewer than {_FEWEST_TRIALS} complete trials"
+    from optuna import importance
+
+    several = len(study.directions) > 1
+    target = (lambda trial: trial.values[0]) if several else None
+    evaluator: importance.BaseImportanceEvaluator
+    try:
+        evaluator = importance.FanovaImportanceEvaluator(seed=0)
+        method = "fANOVA"
+    except ImportError:
+        evaluator = importance.PedAnovaImportanceEvaluator()
+        method = "PED-ANOVA (fANOVA needs scikit-learn)"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = importance.get_param_importances(study, evaluator=evaluator, target=target)
+    except (ValueError, RuntimeError) as error:
+        return {}, f"not computed: {error}"
+    return {str(name): float(share) for name, share in found.items()}, method

@@ -1,0 +1,285 @@
+"""The search: an Optuna study in a storage that outlives the process, and its trials.
+
+Trials run as processes, so threads are enough to start them.  A trial whose process died with the
+search is found at the next start, kept as failed with the reason, and its hyper-parameters are
+tried again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isograd.errors import IsogradError, UsageError
+from isograd.progress import Progress
+from isograd.tune.model import TrialState
+from isograd.tune.outcome import TrialOutcome, failed
+from isograd.tune.space import suggest_all
+from isograd.tune.study import Pruner, Sampler, Study
+
+if TYPE_CHECKING:
+    import optuna
+
+#: What a trial's user attributes are called in the storage.
+REASON, RUN, OWNER, RETRIED = "reason", "run", "owner", "retried"
+#: Values of one number in a grid search.
+_GRID_POINTS = 5
+
+
+def require_optuna() -> None:
+    """Raise UsageError where Optuna is not installed; keep it quiet where it is."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise UsageError(
+            "Optuna is not installed", "Install the extra: pip install 'isograd[tune]'."
+        ) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def storage_address(study: Study) -> str:
+    """Where the study is kept: a database's URL, or a journal file beside the study file."""
+    if "://" in study.storage:
+        return study.storage
+    return str(study.file.resolve().parent / (study.storage or f"{study.file.stem}.journal"))
+
+
+def open_study(study: Study) -> optuna.study.Study:
+    """The study in its storage, made or continued; UsageError where that cannot be opened."""
+    require_optuna()
+    import optuna
+
+    address = storage_address(study)
+    try:
+        return optuna.create_study(
+            storage=_storage(address),
+            study_name=study.name,
+            directions=[objective.direction.value for objective in study.objectives],
+            load_if_exists=True,
+            pruner=_pruner(study.pruner),
+        )
+    except Exception as error:  # storages raise whatever their database raises
+        what = str(error).strip().splitlines() or [type(error).__name__]
+        raise UsageError(
+            f"{address}: the study {study.name!r} cannot be opened there ({what[0]})",
+            "Name another storage, or mend this one.",
+        ) from error
+
+
+def _storage(address: str) -> optuna.storages.BaseStorage | str:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    if "://" in address:
+        return address
+    Path(address).parent.mkdir(parents=True, exist_ok=True)
+    return JournalStorage(JournalFileBackend(address))
+
+
+def _pruner(pruner: Pruner) -> optuna.pruners.BasePruner:
+    from optuna import pruners
+
+    made: dict[Pruner, type[optuna.pruners.BasePruner]] = {
+        Pruner.NONE: pruners.NopPruner,
+        Pruner.MEDIAN: pruners.MedianPruner,
+        Pruner.HALVING: pruners.SuccessiveHalvingPruner,
+        Pruner.HYPERBAND: pruners.HyperbandPruner,
+    }
+    return pruners.PercentilePruner(25.0) if pruner is Pruner.PERCENTILE else made[pruner]()
+
+
+def make_sampler(study: Study, seed: int) -> optuna.samplers.BaseSampler:
+    """The sampler; UsageError where one is named that needs a package which is not installed."""
+    from optuna import samplers
+
+    try:
+        if study.sampler is Sampler.TPE:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that `group` may change in a later Optuna
+                return samplers.TPESampler(seed=seed, multivariate=True, group=True)
+        if study.sampler is Sampler.RANDOM:
+            return samplers.RandomSampler(seed=seed)
+        if study.sampler is Sampler.GRID:
+            return _grid_sampler(study, seed)
+        if study.sampler is Sampler.CMAES:
+            return samplers.CmaEsSampler(seed=seed)
+        if study.sampler is Sampler.GAUSSIAN_PROCESS:
+            return samplers.GPSampler(seed=seed)
+        if study.sampler is Sampler.QMC:
+            return samplers.QMCSampler(seed=seed)
+        return samplers.NSGAIISampler(seed=seed)
+    except ImportError as error:
+        raise UsageError(
+            f"the sampler {study.sampler.value} needs a package that is missing ({error})",
+            "Install it, or choose tpe.",
+        ) from error
+
+
+def _grid(study: Study) -> dict[str, list[bool | int | float | str | None]]:
+    return {one.name: one.grid(_GRID_POINTS) for one in study.parameters}
+
+
+def _grid_sampler(study: Study, seed: int) -> optuna.samplers.BaseSampler:
+    from optuna import samplers
+
+    class Grid(samplers.GridSampler):
+        """Optuna's ends `Study.optimize` after its last point, which does not run here."""
+
+        def after_trial(self, *_: object) -> None:
+            """Nothing: the search counts its trials."""
+
+    return Grid(_grid(study), seed=seed)
+
+
+def trials_wanted(study: Study) -> int:
+    """How many trials end the search: the study's number, or the points of its grid if fewer."""
+    if study.sampler is not Sampler.GRID:
+        return study.trials
+    return min(study.trials, math.prod(len(points) for points in _grid(study).values()))
+
+
+class Search:
+    """One process's part of a study."""
+
+    def __init__(self, study: Study, progress: Progress) -> None:
+        self.study = study
+        self.optuna_study = open_study(study)
+        known = len(self.optuna_study.get_trials(deepcopy=False))
+        # A study that goes on must not draw again what it has drawn.
+        self.optuna_study.sampler = make_sampler(study, study.seed + known)
+        self._progress = progress
+        self._lock = threading.Lock()
+        self.is_fresh = known == 0
+        self.wanted = trials_wanted(study)
+
+    def finished(self) -> int:
+        """How many trials have ended, by whatever process; what is tried again counts once."""
+        return sum(
+            one.state.is_finished() and RETRIED not in one.user_attrs
+            for one in self.optuna_study.get_trials(deepcopy=False)
+        )
+
+    def recover(self) -> int:
+        """Take up trials of processes of this host that are gone; the number of them."""
+        import optuna
+
+        count = 0
+        for one in self.optuna_study.get_trials(deepcopy=False):
+            host, _, process = str(one.user_attrs.get(OWNER, "")).partition(":")
+            is_running = one.state is optuna.trial.TrialState.RUNNING
+            if not is_running or host != socket.gethostname() or _is_alive(process):
+                continue
+            storage = self.optuna_study._storage
+            for key, value in ((REASON, "the search ended before the trial"), (RETRIED, True)):
+                storage.set_trial_user_attr(one._trial_id, key, value)
+            self.optuna_study.tell(one.number, state=optuna.trial.TrialState.FAIL)
+            self.optuna_study.enqueue_trial(one.params)
+            count += 1
+        return count
+
+    def run(self, jobs: int) -> None:
+        """Run trials until as many have ended as the study wants.
+
+        Raises what a trial could not even be started for; other trials of this process end first.
+        """
+        begun = time.monotonic()
+        self._progress.stage("search")
+        with ThreadPoolExecutor(jobs) as pool:
+            running: set[Future[None]] = set()
+            while True:
+                # Counted anew each time: other processes end trials of the same study, too.
+                finished = self.finished()
+                what = f"best {self._best()}, {time.monotonic() - begun:.0f} s"
+                self._progress.advance(min(finished, self.wanted), self.wanted, what)
+                while len(running) < jobs and finished + len(running) < self.wanted:
+                    running.add(pool.submit(self._one))
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+
+    def _best(self) -> str:
+        try:
+            best = self.optuna_study.best_trials
+        except ValueError:
+            return "–"
+        return ", ".join(f"{value:.4g}" for value in best[0].values) if best else "–"
+
+    def _one(self) -> None:
+        import optuna
+
+        with self._lock:  # a sampler belongs to one thread at a time
+            trial = self.optuna_study.ask()
+            trial.set_user_attr(OWNER, f"{socket.gethostname()}:{os.getpid()}")
+            params = suggest_all(self.study.parameters, trial)
+        with _trial_folder(self.study, trial.number) as folder:
+            trial.set_user_attr(RUN, str(folder))
+            outcome = self._outcome(trial, params, folder)
+        if outcome.reason:
+            trial.set_user_attr(REASON, outcome.reason)
+        states = {
+            TrialState.COMPLETE: optuna.trial.TrialState.COMPLETE,
+            TrialState.PRUNED: optuna.trial.TrialState.PRUNED,
+            TrialState.FAILED: optuna.trial.TrialState.FAIL,
+        }
+        with self._lock:
+            self.optuna_study.tell(trial, outcome.values, states[outcome.state])
+
+    def _outcome(
+        self,
+        trial: optuna.trial.Trial,
+        params: dict[str, bool | int | float | str | None],
+        folder: Path,
+    ) -> TrialOutcome:
+        from isograd.tune.trial_command import run_command
+        from isograd.tune.trial_function import run_function
+
+        if self.study.function:
+            return run_function(self.study, trial, params, folder)
+        try:
+            return run_command(self.study, trial, params, folder)
+        except UsageError:
+            # The program cannot be started at all, which no other trial would change.
+            self._give_up(trial)
+            raise
+        except IsogradError as error:
+            return failed(str(error))
+
+    def _give_up(self, trial: optuna.trial.Trial) -> None:
+        import optuna
+
+        trial.set_user_attr(REASON, "its program cannot be started")
+        with self._lock:
+            self.optuna_study.tell(trial, state=optuna.trial.TrialState.FAIL)
+
+
+@contextmanager
+def _trial_folder(study: Study, number: int) -> Iterator[Path]:
+    folder = study.folder / f"trial-{number:04d}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: cannot be made ({error})", "Name another `folder` in [study]."
+        ) from error
+    yield folder
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,11 +1,12 @@
 # make demo   shows one faithful and one unfaithful port
 # make test   runs the tests
 # make check  runs the linter, the formatter, the type checker and the tests
+# make dist   builds the wheel and the source distribution into dist/
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test check clean
+.PHONY: help environment demo test check dist clean
 
 # python3.11 where it runs, else python3; MindSpore 2.10 has wheels for 3.10, 3.11 and 3.12.
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -15,7 +16,7 @@ PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 READY := .venv/.ready
 
 help:
-	@sed -n 's/^# //p' Makefile | head -3
+	@sed -n 's/^# make/make/p' Makefile
 
 environment: $(READY)
 
@@ -50,6 +51,10 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q $(PARALLEL)
+
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m hatchling build
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

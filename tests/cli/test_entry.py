@@ -122,3 +122,25 @@ def test_details_of_errors_do_not_pile_up(
     assert "3.txt" in kept
     assert str(folder) in capsys.readouterr().err
     assert list(tmp_path.glob("isograd-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("isograd ver", "plain,verify", id="verb"),
+        pytest.param("isograd scan --ex", "plain,--exclude", id="option"),
+    ],
+)
+def test_the_shell_completes_verbs_and_options(words: str, expected: str) -> None:
+    count = str(len(words.split()) - 1)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "_ISOGRAD_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": count,
+    }
+    code = "from isograd.cli import main; main()"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert expected in done.stdout.splitlines()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isograd.cli.verb import verb
+from isograd.errors import UsageError
 
 if TYPE_CHECKING:
     from isograd.data.model import DataReport
@@ -20,6 +21,23 @@ if TYPE_CHECKING:
 )
 @click.option("--classes", type=click.IntRange(min=1), help="How many classes there are.")
 @click.option("--limit", type=click.IntRange(min=1), help="Read only so many samples.")
+@click.option("--key", metavar="FIELD", help="Pair samples of A and B by this field.")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=2),
+    default=128,
+    show_default=True,
+    help="Compare so many samples of A and B.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=50),
+    default=10_000,
+    show_default=True,
+    help="Draw so often from each random transform.",
+)
+@click.option("--python-a", metavar="PROGRAM", help="The interpreter for pipeline A.")
+@click.option("--python-b", metavar="PROGRAM", help="The interpreter for pipeline B.")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all choices."
 )
@@ -28,6 +46,11 @@ def command(
     label: str | None,
     classes: int | None,
     limit: int | None,
+    key: str | None,
+    samples: int,
+    draws: int,
+    python_a: str | None,
+    python_b: str | None,
     seed: int,
     progress: Progress,
 ) -> DataReport:
@@ -39,7 +62,13 @@ def command(
     Exit status: 0 sound, or the same; 1 something is unsound, differs, or was not compared; 2
     isograd was called wrongly or could not do its work.
     """
-    from isograd.data.run import DataOptions, look
+    from isograd.data.run import DataOptions, look, look_at_both
 
-    options = DataOptions(label=label, classes=classes, limit=limit or 0, seed=seed)
+    if len(sources) > 2:
+        raise UsageError(f"{len(sources)} sources are given", "Give A, or A and B.")
+    options = DataOptions(
+        label, classes, limit or 0, key, samples, draws, python_a, python_b, seed=seed
+    )
+    if len(sources) == 2:
+        return look_at_both(sources[0], sources[1], options, progress)
     return look(sources[0], options, progress)

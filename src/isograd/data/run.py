@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from isograd.data.compare.run import CompareOptions, compare
+from isograd.data.compare.side import Side, open_side
 from isograd.data.inventory.run import InventoryOptions, inventory
-from isograd.data.model import DataReport, soundness
+from isograd.data.model import Comparison, DataReport, SourceReport, Verdict, soundness
+from isograd.data.pipelines.host import PipelineSource, is_pipeline
+from isograd.data.sources.base import SampleSource
 from isograd.data.sources.open import open_samples
 from isograd.progress import Progress, SilentProgress
 
@@ -15,14 +19,18 @@ from isograd.progress import Progress, SilentProgress
 class DataOptions:
     """label, classes: as the command's options; limit: samples to read, 0 for all.
 
-    key: the field by which samples of A and B are paired; epochs: how many are compared in order.
+    key: the field by which samples of A and B are paired; samples: how many of them are compared;
+    draws: of each random transform; python_a, python_b: the interpreter of a pipeline's process.
     """
 
     label: str | None = None
     classes: int | None = None
     limit: int = 0
     key: str | None = None
-    epochs: int = 2
+    samples: int = 128
+    draws: int = 10_000
+    python_a: str | None = None
+    python_b: str | None = None
     shown: int = 48
     seed: int = 0
 
@@ -35,7 +43,7 @@ class DataOptions:
 def look(address: str, options: DataOptions, progress: Progress | None = None) -> DataReport:
     """What is in one source, and is it sound?"""
     started = time.monotonic()
-    source = open_samples(address)
+    source = _opened(address, options.python_a)
     try:
         found = inventory(source, options.inventory, progress or SilentProgress())
     finally:
@@ -46,3 +54,35 @@ def look(address: str, options: DataOptions, progress: Progress | None = None) -
         elapsed_s=time.monotonic() - started,
         seed=options.seed,
     )
+
+
+def _opened(address: str, python: str | None) -> SampleSource:
+    return PipelineSource(address, python) if is_pipeline(address) else open_samples(address)
+
+
+def look_at_both(
+    address_a: str, address_b: str, options: DataOptions, progress: Progress | None = None
+) -> DataReport:
+    """Do two pipelines yield the same, and where do they part?"""
+    started = time.monotonic()
+    listener = progress or SilentProgress()
+    wanted = CompareOptions(options.key, options.samples, options.draws)
+    with (
+        open_side(address_a, "A", options.python_a) as a,
+        open_side(address_b, "B", options.python_b) as b,
+    ):
+        found = compare(a, b, wanted, listener)
+        sources = (_about(a), _about(b))
+    return DataReport(
+        _verdict(found), sources, found, elapsed_s=time.monotonic() - started, seed=options.seed
+    )
+
+
+def _about(side: Side) -> SourceReport:
+    return SourceReport(side.address, side.kind, side.size or 0, (), ())
+
+
+def _verdict(found: Comparison) -> Verdict:
+    if found.differences:
+        return Verdict.DIFFERS
+    return Verdict.INCOMPLETE if found.gaps else Verdict.SAME

@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 
 def _import_isograd(folder: str) -> None:
@@ -26,18 +27,28 @@ def _import_isograd(folder: str) -> None:
     spec.loader.exec_module(module)
 
 
+def _service(framework: str) -> Any:
+    """What answers: a framework with its network, or the pipelines of `isograd data`."""
+    if framework == "data":
+        from isograd.data.pipelines.service import DataService
+
+        return DataService()
+    from isograd.worker.service import Service
+
+    return Service(framework)
+
+
 def main() -> None:
     """Answer requests until the pipe closes."""
     folder, framework, reading, writing = sys.argv[1:5]
     sys.path[0:1] = []
     _import_isograd(folder)
     from isograd.errors import IsogradError
-    from isograd.worker.service import Service
     from isograd.worker.wire import read_message, write_message
 
     source = os.fdopen(int(reading), "rb", buffering=0)
     sink = os.fdopen(int(writing), "wb")
-    service: Service | None = None
+    service: Any = None
     while True:
         try:
             method, arguments = read_message(source)
@@ -45,7 +56,7 @@ def main() -> None:
             break
         try:
             if service is None:
-                service = Service(framework)
+                service = _service(framework)
             answer = ("ok", service.call(method, arguments))
         except IsogradError as error:
             details = getattr(error, "trace", "")

@@ -1,0 +1,1 @@
+"""Whether two pipelines yield the same: samples, order, fields, transforms, causes."""

@@ -1,0 +1,348 @@
+"""Two pipelines, sample by sample: `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from isograd.data.compare import causes, order
+from isograd.data.compare.equality import Gap, gap
+from isograd.data.compare.pairing import Pairs, Rows, pair_fields, pair_samples
+from isograd.data.compare.randomness import compare_draws
+from isograd.data.compare.side import ChainInfo, Epoch, Fields, Side, numbers
+from isograd.data.compare.steps import Walk, WalkResult
+from isograd.data.hypotheses.base import Observation, as_hwc
+from isograd.data.model import (
+    Cause,
+    Comparison,
+    Difference,
+    FieldComparison,
+    FirstDifference,
+    Order,
+    StepComparison,
+)
+from isograd.data.pipelines.features import features
+from isograd.data.pipelines.host import is_pipeline
+from isograd.errors import DataError
+from isograd.findings import Finding, Fix, Level
+from isograd.progress import Progress
+
+#: Samples through which transforms are followed: three to seek on and three to prove on.
+_FOLLOWED = 6
+#: Samples that are read twice to see which fields are drawn anew.
+_READ_TWICE = 12
+#: Differing samples that hypotheses get.
+_OBSERVED = 24
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """samples: how many of each side are compared; draws: of each random transform.
+
+    order: how many samples of an epoch are followed for their order; 0 leaves the order out.
+    """
+
+    key: str | None = None
+    samples: int = 128
+    draws: int = 10_000
+    epochs: int = 2
+    order: int = 4096
+
+
+def compare(a: Side, b: Side, options: CompareOptions, progress: Progress) -> Comparison:
+    """Compare two open sides; A is the reference."""
+    progress.stage("reading samples of both")
+    rows = (list(a.rows(options.samples)), list(b.rows(options.samples)))
+    for side, found in zip((a, b), rows, strict=True):
+        if not found:
+            raise DataError(
+                f"{side.address}: yields no sample", "Look whether its source is there."
+            )
+    return _Run((a, b), rows, options, progress).result()
+
+
+class _Run:
+    """One comparison under way."""
+
+    def __init__(
+        self,
+        sides: tuple[Side, Side],
+        rows: tuple[Rows, Rows],
+        options: CompareOptions,
+        progress: Progress,
+    ) -> None:
+        self._sides, self._rows, self._options = sides, rows, options
+        self._progress = progress
+        self._fields = pair_fields(rows[0][0][1], rows[1][0][1])
+        self._pairs = pair_samples(*rows, options.key, self._fields)
+        self._differences: list[Difference] = []
+        self._steps: list[StepComparison] = []
+        self._gaps: list[str] = []
+        self._first: FirstDifference | None = None
+        self._place = _file(sides[1].address)
+
+    def result(self) -> Comparison:
+        """All that was found."""
+        self._unpaired_fields()
+        # before anything else is drawn: to compare draws sets seeds, which shuffles depend on
+        which, of_order = self._order()
+        drawn = self._drawn_fields()
+        walks = self._walks()
+        compared = [self._field(a, b, drawn, walks) for a, b in self._fields]
+        for difference in of_order:
+            self._add(difference)
+        fields = tuple(one for one in compared if one is not None)
+        if not fields and not self._steps:
+            self._gaps.append("no field of A could be compared with one of B")
+        return Comparison(
+            len(self._pairs.pairs),
+            self._pairs.how,
+            which,
+            fields,
+            tuple(self._differences),
+            tuple(self._steps),
+            self._first,
+            tuple(dict.fromkeys(self._gaps)),
+        )
+
+    def _unpaired_fields(self) -> None:
+        first, second = self._rows[0][0][1], self._rows[1][0][1]
+        lonely_a = [name for name in first if name not in {x for x, _ in self._fields}]
+        lonely_b = [name for name in second if name not in {y for _, y in self._fields}]
+        for names, side, other in ((lonely_a, "A", "B"), (lonely_b, "B", "A")):
+            for name in names:
+                text = f"field {name!r} of {side} has no counterpart in {other}"
+                fix = Fix(f"Yield it in {other}, or leave it out of {side}.", self._place)
+                self._add(
+                    Difference(
+                        Finding("data.field_missing", Level.ERROR, text, fix=fix),
+                        Cause("data.field_missing", True, text),
+                        name,
+                    )
+                )
+
+    def _add(self, difference: Difference, sample: str = "") -> None:
+        self._differences.append(difference)
+        if self._first is None:
+            self._first = FirstDifference(sample, difference.field, difference.transform or None)
+
+    def _drawn_fields(self) -> tuple[set[str], set[str]]:
+        """Per side the fields that are another time otherwise: they are drawn."""
+        found: list[set[str]] = []
+        for side, rows in zip(self._sides, self._rows, strict=True):
+            again = list(side.rows(min(_READ_TWICE, len(rows))))
+            changed = {
+                name
+                for (_, one), (_, other) in zip(rows, again, strict=False)
+                for name in one
+                if name in other and not _is_exact(one, other, name)
+            }
+            found.append(changed)
+        return found[0], found[1]
+
+    def _walks(self) -> dict[str, WalkResult]:
+        """Follow the transforms of every field that both sides list."""
+        pairs = self._pairs.pairs[:_FOLLOWED]
+        found: dict[str, WalkResult] = {}
+        for name_a, name_b in self._fields:
+            chains = _chain(self._sides[0], name_a), _chain(self._sides[1], name_b)
+            if chains[0] is None or chains[1] is None or not pairs:
+                continue
+            self._progress.stage(f"following the transforms of {name_a!r}")
+            walk = Walk(self._sides, (chains[0], chains[1]), pairs, self._options.draws).run()
+            found[name_a] = walk
+            self._steps += walk.rows
+            self._gaps += walk.gaps
+            for piece in walk.pieces:
+                sample = self._rows[0][pairs[0][0]][0]
+                self._add(causes.of_piece(piece, name_a, self._place), sample)
+        return found
+
+    def _field(
+        self,
+        name_a: str,
+        name_b: str,
+        drawn: tuple[set[str], set[str]],
+        walks: dict[str, WalkResult],
+    ) -> FieldComparison | None:
+        """Compare one field over all pairs; None where it is drawn at random."""
+        is_drawn = name_a in drawn[0], name_b in drawn[1]
+        walk = walks.get(name_a)
+        if any(is_drawn) or (walk is not None and walk.is_random):
+            self._drawn(name_a, name_b, is_drawn, walk)
+            return None
+        gaps = [self._gap(name_a, name_b, pair) for pair in self._pairs.pairs]
+        differing = [n for n, one in enumerate(gaps) if not one.is_same]
+        worst = max(range(len(gaps)), key=lambda n: gaps[n].greatest, default=0)
+        if differing and not (walk is not None and walk.pieces):
+            self._unexplained(name_a, name_b, differing, gaps, walk)
+        return FieldComparison(
+            name_a,
+            name_b,
+            len(gaps) - len(differing),
+            len(differing),
+            gaps[worst].greatest if gaps else 0.0,
+            self._rows[0][self._pairs.pairs[worst][0]][0] if gaps else "",
+            gaps[worst].allowed if gaps else 0.0,
+            self._dtypes(name_a, name_b),
+        )
+
+    def _gap(self, name_a: str, name_b: str, pair: tuple[int, int]) -> Gap:
+        first, second = self._rows[0][pair[0]][1], self._rows[1][pair[1]][1]
+        if name_a not in first or name_b not in second:
+            return Gap(float("inf"), 0.0, is_structural=True)
+        return gap(first[name_a], second[name_b])
+
+    def _dtypes(self, name_a: str, name_b: str) -> tuple[str, str]:
+        found = []
+        for rows, name in zip(self._rows, (name_a, name_b), strict=True):
+            value = rows[0][1].get(name)
+            found.append(
+                str(value.dtype) if isinstance(value, np.ndarray) else type(value).__name__
+            )
+        return found[0], found[1]
+
+    def _unexplained(
+        self,
+        name_a: str,
+        name_b: str,
+        differing: list[int],
+        gaps: list[Gap],
+        walk: WalkResult | None,
+    ) -> None:
+        """Ask the hypotheses about a field that differs, from its values alone."""
+        chosen = differing[:_OBSERVED]
+        observations = []
+        for n in chosen:
+            one = self._observation(name_a, name_b, self._pairs.pairs[n])
+            if one is not None:
+                observations.append(one)
+        greatest = max(gaps[n].greatest for n in differing)
+        sample = self._rows[0][self._pairs.pairs[chosen[0]][0]][0]
+        found = causes.of_field(observations, name_a, name_b, self._place, greatest)
+        self._add(found, sample)
+        if walk is not None and walk.is_whole and found.cause is None:
+            self._gaps.append(
+                f"field {name_a!r}: what its transforms yield one by one is equal, what the "
+                "pipelines yield is not"
+            )
+
+    def _observation(self, name_a: str, name_b: str, pair: tuple[int, int]) -> Observation | None:
+        fields_a, fields_b = self._rows[0][pair[0]][1], self._rows[1][pair[1]][1]
+        first, second = numbers(fields_a[name_a]), numbers(fields_b[name_b])
+        if first is None or second is None:
+            return None
+        return Observation(first, second, image_shape=_image_shape(fields_a))
+
+    def _drawn(
+        self, name_a: str, name_b: str, is_drawn: tuple[bool, bool], walk: WalkResult | None
+    ) -> None:
+        """A field that is drawn at random on a side: by its transforms, else by what comes out."""
+        if walk is not None and (walk.is_whole or walk.pieces):
+            return
+        if is_drawn[0] != is_drawn[1]:
+            who, other = ("A", "B") if is_drawn[0] else ("B", "A")
+            text = f"{who} draws field {name_a!r} at random and {other} does not"
+            self._add(
+                Difference(
+                    Finding(
+                        "data.random_parameters",
+                        Level.ERROR,
+                        text,
+                        fix=Fix(f"Add the random transform to {other}.", self._place),
+                    ),
+                    Cause("data.random_parameters", False, text),
+                    name_a,
+                )
+            )
+            return
+        tables = [
+            [features(v) for _, f in rows if (v := numbers(f[name])) is not None]
+            for rows, name in zip(self._rows, (name_a, name_b), strict=True)
+        ]
+        if not all(tables) or len({len(row) for table in tables for row in table}) != 1:
+            self._gaps.append(f"field {name_a!r} is drawn at random and was not compared")
+            return
+        found = compare_draws(np.stack(tables[0]), np.stack(tables[1]))
+        detail = f"{found.draws[0]} samples of each, distance {found.distance:.3f}, allowed "
+        detail += f"{found.allowed:.3f}"
+        outcome = "same distribution" if found.is_same else "other distribution"
+        self._steps.append(StepComparison(name_a, "the whole pipeline", "", outcome, None, detail))
+        if not found.is_same:
+            text = f"field {name_a!r} is drawn from other distributions ({detail})"
+            finding = Finding(causes.UNKNOWN, Level.ERROR, text, advice="List the transforms.")
+            self._add(Difference(finding, None, name_a))
+
+    def _order(self) -> tuple[Order, list[Difference]]:
+        """Compare the order of some epochs, in the positions of A."""
+        if not self._options.order:
+            return Order.SAME, []
+        self._progress.stage("comparing the order of epochs")
+        epochs: list[list[Epoch] | None] = []
+        for side in self._sides:
+            found, notes = side.epochs(self._options.epochs, self._options.order)
+            epochs.append(found)
+            self._gaps += notes
+        first, second = epochs
+        if not first or not second:
+            return self._unknown_order()
+        moved = _moved(second, self._pairs, len(self._rows[0]))
+        is_whole = all(len(one[0].ids) < self._options.order for one in (first, second))
+        if self._pairs.how != "order":
+            is_whole = is_whole and len(second[0].ids) <= len(self._rows[1])
+        sequences = (
+            order.Sequences(first, self._sides[0].drop_last, self._sides[0].size),
+            order.Sequences(moved, self._sides[1].drop_last, self._sides[1].size),
+        )
+        return order.order_of(*sequences), order.differences(*sequences, is_whole)
+
+    def _unknown_order(self) -> tuple[Order, list[Difference]]:
+        only = len(self._pairs.only_a) + len(self._pairs.only_b)
+        if only and len(self._rows[0]) != len(self._rows[1]):
+            text = f"A yields {len(self._rows[0]):,} samples and B {len(self._rows[1]):,}"
+            finding = Finding("data.samples", Level.ERROR, text, advice="Compare their sources.")
+            return Order.OTHER, [Difference(finding, Cause("data.samples", True, text))]
+        return Order.SAME if self._pairs.how == "order" and not only else Order.OTHER, []
+
+
+def _file(address: str) -> str:
+    return Path(address.rpartition(":")[0]).name if is_pipeline(address) else address
+
+
+def _chain(side: Side, field: str) -> ChainInfo | None:
+    return next((chain for chain in side.chains if chain.field == field), None)
+
+
+def _is_exact(one: Fields, other: Fields, name: str) -> bool:
+    first, second = one[name], other[name]
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return first.shape == second.shape and np.array_equal(
+            first, second, equal_nan=first.dtype.kind == "f"
+        )
+    return type(first) is type(second) and first == second
+
+
+def _image_shape(fields: Fields) -> tuple[int, int] | None:
+    """Height and width of the first picture among the fields."""
+    for value in fields.values():
+        array = numbers(value)
+        if array is not None and array.ndim == 3:
+            picture = as_hwc(array)
+            if picture is not None:
+                return picture.shape[0], picture.shape[1]
+    return None
+
+
+def _moved(epochs: Sequence[Epoch], pairs: Pairs, count_a: int) -> list[Epoch]:
+    """B's epochs with positions in A's order; samples that A has not come after all of A's."""
+    if pairs.how == "order":
+        return list(epochs)
+    known = {b: a for a, b in pairs.pairs}
+    fresh = {b: count_a + n for n, b in enumerate(pairs.only_b)}
+    return [
+        Epoch(tuple(known.get(n, fresh.get(n, -1)) for n in epoch.ids), epoch.sizes)
+        for epoch in epochs
+    ]

@@ -1,0 +1,68 @@
+"""Pipelines of torch, the references of the tests; ISOGRAD_TEST_IMAGES names their folder."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+import torchvision_cpu  # noqa: F401 - makes torchvision importable
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torchvision import transforms as T
+from torchvision.datasets import ImageFolder
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+def _images(*steps: Any, **options: Any) -> DataLoader[Any]:
+    folder = ImageFolder(os.environ["ISOGRAD_TEST_IMAGES"], T.Compose(list(steps)))
+    return DataLoader(folder, batch_size=4, **options)
+
+
+def evaluation() -> DataLoader[Any]:
+    """ImageNet's pipeline for evaluation, in small."""
+    return _images(T.Resize(40), T.CenterCrop(32), T.ToTensor(), T.Normalize(MEAN, STD))
+
+
+def training() -> DataLoader[Any]:
+    """ImageNet's pipeline for training, in small."""
+    steps = (T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor())
+    return _images(*steps, T.Normalize(MEAN, STD), shuffle=True)
+
+
+def table() -> DataLoader[Any]:
+    """Twenty rows in order."""
+    rows = torch.arange(60, dtype=torch.float32).reshape(20, 3)
+    return DataLoader(TensorDataset(rows, torch.arange(20)), batch_size=6)
+
+
+def shuffled_table() -> DataLoader[Any]:
+    """Twenty rows, another permutation in every epoch."""
+    rows = torch.arange(60, dtype=torch.float32).reshape(20, 3)
+    return DataLoader(TensorDataset(rows, torch.arange(20)), batch_size=6, shuffle=True)
+
+
+class Tokens(Dataset[dict[str, Any]]):
+    """Texts of different lengths, padded on the right by 0."""
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        if index >= len(self):
+            raise IndexError(index)
+        ids = np.zeros(16, np.int64)
+        count = 5 + index % 8
+        ids[:count] = np.random.default_rng(index).integers(5, 900, count)
+        return {"ids": ids, "mask": (ids != 0).astype(np.int64)}
+
+
+def tokens() -> Tokens:
+    """A Dataset without a loader."""
+    return Tokens()
+
+
+def raises() -> None:
+    """A pipeline that cannot be made."""
+    raise RuntimeError("no disk")

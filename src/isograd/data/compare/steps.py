@@ -308,8 +308,11 @@ class Walk:
                 continue
             given = [as_like(x, y) for x, y in zip(out_a, out_b, strict=True)]
             ready = [value for value in given if value is not None]
-            if len(ready) < len(given) or not self._agrees_from(i + p, j + q, out_a, ready):
+            if len(ready) < len(given):
                 continue
+            if not self._is_counterpart(i, j, p, q):
+                if not self._agrees_from(i + p, j + q, out_a, ready):
+                    continue
             self._add_piece(i, j, p, q, here, (out_a, out_b))
             return i + p, j + q, (out_a, ready)
         p, q = len(after_a), len(after_b)
@@ -337,6 +340,16 @@ class Walk:
             return (1, p + q, 0)
 
         return sorted((size for size in sizes if size != (0, 0)), key=rank)
+
+    def _is_counterpart(self, i: int, j: int, p: int, q: int) -> bool:
+        """Whether a piece is one transform of a known kind on both sides.
+
+        Then it differs by itself, whatever else differs behind it.
+        """
+        if (p, q) != (1, 1):
+            return False
+        kinds = self._chains[0].steps[i].kind, self._chains[1].steps[j].kind
+        return kinds[0] == kinds[1] and kinds[0] not in ("function", "other")
 
     def _agrees_from(self, i: int, j: int, given_a: list[Held], given_b: list[Held]) -> bool:
         """Whether the rest of both chains yields the same from here, up to the next draw."""

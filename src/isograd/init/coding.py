@@ -1,0 +1,87 @@
+"""The text of an expression in the file that is written: constants put in, names spelled in full."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Mapping
+
+from isograd.init.values import Network, Output, Value
+
+Lookup = Callable[[str], Value | None]
+
+
+def text(value: Value) -> str | None:
+    """How a value is called there: a network is `model`; None where it has no name."""
+    return "model" if isinstance(value, Network) else value.code
+
+
+def as_value(code: str | None) -> Value:
+    """What is no more than its text; a part of the output where that is in it."""
+    if code is None:
+        return Value()
+    names = {n.id for n in ast.walk(ast.parse(code, mode="eval")) if isinstance(n, ast.Name)}
+    return Output(code) if "output" in names else Value(code)
+
+
+def call_text(
+    function: str | None, positional: Iterable[Value], keywords: Mapping[str, Value]
+) -> str | None:
+    """The text of a call."""
+    parts = [text(value) for value in positional]
+    named = {word: text(value) for word, value in keywords.items()}
+    if function is None or None in parts or None in named.values():
+        return None
+    shown = [part for part in parts if part is not None]
+    shown += [f"{word}={value}" for word, value in named.items()]
+    if not function.replace(".", "").replace("_", "").isalnum():
+        function = f"({function})"
+    return f"{function}({', '.join(shown)})"
+
+
+def with_names(node: ast.expr | ast.slice, lookup: Lookup) -> str | None:
+    """The text of an expression with each name as it is called there."""
+    copy = ast.parse(ast.unparse(node) if not isinstance(node, ast.Slice) else "0", mode="eval")
+    own: set[str] = set()
+    for part in ast.walk(copy):
+        if isinstance(part, ast.comprehension):
+            own |= {n.id for n in ast.walk(part.target) if isinstance(n, ast.Name)}
+        elif isinstance(part, ast.Lambda):
+            own |= {a.arg for a in part.args.args}
+    try:
+        return ast.unparse(_Names(lookup, own).visit(copy.body))
+    except _Inexpressible:
+        return None
+
+
+def subscript_text(owner: Value, node: ast.Subscript, lookup: Lookup) -> str | None:
+    """The text of `owner[...]`."""
+    before = text(owner)
+    whole = ast.Subscript(ast.Name("_", ast.Load()), node.slice, ast.Load())
+    after = with_names(
+        ast.fix_missing_locations(whole), lambda n: Value(n) if n == "_" else lookup(n)
+    )
+    return None if before is None or after is None else f"{before}{after[1:]}"
+
+
+class _Inexpressible(Exception):  # noqa: N818 - it ends one attempt
+    """A name that means nothing in another file."""
+
+
+class _Names(ast.NodeTransformer):
+    def __init__(self, lookup: Lookup, own: set[str]) -> None:
+        self._lookup = lookup
+        self._own = own
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A name by what it is bound to."""
+        if node.id in self._own:
+            return node
+        found = self._lookup(node.id)
+        if found is None and hasattr(builtins, node.id):
+            return node
+        code = text(found) if found is not None else None
+        if code is None:
+            raise _Inexpressible
+        made: ast.expr = ast.parse(code, mode="eval").body
+        return made

@@ -1,0 +1,216 @@
+"""The files of a first case: the case with comments, and beside it what it has to call."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from isograd.init.sides import Callee, LossCallee, SideFound
+from isograd.init.values import MARK
+from isograd.verify.arguments import Argument, ContainerSpec, PlainSpec, TensorSpec
+
+_MARKS = re.compile(MARK.format(r"-?\d+"))
+_STAND_IN = '''
+def loss(output):
+    """A stand-in, because no loss was found on both sides: put yours here and into the other file.
+
+    Every output counts, each element with another weight.
+    """
+    total = 0.0
+    for tensor in _tensors(output):
+        weight = 1.0 + 0.5 * np.sin(np.arange(tensor.size if IS_PORT else tensor.numel()))
+        weight = MAKE(weight.astype(np.float32)).reshape(tensor.shape)
+        total = total + (FLOAT(tensor) * weight).mean()
+    return total
+
+
+def _tensors(output):
+    if isinstance(output, TENSOR):
+        return [output] if IS_FLOATING(output) else []
+    parts = output.values() if isinstance(output, dict) else output
+    return [t for part in parts if part is not None for t in _tensors(part)]
+'''
+_WORDS = {
+    "torch": {
+        "tensor.size if IS_PORT else tensor.numel()": "tensor.numel()",
+        "MAKE": "torch.from_numpy",
+        "FLOAT(tensor)": "tensor.float()",
+        "IS_FLOATING(output)": "output.is_floating_point()",
+        "TENSOR": "torch.Tensor",
+    },
+    "mindspore": {
+        "tensor.size if IS_PORT else tensor.numel()": "tensor.size",
+        "MAKE": "mindspore.Tensor",
+        "FLOAT(tensor)": "tensor.astype(mindspore.float32)",
+        "IS_FLOATING(output)": "output.is_floating_point()",
+        "TENSOR": "mindspore.Tensor",
+    },
+}
+_OPTIMIZERS = {
+    "torch": "torch.optim.SGD(model.parameters(), lr=0.01)",
+    "mindspore": "mindspore.nn.SGD(model.trainable_params(), learning_rate=0.01)",
+}
+
+
+class SideFile:
+    """The file beside a case that holds what one side has to call; empty where nothing is needed."""
+
+    def __init__(self, side: SideFound, framework: str, path: Path) -> None:
+        self.path = path
+        self._side = side
+        self._framework = framework
+        self._functions: list[str] = []
+        self._needs_numpy = False
+
+    def name(self, key: str, callee: Callee, parameters: Sequence[str]) -> str:
+        """What the case writes for this callable; a function is added where a name does not do."""
+        if callee.name is not None:
+            return f"{_relative(self._side.path, self.path.parent)}:{callee.name}"
+        code = callee.code
+        for mark, parameter in zip(
+            dict.fromkeys(_MARKS.findall(code)), parameters[1:], strict=False
+        ):
+            code = code.replace(mark, parameter)
+        where = f"{self._side.path.name}:{callee.line}" if callee.line else self._side.path.name
+        function = "build" if key == "model" else key
+        signature = ", ".join(parameters)
+        self._functions.append(
+            f'def {function}({signature}):\n    """As {where}."""\n    return {code}\n'
+        )
+        return f"{self.path.name}:{function}"
+
+    def stand_in_loss(self) -> str:
+        """A loss for a network whose own was not found."""
+        text = _STAND_IN.strip() + "\n"
+        for word, meaning in _WORDS[self._framework].items():
+            text = text.replace(word, meaning)
+        self._needs_numpy = True
+        self._functions.append(text)
+        return f"{self.path.name}:loss"
+
+    def stand_in_optimizer(self) -> str:
+        """Plain SGD."""
+        code = _OPTIMIZERS[self._framework]
+        self._functions.append(
+            'def optimizer(model):\n    """A stand-in: put yours here and into the other file."""\n'
+            f"    return {code}\n"
+        )
+        return f"{self.path.name}:optimizer"
+
+    @property
+    def text(self) -> str | None:
+        """The file's text, or None where it is not needed."""
+        if not self._functions:
+            return None
+        body = "\n\n".join(self._functions)
+        imports = sorted(self._packages(body) - {self._side.module})
+        needs_own = re.search(rf"\b{re.escape(self._side.module)}\.", body) is not None
+        lines = [
+            f'"""What the case calls for {self._side.path.name}; written by isograd init."""',
+            "",
+        ]
+        folder = _relative(self._side.path.parent, self.path.parent)
+        if needs_own and folder != ".":
+            lines += ["import sys", "from pathlib import Path", ""]
+        lines += [f"import {name}" for name in imports if name != "numpy"]
+        if self._needs_numpy:
+            lines.append("import numpy as np")
+        elif "numpy" in imports:
+            lines.append("import numpy")
+        if needs_own and folder != ".":
+            place = f"Path(__file__).resolve().parent / {folder!r}"
+            lines += ["", f"sys.path.insert(0, str({place}))"]
+        if needs_own:
+            lines.append(f"import {self._side.module}")
+        return "\n".join(lines) + "\n\n\n" + body
+
+    def _packages(self, body: str) -> set[str]:
+        """The packages whose names the functions spell in full."""
+        bound = {"model", "output", "np", "weight", "total"}
+        names = set()
+        for node in ast.walk(ast.parse(body)):
+            if isinstance(node, ast.Attribute):
+                root: ast.expr = node
+                while isinstance(root, ast.Attribute):
+                    root = root.value
+                if isinstance(root, ast.Name) and root.id not in bound:
+                    names.add(root.id)
+        local = {
+            n.id
+            for n in ast.walk(ast.parse(body))
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        local |= {n.arg for n in ast.walk(ast.parse(body)) if isinstance(n, ast.arg)}
+        return names - local
+
+
+def loss_parameters(loss: LossCallee) -> list[str]:
+    """The names of a written loss's arguments."""
+    if len(loss.targets) <= 1:
+        return ["output", *(["target"] * len(loss.targets))]
+    return ["output", *(f"target_{i}" for i in range(1, len(loss.targets) + 1))]
+
+
+def side_lines(
+    key: str, framework: str, names: dict[str, str], kwargs: dict[str, Any]
+) -> list[str]:
+    """The table of one side."""
+    lines = [f"[{key}]", f'framework = "{framework}"']
+    lines += [f"{word} = {json.dumps(name)}" for word, name in names.items()]
+    if kwargs:
+        lines += ["", f"[{key}.kwargs]"]
+        lines += [f"{word} = {_toml(value)}" for word, value in kwargs.items()]
+    return [*lines, ""]
+
+
+def argument_lines(key: str, argument: Argument, comment: str) -> list[str]:
+    """One entry of inputs or targets."""
+    lines = [f"[[{key}]]" + (f"  # {comment}" if comment else "")]
+    return [*lines, *(f"{word} = {text}" for word, text in _entry(argument).items()), ""]
+
+
+def _entry(argument: Argument) -> dict[str, str]:
+    name = {"name": json.dumps(argument.name)} if argument.name else {}
+    if isinstance(argument, PlainSpec):
+        if argument.value is None:
+            return {"none": "true", **name}
+        return {"value": _toml(argument.value), **name}
+    if isinstance(argument, ContainerSpec):
+        parts = [_inline(_entry(part)) for part in argument.parts]
+        if argument.kind == "dict":
+            pairs = [f"{json.dumps(k)} = {p}" for k, p in zip(argument.keys, parts, strict=True)]
+            return {"dict": "{ " + ", ".join(pairs) + " }", **name}
+        return {argument.kind: "[" + ", ".join(parts) + "]", **name}
+    return {**_tensor(argument), **name}
+
+
+def _tensor(spec: TensorSpec) -> dict[str, str]:
+    found = {"shape": str(list(spec.shape)), "dtype": json.dumps(spec.dtype)}
+    if spec.fill is not None:
+        found["fill"] = json.dumps(spec.fill)
+    for word in ("low", "high"):
+        bound = getattr(spec, word)
+        if bound is not None:
+            found[word] = repr(int(bound) if float(bound).is_integer() else bound)
+    return found
+
+
+def _inline(entry: dict[str, str]) -> str:
+    return "{ " + ", ".join(f"{word} = {text}" for word, text in entry.items()) + " }"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return os.path.relpath(path.resolve(), folder.resolve())

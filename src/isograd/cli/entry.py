@@ -19,6 +19,7 @@ VERBS = {
     "scan": "What in this PyTorch code is supported, differs, is missing, or is a hazard?",
     "convert": "What is this PyTorch code in MindSpore?",
     "lsp": "What of this holds in the editor, while the code is being written?",
+    "init": "What is the first case for these two files?",
     "verify": "Is the port equivalent, stage by stage? Where does it first differ, and why?",
     "params": "What does this checkpoint hold, is it sound, and which tensor is which of another?",
     "weights": "How does this checkpoint become one that the other framework loads?",

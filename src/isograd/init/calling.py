@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from isograd.init import tensors
-from isograd.init.coding import as_value, call_text, text
+from isograd.init.coding import as_value, call_text, free_names, text
 from isograd.init.values import (
     Api,
     Data,
@@ -255,7 +255,7 @@ class Calls:
     def _api_called(
         self, name: str, arguments: Arguments, node: ast.Call, code: str | None
     ) -> Value:
-        apis, (positional, keywords) = self._apis, arguments
+        apis, positional = self._apis, arguments[0]
         kind = apis.loss_kind(name)
         if kind:
             if name.rpartition(".")[2][:1].isupper():
@@ -330,7 +330,7 @@ class Calls:
         if isinstance(item, Parts):
             return Parts(None, [self._batch_of(part, size) for part in item.items], item.keys)
         made = tensors.batch(item, size)
-        return made if made is None or made.code else self._reading.note_tensor(made)
+        return made if made.code else self._reading.note_tensor(made)
 
     def _wrapped(self, name: str, arguments: Arguments, node: ast.Call) -> None:
         """A network and its loss that MindSpore calls by itself: loss(network(data), label)."""
@@ -361,11 +361,11 @@ class Calls:
         found = self._reading.run(function.node, function.scope, *arguments)
         if isinstance(found, Network):
             # The call says all that the function's body does, and more shortly.
-            return dataclasses.replace(found, construction=code or found.construction)
-        if isinstance(found, Optimizer) and code is not None and function.code is not None:
-            return dataclasses.replace(found, code=code)
-        if isinstance(found, (Loss, Scalar)) and code is not None and function.code is not None:
-            return dataclasses.replace(found, code=code)
+            construction = found.construction if code is None else code
+            return dataclasses.replace(found, construction=construction)
+        if isinstance(found, (Optimizer, Loss, Scalar)) and function.code is not None:
+            if code is not None and free_names(found.code) <= free_names(code):
+                return dataclasses.replace(found, code=code)
         if type(found) is Value and found.code is None:
             return as_value(code)
         return found
@@ -407,7 +407,7 @@ class Calls:
 
     def _look_up(self, node: ast.expr, function: Defined) -> Value:
         if isinstance(node, ast.Name):
-            return function.scope.lookup(node.id) or Value()
+            return found if (found := function.scope.lookup(node.id)) is not None else Value()
         if isinstance(node, ast.Attribute):
             owner = self._look_up(node.value, function)
             if isinstance(owner, Api):

@@ -1,4 +1,4 @@
-"""The text of an expression in the file that is written: constants put in, names spelled in full."""
+"""The text of an expression in the written file: constants put in, names spelled in full."""
 
 from __future__ import annotations
 
@@ -20,8 +20,15 @@ def as_value(code: str | None) -> Value:
     """What is no more than its text; a part of the output where that is in it."""
     if code is None:
         return Value()
+    return Output(code) if "output" in free_names(code) else Value(code)
+
+
+def free_names(code: str | None) -> set[str]:
+    """Which of `output` and `model` a text uses."""
+    if code is None:
+        return set()
     names = {n.id for n in ast.walk(ast.parse(code, mode="eval")) if isinstance(n, ast.Name)}
-    return Output(code) if "output" in names else Value(code)
+    return names & {"output", "model"}
 
 
 def call_text(
@@ -34,7 +41,7 @@ def call_text(
         return None
     shown = [part for part in parts if part is not None]
     shown += [f"{word}={value}" for word, value in named.items()]
-    if not function.replace(".", "").replace("_", "").isalnum():
+    if not isinstance(ast.parse(function, mode="eval").body, (ast.Name, ast.Attribute, ast.Call)):
         function = f"({function})"
     return f"{function}({', '.join(shown)})"
 

@@ -1,4 +1,4 @@
-"""Inputs and targets that are written nowhere: what a network's first layers and a loss can take."""
+"""Inputs and targets that are written nowhere: what first layers and losses can take."""
 
 from __future__ import annotations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from typing import Any
+
+from isograd.report.base import Report
 
 SCHEMA = "isograd/init/1"
 
@@ -18,11 +20,11 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class InitReport:
+class InitReport(Report):
     """The whole answer of `isograd init`.
 
     files: what was written, the case first.  unknown: what a person has to look at.
-    runs: whether both networks, losses included, ran on the inputs; None where it was not tried.
+    runs: whether both networks ran on the inputs; None where it was not tried.
     """
 
     files: tuple[str, ...]
@@ -32,16 +34,16 @@ class InitReport:
 
     @property
     def needs_action(self) -> bool:
-        """Whether the case does not run as it is, or was not tried."""
-        return self.runs is not True
+        """Whether the case does not run as it is."""
+        return self.runs is False
 
-    def to_json(self) -> str:
+    def to_data(self) -> dict[str, Any]:
         """What `--json` writes."""
-        value = {
+        choices = [{"key": c.key, "taken": c.taken, "where": c.where} for c in self.choices]
+        return {
             "schema": SCHEMA,
             "files": list(self.files),
-            "choices": [{"key": c.key, "taken": c.taken, "where": c.where} for c in self.choices],
+            "choices": choices,
             "unknown": list(self.unknown),
             "runs": self.runs,
         }
-        return json.dumps(value, indent=2) + "\n"

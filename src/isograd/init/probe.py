@@ -10,7 +10,7 @@ from isograd.errors import IsogradError, UserCodeError
 from isograd.frameworks.base import SideSpec, Structure, Tensors, in_slots
 from isograd.init.guessing import input_candidates, target_candidates
 from isograd.tensors import TensorValue
-from isograd.verify.arguments import Argument, TensorSpec
+from isograd.verify.arguments import Argument
 from isograd.verify.inputs import make_argument
 from isograd.worker.host import Worker
 
@@ -115,9 +115,7 @@ class Probe:
         return found
 
 
-def _combinations(
-    wanted: Sequence[Wanted], structure: Structure
-) -> Iterator[tuple[Argument, ...]]:
+def _combinations(wanted: Sequence[Wanted], structure: Structure) -> Iterator[tuple[Argument, ...]]:
     """Known arguments as they are, unknown ones by the layers that they go into."""
     choices: list[Sequence[Argument]] = [
         [want.known] if want.known is not None else input_candidates(structure, want.consumer)
@@ -129,5 +127,3 @@ def _combinations(
         for i in range(longest):
             yield tuple(choice[min(i, len(choice) - 1)] for choice in choices)
     yield from itertools.product(*choices)
-
-

@@ -1,8 +1,8 @@
 """Follows a program as far as its text tells: what it builds, feeds, trains, and with what loss.
 
 Nothing is run.  Constants are computed, the user's functions are followed with the arguments that
-they are called with, a loop's body is followed once.  What is not understood keeps its text, so that
-a loss or an optimizer can be written down with the constants put in.
+they are called with, a loop's body is followed once.  What is not understood keeps its text, so
+that a loss or an optimizer can be written down with the constants put in.
 """
 
 from __future__ import annotations

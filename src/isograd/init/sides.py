@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from isograd.init.apis import FRAMEWORKS, Apis
-from isograd.init.reading import NetworkCall, Reading
+from isograd.init.reading import NetworkCall, Reading, Scope
 from isograd.init.source import Source, read_source
 from isograd.init.values import (
     MARK,
@@ -25,6 +26,8 @@ from isograd.init.values import (
     Value,
 )
 
+#: Marks of the targets of a loss that no program was seen to call begin here.
+_CLASS_MARKS = 1_000_000
 _MARKS = re.compile(MARK.format(r"(\d+)"))
 
 
@@ -32,13 +35,16 @@ _MARKS = re.compile(MARK.format(r"(\d+)"))
 class Callee:
     """What a case calls: a name of the file, or a text that has to be put into a function.
 
-    kwargs: keyword arguments of the name.
+    kwargs: keyword arguments of the name.  parameters: those that it takes; missing: those that it
+    needs and nobody gives.
     """
 
     name: str | None
     code: str
     line: int = 0
     kwargs: dict[str, Any] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class SideFound:
     """What a file offers; inputs: by position or keyword, None where no call was seen.
 
     arguments: names of the network's own required arguments, None where they are not known.
+    consumers: the module that an argument goes into first, by the argument's name.
     others: further networks that could have been meant.
     """
 
@@ -65,6 +72,7 @@ class SideFound:
     optimizer: Callee | None = None
     inputs: dict[str, Value] | None = None
     arguments: tuple[str, ...] | None = None
+    consumers: dict[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -97,7 +105,7 @@ class _Finder:
         if len(found.schedulers):
             self._notes.append(
                 f"{self._path.name}:{found.schedulers[0]}: the schedule of the learning rate is "
-                "left out; return (optimizer, scheduler) from the optimizer's callable to compare it"
+                "left out; an optimizer's callable may return (optimizer, scheduler)"
             )
         return SideFound(
             self._path,
@@ -108,6 +116,7 @@ class _Finder:
             self._optimizer(),
             None if call is None else self._inputs(call),
             self._required_arguments(network),
+            self._consumers(network),
             others,
             tuple(self._notes),
         )
@@ -172,10 +181,8 @@ class _Finder:
         assert isinstance(defined, Defined)
         for word, annotation in self._missing_arguments(defined).items():
             if annotation is not None and self._has_defaults(annotation):
-                value = ast.parse(f"{annotation}()", mode="eval").body
-                call.keywords.append(ast.keyword(word, value))
-        from isograd.init.reading import Scope
-
+                made = ast.parse(f"{annotation}()", mode="eval").body
+                call.keywords.append(ast.keyword(word, made))
         value = self._reading.value(ast.fix_missing_locations(call), Scope(self._source))
         assert isinstance(value, Network)
         return replace(value, line=defined.node.lineno)
@@ -201,7 +208,8 @@ class _Finder:
 
     def _is_used(self, name: str, among: dict[str, Any]) -> bool:
         """Whether another of these definitions names this one."""
-        for node in (*self._functions, *self._classes):
+        definitions: list[ast.FunctionDef | ast.ClassDef] = [*self._functions, *self._classes]
+        for node in definitions:
             if node.name != name and node.name in among:
                 if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
                     return True
@@ -212,6 +220,22 @@ class _Finder:
             return None
         method = self._reading._calls._method_of(network.definition, ("forward", "construct"))
         return None if method is None else tuple(a.arg for a in _required(method)[1:])
+
+    def _consumers(self, network: Network | None) -> dict[str, str]:
+        """For each argument of the network the attribute that is the first to be called with it."""
+        if network is None or network.definition is None:
+            return {}
+        method = self._reading._calls._method_of(network.definition, ("forward", "construct"))
+        found: dict[str, str] = {}
+        for node in _inner_first(method) if method is not None else ():
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            if called.startswith("self.") and called.replace(".", "").replace("_", "").isalnum():
+                for part in (n for a in node.args for n in ast.walk(a)):
+                    if isinstance(part, ast.Name):
+                        found.setdefault(part.id, called.removeprefix("self."))
+        return found
 
     def _callee(self, network: Network) -> Callee:
         code = network.construction or ""
@@ -231,12 +255,23 @@ class _Finder:
         if not is_own or not isinstance(defined, Defined):
             return Callee(None, code, line)
         kwargs = self._plain_arguments(call, defined)
-        return Callee(None, code, line) if kwargs is None else Callee(name, code, line, kwargs)
+        if kwargs is None:
+            return Callee(None, code, line)
+        node = self._constructor(defined)
+        required = [] if node is None else [a.arg for a in _required(node)]
+        names = [] if node is None else [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
+        skipped = 1 if isinstance(defined.node, ast.ClassDef) else 0
+        missing = tuple(n for n in required[skipped:] if n not in kwargs)
+        return Callee(name, code, line, kwargs, tuple(names[skipped:]), missing)
+
+    def _constructor(self, defined: Defined) -> Any:
+        """What runs when a function or a class is called."""
+        if isinstance(defined.node, ast.ClassDef):
+            return self._reading._calls._method_of(defined, ("__init__",))
+        return defined.node
 
     def _plain_arguments(self, call: ast.Call, defined: Defined) -> dict[str, Any] | None:
-        node = defined.node
-        if isinstance(node, ast.ClassDef):
-            node = self._reading._calls._method_of(defined, ("__init__",))
+        node = self._constructor(defined)
         names = [] if node is None else [a.arg for a in node.args.args]
         if isinstance(defined.node, ast.ClassDef):
             names = names[1:]
@@ -265,15 +300,11 @@ class _Finder:
             if isinstance(found, Scalar) and not self._calls_network(node):
                 count = len(_required(node))
                 targets = tuple(Tensor() for _ in range(max(0, count - 1)))
-                return LossCallee(node.name, "", node.lineno, {}, found.kind, targets)
+                return LossCallee(node.name, "", node.lineno, kind=found.kind, targets=targets)
         for name, value in self._source.names.items():
             if isinstance(value, Loss):
-                return LossCallee(name, "", 0, {}, value.kind, (Tensor(),))
-        for node in self._classes:
-            found = self._loss_class(node)
-            if found is not None:
-                return found
-        return None
+                return LossCallee(name, "", kind=value.kind, targets=(Tensor(),))
+        return next((f for node in self._classes if (f := self._loss_class(node))), None)
 
     def _loss_class(self, node: ast.ClassDef) -> LossCallee | None:
         defined = self._source.names[node.name]
@@ -284,10 +315,10 @@ class _Finder:
         if found is None or self._missing_arguments(defined):
             return None
         method = calls._method_of(defined, ("forward", "construct"))
-        marks = [MARK.format(-i) for i in range(1, len(_required(method)) - 1)]
+        marks = [MARK.format(_CLASS_MARKS + i) for i in range(1, len(_required(method)) - 1)]
         code = f"{defined.code}()({', '.join(['output', *marks])})"
         targets = tuple(Tensor() for _ in marks)
-        return LossCallee(None, code, node.lineno, {}, found.kind, targets)
+        return LossCallee(None, code, node.lineno, kind=found.kind, targets=targets)
 
     def _loss_callee(self, loss: Scalar) -> LossCallee:
         assert loss.code is not None
@@ -299,7 +330,7 @@ class _Finder:
             expected = ["output", *(MARK.format(n) for n in numbers)]
             if [ast.unparse(a) for a in call.args] == expected:
                 name = self._own_name(call.func)
-        return LossCallee(name, loss.code, loss.line, {}, loss.kind, tensors)
+        return LossCallee(name, loss.code, loss.line, kind=loss.kind, targets=tensors)
 
     def _own_name(self, node: ast.expr) -> str | None:
         """A top-level name of the file."""
@@ -344,6 +375,13 @@ class _Finder:
     @staticmethod
     def _inputs(call: NetworkCall) -> dict[str, Value]:
         return {**{str(i): v for i, v in enumerate(call.positional)}, **call.keywords}
+
+
+def _inner_first(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes in the order in which they are evaluated: arguments before their call."""
+    for child in ast.iter_child_nodes(node):
+        yield from _inner_first(child)
+    yield node
 
 
 def _inside(line: int, node: ast.FunctionDef) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import os
 import re
@@ -14,7 +15,8 @@ from isograd.init.sides import Callee, LossCallee, SideFound
 from isograd.init.values import MARK
 from isograd.verify.arguments import Argument, ContainerSpec, PlainSpec, TensorSpec
 
-_MARKS = re.compile(MARK.format(r"-?\d+"))
+MARKS = re.compile(MARK.format(r"-?\d+"))
+_TABLES = ("reference", "port")
 _STAND_IN = '''
 def loss(output):
     """A stand-in, because no loss was found on both sides: put yours here and into the other file.
@@ -58,7 +60,7 @@ _OPTIMIZERS = {
 
 
 class SideFile:
-    """The file beside a case that holds what one side has to call; empty where nothing is needed."""
+    """The file beside a case with what one side has to call; not written where names suffice."""
 
     def __init__(self, side: SideFound, framework: str, path: Path) -> None:
         self.path = path
@@ -67,15 +69,21 @@ class SideFile:
         self._functions: list[str] = []
         self._needs_numpy = False
 
-    def name(self, key: str, callee: Callee, parameters: Sequence[str]) -> str:
-        """What the case writes for this callable; a function is added where a name does not do."""
-        if callee.name is not None:
+    def name(
+        self, key: str, callee: Callee, parameters: Sequence[str], cast: str | None = None
+    ) -> str:
+        """What the case writes for this callable; a function is added where a name does not do.
+
+        cast: the dtype that its arguments after the first are cast to.
+        """
+        if callee.name is not None and cast is None:
             return f"{_relative(self._side.path, self.path.parent)}:{callee.name}"
+        given = [f"{p}.astype({cast})" if cast else p for p in parameters[1:]]
         code = callee.code
-        for mark, parameter in zip(
-            dict.fromkeys(_MARKS.findall(code)), parameters[1:], strict=False
-        ):
-            code = code.replace(mark, parameter)
+        if callee.name is not None:
+            code = f"{self._side.module}.{callee.name}({', '.join([*parameters[:1], *given])})"
+        for mark, argument in zip(dict.fromkeys(MARKS.findall(code)), given, strict=False):
+            code = code.replace(mark, argument)
         where = f"{self._side.path.name}:{callee.line}" if callee.line else self._side.path.name
         function = "build" if key == "model" else key
         signature = ", ".join(parameters)
@@ -108,7 +116,8 @@ class SideFile:
         if not self._functions:
             return None
         body = "\n\n".join(self._functions)
-        imports = sorted(self._packages(body) - {self._side.module})
+        own = self._side.module
+        imports = sorted(n for n in self._packages(body) if n.partition(".")[0] != own)
         needs_own = re.search(rf"\b{re.escape(self._side.module)}\.", body) is not None
         lines = [
             f'"""What the case calls for {self._side.path.name}; written by isograd init."""',
@@ -129,24 +138,28 @@ class SideFile:
             lines.append(f"import {self._side.module}")
         return "\n".join(lines) + "\n\n\n" + body
 
-    def _packages(self, body: str) -> set[str]:
+    @staticmethod
+    def _packages(body: str) -> set[str]:
         """The packages whose names the functions spell in full."""
-        bound = {"model", "output", "np", "weight", "total"}
-        names = set()
-        for node in ast.walk(ast.parse(body)):
-            if isinstance(node, ast.Attribute):
-                root: ast.expr = node
-                while isinstance(root, ast.Attribute):
-                    root = root.value
-                if isinstance(root, ast.Name) and root.id not in bound:
-                    names.add(root.id)
-        local = {
-            n.id
-            for n in ast.walk(ast.parse(body))
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        tree = ast.parse(body)
+        local = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)} | {"np"}
+        local |= {
+            n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
-        local |= {n.arg for n in ast.walk(ast.parse(body)) if isinstance(n, ast.arg)}
-        return names - local
+        names = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and _is_dotted(node):
+                parts = ast.unparse(node).split(".")[:-1]
+                if parts[0] not in local:
+                    packages = itertools.takewhile(lambda part: part.islower(), parts)
+                    names.add(".".join(packages))
+        return {name for name in names if name}
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def loss_parameters(loss: LossCallee) -> list[str]:
@@ -156,7 +169,39 @@ def loss_parameters(loss: LossCallee) -> list[str]:
     return ["output", *(f"target_{i}" for i in range(1, len(loss.targets) + 1))]
 
 
-def side_lines(
+def case_text(
+    tables: Sequence[tuple[str, dict[str, str]]],
+    kwargs: Sequence[dict[str, Any]],
+    inputs: tuple[Sequence[Argument], Sequence[str]],
+    targets: Sequence[Argument],
+    unknown: Sequence[str],
+) -> str:
+    """The case file.
+
+    tables: framework and callables of the reference and of the port; kwargs: of their models;
+    inputs: with a comment for each; unknown: what a person should look at.
+    """
+    lines = [
+        "# Written by isograd init; docs/case.md lists every key.",
+        "# isograd verify runs it.",
+    ]
+    if unknown:
+        lines += ["#", "# To look at:", *(f"# - {' '.join(one.split())}" for one in unknown)]
+    lines.append("")
+    for key, (framework, names), arguments in zip(_TABLES, tables, kwargs, strict=True):
+        lines += _side_lines(key, framework, names, arguments)
+    lines.append("# The network's arguments, in order.")
+    for argument, comment in zip(*inputs, strict=True):
+        lines += _argument_lines("inputs", argument, comment)
+    if targets:
+        lines.append("# The loss's arguments after the output.")
+    for argument in targets:
+        lines += _argument_lines("targets", argument, "")
+    lines += ["[verify]", 'mode = "both"', "steps = 3", ""]
+    return "\n".join(lines)
+
+
+def _side_lines(
     key: str, framework: str, names: dict[str, str], kwargs: dict[str, Any]
 ) -> list[str]:
     """The table of one side."""
@@ -168,7 +213,7 @@ def side_lines(
     return [*lines, ""]
 
 
-def argument_lines(key: str, argument: Argument, comment: str) -> list[str]:
+def _argument_lines(key: str, argument: Argument, comment: str) -> list[str]:
     """One entry of inputs or targets."""
     lines = [f"[[{key}]]" + (f"  # {comment}" if comment else "")]
     return [*lines, *(f"{word} = {text}" for word, text in _entry(argument).items()), ""]

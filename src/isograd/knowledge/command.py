@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,16 +35,28 @@ def build_command() -> None:
 @click.option("--device", default="CPU", show_default=True, help="CPU, GPU or Ascend.")
 @click.option("--failed", is_flag=True, help="Execute again what disagreed.")
 @click.option(
+    "--compiled", is_flag=True, help="Execute the constructs of the static graph instead."
+)
+@click.option(
     "--out", default=VERIFIED_FILE, show_default=True, type=click.Path(path_type=Path),
     help="The table of verdicts; load it by the variable ISOGRAD_KNOWLEDGE.",
 )  # fmt: skip
 def check(
-    only: tuple[str, ...], jobs: int, again: bool, device: str, failed: bool, out: Path
+    only: tuple[str, ...],
+    jobs: int,
+    again: bool,
+    device: str,
+    failed: bool,
+    compiled: bool,
+    out: Path,
 ) -> None:
     """Execute the entries' examples on both frameworks and write the verdicts.
 
     What has a verdict of the same versions and examples is not executed again.
     """
+    if compiled:
+        _check_static_graph(only, again, device, None if out == VERIFIED_FILE else out)
+        return
     if device != "CPU" and out == VERIFIED_FILE:
         raise click.UsageError("The shipped table is a CPU's. Name another by --out.")
     build()
@@ -73,6 +87,31 @@ def check(
     table.write(out, results, device)
     good = sum(_agrees(row) for row in results.values())
     click.echo(f"{good} of {len(results)} executed entries agree")
+
+
+def _check_static_graph(only: tuple[str, ...], again: bool, device: str, out: Path | None) -> None:
+    """Execute the constructs of the static graph; what has a verdict is kept."""
+    from isograd.static_graph.check.run import check_constructs
+    from isograd.static_graph.table import VERIFIED, constructs
+
+    if device != "CPU" and out is None:
+        raise click.UsageError("The shipped table is a CPU's. Name another by --out.")
+    target = out or VERIFIED
+    if again:
+        target.unlink(missing_ok=True)
+    wanted = [
+        c for c in constructs() if not only or any(fnmatch.fnmatch(c.code, one) for one in only)
+    ]
+    done = 0
+
+    def report(code: str, row: dict[str, Any]) -> None:
+        nonlocal done
+        done += 1
+        verdicts = [f"{way}: {row['example'][way][0]}" for way in row.get("example", ())]
+        click.echo(f"{done}  {code}  {', '.join(verdicts) or 'not executed'}")
+
+    results = check_constructs(wanted, report, device, target)
+    click.echo(f"{len(results)} constructs have a verdict; {len(wanted) - done} were kept")
 
 
 def _current(entry: Entry | None, row: dict[str, object]) -> bool:

@@ -55,6 +55,8 @@ def _of_hazards(analysis: Analysis, uri: str) -> list[types.Diagnostic]:
         severity = types.DiagnosticSeverity.Warning
         if hazard.device:
             severity = types.DiagnosticSeverity.Information
+        if hazard.is_silent:
+            severity = types.DiagnosticSeverity.Error
         related = [
             types.DiagnosticRelatedInformation(
                 types.Location(uri, analysis.lines.range(use.start, use.end)),

@@ -20,10 +20,11 @@ from isograd.knowledge import store as knowledge_store
 from isograd.scan.model import Answer, FileScan, Hazard, Problem, ScanReport, Use
 from isograd.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 #: Paths that are remembered; the oldest is forgotten first.
 MOST_PATHS = 50
 _OWN = Path(__file__).parent
+_STATIC_GRAPH = _OWN.parent / "static_graph"
 _WIDTH = 5
 
 
@@ -36,6 +37,7 @@ def key_of(root: Path, files: list[Path], problems: list[Problem]) -> str | None
     """What must be equal for a scan to be the same; None where a file cannot be looked at."""
     digest = hashlib.sha256(f"{FORMAT} {__version__} {root.resolve()}\n".encode(errors="replace"))
     own = [*sorted(_OWN.rglob("*.py")), *sorted(_OWN.glob("*.json"))]
+    own += sorted(p for p in _STATIC_GRAPH.rglob("*") if p.suffix in (".py", ".toml", ".json"))
     knowledge = [knowledge_store.ENTRIES_FILE, knowledge_store.VERIFIED_FILE]
     given = os.environ.get(knowledge_store.VARIABLE)
     if given:
@@ -106,7 +108,15 @@ def _value(key: str, report: ScanReport) -> dict[str, Any]:
                 answer_rows.append(_answer_row(use.answer))
             flat += (use.line, use.column, text(use.how), position, use.cell)
         hazards = [
-            [text(h.code), h.line, text(h.message), text(h.advice), text(h.device), h.cell]
+            [
+                text(h.code),
+                h.line,
+                text(h.message),
+                text(h.advice),
+                text(h.device),
+                h.cell,
+                h.is_silent,
+            ]
             for h in scan.hazards
         ]
         files.append([scan.file, scan.lines, flat, hazards, scan.ignores])
@@ -144,8 +154,8 @@ def _report(value: dict[str, Any], root: str) -> ScanReport:
             for line, column, how, answer, cell in zip(*columns, strict=True)
         )
         found = tuple(
-            Hazard(texts[code], line, texts[message], texts[advice], texts[device], cell)
-            for code, line, message, advice, device, cell in hazards
+            Hazard(texts[code], line, texts[message], texts[advice], texts[device], cell, silent)
+            for code, line, message, advice, device, cell, silent in hazards
         )
         kept = tuple((cell, line, tuple(codes)) for cell, line, codes in ignores)
         files.append(FileScan(file, lines, uses, found, kept))

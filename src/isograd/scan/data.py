@@ -41,6 +41,7 @@ def report_value(report: ScanReport) -> dict[str, Any]:
                 "message": hazard.message,
                 "advice": hazard.advice,
                 "device": hazard.device,
+                "severity": "error" if hazard.is_silent else "warning",
                 **_cell(hazard.cell),
             }
             for scan in report.files

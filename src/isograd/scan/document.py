@@ -27,7 +27,8 @@ from isograd.report.document import (
 from isograd.report.words import count_text, seconds_text
 from isograd.scan.hazards import CATALOG
 from isograd.scan.listing import read_lines
-from isograd.scan.model import Answer, FileScan, ScanReport
+from isograd.scan.model import Answer, FileScan, Hazard, ScanReport
+from isograd.scan.static_graph import PREFIX, static_rules
 from isograd.scan.summary import STATUSES, Summary
 
 #: Costs that are listed, files with source in a page, and lines above which a page shows only the
@@ -50,6 +51,7 @@ _MAPPING = "https://www.mindspore.cn/docs/en/r2.7.1/note/api_mapping/pytorch_api
 _GUIDE = (
     "https://www.mindspore.cn/docs/en/r2.4.10/migration_guide/model_development/model_and_cell.html"
 )
+_STATIC_GRAPH = "https://www.mindspore.cn/docs/en/master/features/compile/graph_construction.html"
 _STATUS_RULES = {
     "missing": "MindSpore has no counterpart of this API of torch.",
     "differs": "MindSpore's counterpart of this API of torch behaves differently.",
@@ -219,6 +221,7 @@ def _findings(report: ScanReport) -> Iterator[_Raw]:
                 yield (level, scan.file, use.cell, use.line, use.column, use.answer)
         for hazard in scan.hazards:
             level = Level.NOTE if hazard.device else Level.WARNING
+            level = Level.ERROR if hazard.is_silent else level
             yield (level, scan.file, hazard.cell, hazard.line, 0, hazard)
     yield from _problems(report)
 
@@ -241,7 +244,7 @@ def _build(report: ScanReport, raw: _Raw) -> Finding:
         note = f" {what.note.rstrip('.')}." if what.note else ""
         message = f"{what.api}: {what.status}.{target}{note}"
         return Finding(f"api-{what.status}", level, message, location=where, advice=what.advice)
-    code = what.code if what.code in CATALOG else f"file-{what.code}"  # type: ignore[attr-defined]
+    code = what.code if isinstance(what, Hazard) else f"file-{what.code}"  # type: ignore[attr-defined]
     message, advice = what.message, what.advice  # type: ignore[attr-defined]
     return Finding(code, level, message, location=where, advice=advice)
 
@@ -251,6 +254,8 @@ def _rules() -> Iterator[Rule]:
         yield Rule(f"api-{status}", text, "The message names the counterpart.", _MAPPING)
     for code, rule in CATALOG.items():
         yield Rule(code, rule.message.replace("{api}", "this API"), rule.advice, _GUIDE)
+    for static in static_rules():
+        yield Rule(PREFIX + static.code, static.message, static.advice, _STATIC_GRAPH)
 
 
 def _listings(report: ScanReport, scan: FileScan, anchor: str, context: int | None) -> list[Code]:

@@ -43,7 +43,10 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """A place that a port has to treat with care; device is empty where it holds everywhere."""
+    """A place that a port has to treat with care; device is empty where it holds everywhere.
+
+    is_silent: whether the port would train on with another result, and nothing would say so.
+    """
 
     code: str
     line: int
@@ -51,6 +54,7 @@ class Hazard:
     advice: str
     device: str = ""
     cell: int = 0
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from dataclasses import replace
 
 from isograd.scan.answers import Answers
 from isograd.scan.hazards.listener import Hazards
@@ -13,6 +14,7 @@ from isograd.scan.names import TorchNames, torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import UNSURE, ModuleSummary, Project, RawUse, State
 from isograd.scan.statements import Statements
+from isograd.scan.static_graph import static_graph_hazards
 from isograd.scan.values import Foreign, FunctionInfo, Plain, Scope
 
 BUILTINS = Scope(None)
@@ -44,7 +46,8 @@ def scan_source(
         if value is not None and value.__class__ is not Plain
     }
     uses = _uses(source, state.uses, answers, names)
-    hazards = tuple(_placed(source, hazard) for hazard in listener.finish(state.uses))
+    found = [*listener.finish(state.uses), *static_graph_hazards(source.tree)]
+    hazards = tuple(_placed(source, h) for h in sorted(found, key=lambda h: (h.line, h.code)))
     return FileScan(source.file, source.lines, uses, hazards), summary
 
 
@@ -76,7 +79,7 @@ def _placed(source: Source, hazard: Hazard) -> Hazard:
     if not source.cells:
         return hazard
     cell, line = source.place(hazard.line)
-    return Hazard(hazard.code, line, hazard.message, hazard.advice, hazard.device, cell)
+    return replace(hazard, line=line, cell=cell)
 
 
 def _public_names(tree: ast.Module) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
+import math
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ import numpy as np
 from mindspore import nn
 
 from isograd import tree
+from isograd.compare.metrics import as_float64, norm
 from isograd.frameworks.base import Tensors
 from isograd.frameworks.common import with_tensors
 from isograd.frameworks.mindspore.convert import from_value, to_value
@@ -27,7 +29,7 @@ from isograd.frameworks.mindspore.differentiate import FLOATS
 from isograd.frameworks.mindspore.static_graph.port import EAGER, StaticGraphPort
 from isograd.frameworks.mindspore.static_graph.texts import CallText, definition_of, walk
 from isograd.frameworks.user_code import load_callable
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorValue, tensor_value
 
 #: Relative error between an eager and a compiled run of one module, both in float32; what the
 #: compiler does otherwise is wrong by far more, and rounding of one module by far less.
@@ -88,13 +90,13 @@ class CompiledModules(StaticGraphPort):
                 named = dict(zip(arguments.names, arguments.tensors, strict=True))
                 output = eval(f"CELL({arguments.text})", {**space, **named})  # noqa: S307
             places = list(walk(output, "output"))
+        floats = [i for i, (_, t) in enumerate(places) if t.dtype in FLOATS]
+        positions = [i for i, t in enumerate(arguments.tensors) if t.dtype in FLOATS]
+        weights = list(cell.trainable_params()) if isinstance(cell, nn.Cell) else []
         with self._restoring(self._mode), self.in_way(way):
-            results = self._forward_alone(cell, arguments, [p for p, _ in places], way)
-        floats = [(p, t) for p, t in places if t.dtype in FLOATS]
-        if backward and floats:
-            with self._restoring(self._mode), self.in_way(way):
-                results |= self._gradients_alone(cell, arguments, floats, way)
-        return results
+            if not (backward and floats and (positions or weights)):
+                return self._forward_alone(cell, arguments, [p for p, _ in places], way)
+            return self._with_gradients(cell, arguments, places, (positions, weights), way)
 
     def _forward_alone(self, cell: Any, arguments: CallText, paths: list[str], way: str) -> Tensors:
         text = (
@@ -106,32 +108,42 @@ class CompiledModules(StaticGraphPort):
         outputs = self.compiled(way, run)(*arguments.tensors)
         return {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
 
-    def _gradients_alone(
-        self, cell: Any, arguments: CallText, outputs: list[tuple[str, Any]], way: str
+    def _with_gradients(
+        self,
+        cell: Any,
+        arguments: CallText,
+        places: list[tuple[str, Any]],
+        wanted: tuple[list[int], list[Any]],
+        way: str,
     ) -> Tensors:
-        count = len(outputs)
-        names = [*arguments.names, *(f"c{i}" for i in range(count))]
-        terms = " + ".join(f"({p} * c{i}).sum()" for i, (p, _) in enumerate(outputs))
+        """Gradients of the inputs at positions and of weights, in one compilation.
+
+        Of the outputs it yields their product with the cotangents: a random projection, in which
+        another output shows, beside the size that it is to be measured by.
+        """
+        positions, weights = wanted
+        floats = [(p, t) for p, t in places if t.dtype in FLOATS]
+        names = [*arguments.names, *(f"c{i}" for i in range(len(floats)))]
+        terms = " + ".join(f"({p} * c{i}).sum()" for i, (p, _) in enumerate(floats))
         text = (
             f"def run({', '.join(names)}):\n"
             f"    output = CELL({arguments.text})\n"
             f"    return {terms}\n"
         )
         run = self._texts.function(text, "run", {"CELL": cell, **arguments.space})
-        positions = tuple(i for i, t in enumerate(arguments.tensors) if t.dtype in FLOATS)
-        weights = list(cell.trainable_params()) if isinstance(cell, nn.Cell) else []
-        if not positions and not weights:
-            return {}
-        step = ms.value_and_grad(run, positions or None, weights or None)
+        step = ms.value_and_grad(run, tuple(positions) or None, weights or None)
         text = f"def step({', '.join(names)}):\n    return GRAD({', '.join(names)})\n"
         compiled = self.compiled(way, self._texts.function(text, "step", {"GRAD": step}))
-        cotangents = [_cotangent(t, i) for i, (_, t) in enumerate(outputs)]
-        _, found = compiled(*arguments.tensors, *cotangents)
+        cotangents = [_cotangent(t, i) for i, (_, t) in enumerate(floats)]
+        projection, found = compiled(*arguments.tensors, *cotangents)
         groups = found if positions and weights else (found,)
-        keys = [f"gradient.input.{i}" for i in positions] if positions else []
+        keys = [f"gradient.input.{i}" for i in positions]
         keys += [f"gradient.parameter.{p.name}" for p in weights]
         flat = [g for group in groups for g in (group if isinstance(group, tuple) else (group,))]
-        return {key: to_value(g) for key, g in zip(keys, flat, strict=True)}
+        size = math.hypot(*(norm(as_float64(to_value(t).values)) for _, t in floats))
+        projected = np.array([float(to_value(projection).values), size])
+        results: Tensors = {"output": tensor_value(projected)}
+        return results | {key: to_value(g) for key, g in zip(keys, flat, strict=True)}
 
     def statements(self, call: int, way: str, backward: bool, verdict: str) -> dict[str, Any]:
         """The first statement of a call's own construct behind which it differs: its lines.

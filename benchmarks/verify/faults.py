@@ -16,6 +16,11 @@ CASES = {
     "transformer": BENCHMARK / "networks/transformer/case.toml",
     "lstm_tagger": BENCHMARK / "networks/lstm_tagger/case.toml",
     "resnet50": REPOSITORY / "examples/resnet50/faithful.toml",
+    "stepped": BENCHMARK / "networks/stepped/case.toml",
+    "carried": BENCHMARK / "networks/carried/case.toml",
+    "tied": BENCHMARK / "networks/tied/case.toml",
+    "siamese": BENCHMARK / "networks/siamese/case.toml",
+    "mixture": BENCHMARK / "networks/mixture/case.toml",
 }
 STAGES = ("parameters", "forward", "loss", "backward", "update", "training", "inference")
 

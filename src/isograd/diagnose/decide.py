@@ -267,7 +267,10 @@ def _shown(value: object) -> str:
 
 
 def _words(trial: Trial) -> dict[str, object]:
+    function = trial.place.function
+    if function == "module":
+        function = trial.place.module or "the network"
     return {
-        "function": trial.place.function,
+        "function": function,
         **{k: v for k, v in trial.values.items() if k not in ("reference", "port", "function")},
     }

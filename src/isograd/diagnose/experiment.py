@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from isograd.diagnose.matched_filter import (
     subtract,
     weights_of,
 )
-from isograd.frameworks.base import FLOAT64, Arithmetic, Tensors, Trial
+from isograd.frameworks.base import FLOAT64, Arithmetic, Place, Tensors, Trial
 from isograd.tensors import Array, TensorValue
 
 #: More replicates, for what hides below the noise: with t-distributed projections of 14 runs ten
@@ -98,6 +98,8 @@ class Experiment:
     fixed: tuple[Trial, ...] = ()
     variants: tuple[Arithmetic, ...] = ISOLATED_VARIANTS
     below_noise: bool = False
+    #: Place → the instruction of the reference's code that calls it.
+    origins: Mapping[Place, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._backward = any(key.startswith("gradient.") for key in self.wanted)
@@ -157,6 +159,9 @@ class Experiment:
         for trial in trials:
             numeric = self.hypotheses[trial.hypothesis].numeric
             key = trial.hypothesis if numeric else f"{trial.hypothesis} {trial.values}"
+            if "*" in self.hypotheses[trial.hypothesis].functions:
+                # What holds for every function is one fault only where it is one line.
+                key += self.origins.get(trial.place) or trial.place.function
             groups.setdefault(key, []).append(trial)
         found = []
         for group in groups.values():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from isograd.diagnose.hypothesis import Context, operands
-from isograd.frameworks.base import FunctionSite, Operand
+from isograd.frameworks.base import FunctionSite, Operand, Place
 
 #: Functions that arrange elements anew, or hand them on.
 ARRANGING = frozenset(
@@ -43,9 +43,13 @@ class Flow:
     def __init__(self, context: Context) -> None:
         self.sites = context.sites
         self.uses: dict[int, list[FunctionSite]] = {}
+        self._calls: dict[Place, list[FunctionSite]] = {}
         #: Site → the module whose end hands its result on.
         self.ends: dict[int, FunctionSite] = {}
+        #: Functions of the user's code, the rounds of a loop counted once.
+        self.instructions = len({(s.place.module, s.place.function, s.origin) for s in self.sites})
         for site in self.sites:
+            self._calls.setdefault(site.place, []).append(site)
             for event in {_event(o) for o in operands(site)} - {None}:
                 assert event is not None
                 self.uses.setdefault(event, []).append(site)
@@ -53,6 +57,10 @@ class Flow:
             if site.place.function == "module" and before is not None and _hands_on(before, site):
                 self.ends[before.event] = site
         self._begins = {end.event: event for event, end in self.ends.items()}
+
+    def calls_at(self, place: Place) -> list[FunctionSite]:
+        """All calls at a place, in order."""
+        return self._calls.get(place, [])
 
     def after(self, site: FunctionSite) -> list[FunctionSite]:
         """The sites that use a site's result; a module that ends with it stands for its users."""

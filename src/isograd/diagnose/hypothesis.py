@@ -23,6 +23,7 @@ class Call(Protocol):
     function: str
     arguments: dict[str, Any]
     module: Any
+    number: int
     run: Callable[..., Any]
 
     def __getitem__(self, name: str) -> Any:

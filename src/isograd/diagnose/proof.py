@@ -67,9 +67,10 @@ class Prover:
     agrees: Callable[[tuple[PortFix, ...]], bool]
 
     def prove(self, causes: Sequence[NamedCause]) -> tuple[PortFix, ...]:
-        """Fixes, one for each cause, under which the port agrees; empty where none is found."""
+        """Fixes of all causes under which the port agrees; empty where none are found."""
         choices = [list(itertools.islice(self._fixes(cause), _MOST_FIXES)) for cause in causes]
-        for fixes in itertools.islice(itertools.product(*choices), 2 * _MOST_FIXES):
+        for chosen in itertools.islice(itertools.product(*choices), 2 * _MOST_FIXES):
+            fixes = tuple(fix for one in chosen for fix in one)
             try:
                 if self.agrees(fixes):
                     return fixes
@@ -77,14 +78,15 @@ class Prover:
                 continue
         return ()
 
-    def _fixes(self, cause: NamedCause) -> Iterator[PortFix]:
+    def _fixes(self, cause: NamedCause) -> Iterator[tuple[PortFix, ...]]:
+        """What may mend one cause; several fixes where one line of the port runs several times."""
         site = next((s for s in self.sites if s.place == cause.trial.place), None)
         if site is None:
             return
         if cause.argument is not None:
-            yield from self._rebuilt(site, cause.argument)
+            yield from ((fix,) for fix in self._rebuilt(site, cause.argument))
         yield from self._passing()
-        yield from self._replaced(site)
+        yield from ((fix,) for fix in self._replaced(site))
 
     def _rebuilt(self, site: FunctionSite, argument: str) -> Iterator[PortFix]:
         value = site.arguments.get(argument)
@@ -93,13 +95,16 @@ class Prover:
             if fix is not None:
                 yield fix
 
-    def _passing(self) -> Iterator[PortFix]:
-        """Where the port stops gradients, without."""
+    def _passing(self) -> Iterator[tuple[PortFix, ...]]:
+        """Where the port stops gradients, without: each line as often as it runs, then once."""
+        lines: dict[str, tuple[PortFix, ...]] = {}
         for number, event in enumerate(self.view.events):
             if event.function.strip("_") in _PASSING:
-                yield PortFix(
-                    "replace", "", f"event.{number}", "identity", {"input": "@argument.0"}
-                )
+                fix = PortFix("replace", "", f"event.{number}", "identity", {"input": "@argument.0"})
+                line = event.where or f"event {number}"
+                lines[line] = (*lines.get(line, ()), fix)
+        yield from lines.values()
+        yield from ((fix,) for fixes in lines.values() for fix in fixes if len(fixes) > 1)
 
     def _replaced(self, site: FunctionSite) -> Iterator[PortFix]:
         """The reference's own functions, where the port holds what the hypothesis predicts.

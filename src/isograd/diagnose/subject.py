@@ -108,6 +108,7 @@ def diagnose(
     trials = list(proposals(chosen, surroundings))[:_MOST_TRIALS]
     run: Run = subject.run
     experiment = Experiment(run, port, wanted, library, threshold, limit_s, fixed)
+    experiment.origins = {site.place: site.origin for site in surroundings.sites}
     expected = [t for t in trials if t.hypothesis in likely]
     if expected:
         outcomes = experiment.try_all(expected, combine=False)

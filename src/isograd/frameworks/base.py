@@ -202,6 +202,8 @@ class FunctionSite:
 
     arguments: plain values, `Operand` for a tensor, tuples of these.
     kind: the class of the module where place.function is "module".
+    origin: the instruction of the user's code that calls it, so that the rounds of a loop share
+    one; "" where it is not known.
     """
 
     place: Place
@@ -210,6 +212,7 @@ class FunctionSite:
     outputs: tuple[Operand, ...]
     kind: str = ""
     values: tuple[TensorValue, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True)

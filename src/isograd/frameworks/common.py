@@ -148,6 +148,17 @@ def users_line(depth: int = 2) -> tuple[str, int] | None:
     return None
 
 
+def users_instruction(depth: int = 2) -> str:
+    """The instruction of the user's code that is running right now; "" outside of it."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        if _is_users(code.co_filename):
+            return f"{code.co_filename}:{frame.f_lineno}:{code.co_name}:{frame.f_lasti}"
+        frame = frame.f_back
+    return ""
+
+
 def plain_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that can cross the pipe: numbers, words, None, and tuples of them."""
     found = {name: _plain(value) for name, value in arguments.items()}

@@ -74,7 +74,13 @@ class IsolatedStage:
         self._reference: tuple[CallInfo, ...] = session.reference.call("calls")
         self._port: tuple[CallInfo, ...] = session.port.call("calls")
         self.replayer = Replayer(
-            session, mode, backward, self._reference, self._port, ISOLATED_THRESHOLD
+            session,
+            mode,
+            backward,
+            self._reference,
+            self._port,
+            ISOLATED_THRESHOLD,
+            session.reference.call("borrowed") if backward else {},
         )
         self.causes = UnitCauses(session, self.replayer, mode)
         self._kinds = {m.name: m.kind for m in session.reference_structure.modules}

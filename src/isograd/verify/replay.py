@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,7 +98,10 @@ class UnitResult:
 
 @dataclass
 class Replayer:
-    """Replays units of one recorded pass on both sides."""
+    """Replays units of one recorded pass on both sides.
+
+    borrowed: parameters that a module's own code reads though another module holds them.
+    """
 
     session: Session
     mode: str
@@ -106,6 +109,7 @@ class Replayer:
     reference_calls: tuple[CallInfo, ...]
     port_calls: tuple[CallInfo, ...]
     threshold: float
+    borrowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     _ahead: Any = None
 
@@ -152,6 +156,7 @@ class Replayer:
         ]
         paired = [p for p in inside if self.session.pair_of(p.name) is not None]
         parameters = [p.name for p in paired if p.trainable and p.tied_to is None]
+        parameters += [n for n in self._borrowed(module, pinned) if n not in parameters]
         moving = ("running_mean", "running_var")
         buffers = [p.name for p in paired if p.is_buffer and p.attribute in moving]
         return [
@@ -172,6 +177,14 @@ class Replayer:
                 for pin, port in unit.pins
             ],
         ]
+
+    def _borrowed(self, module: str, pinned: Collection[str]) -> list[str]:
+        """Paired parameters of other modules that the code of a unit reads: a tied table."""
+        found: list[str] = []
+        for reader, names in self.borrowed.items():
+            if _is_inside(reader, module) and not any(_is_inside(reader, m) for m in pinned):
+                found += [n for n in names if n not in found and self.session.pair_of(n)]
+        return found
 
     def _judge(
         self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]

@@ -174,6 +174,12 @@ class Service:
             backward,
         )
 
+    def do_borrowed(self) -> dict[str, tuple[str, ...]]:
+        """Parameters that a module's code reads though another holds them, of the last pass."""
+        borrowed = getattr(self._framework, "borrowed", None)
+        found: dict[str, tuple[str, ...]] = borrowed() if borrowed is not None else {}
+        return found
+
     def do_measure_loss(
         self,
         outputs: list[TensorValue | None],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from isograd.diagnose.flow import flow_of
+from isograd import tree
+from isograd.diagnose.flow import Flow, flow_of
 from isograd.diagnose.hypothesis import (
     Call,
     Context,
@@ -19,6 +20,8 @@ from isograd.frameworks.base import FunctionSite, Operand
 
 #: Of a unit with more functions than this, only what its modules get and yield is tried.
 _MOST_FUNCTIONS = 150
+#: Calls of one module that are looked at one by one.
+_MOST_CALLS_APART = 4
 _FACTORS = (2.0, 0.5, -1.0, 0.1, 10.0, 0.25, 4.0, 0.0)
 #: Functions whose gradient people replace, each with what stands in for it.
 _ROUGH = ("round", "sign", "floor", "ceil", "trunc", "clamp", "hardtanh", "relu", "heaviside")
@@ -42,31 +45,61 @@ def _tensors(site: FunctionSite) -> Iterator[tuple[str, int | None, Operand]]:
 
 
 def _stops(site: FunctionSite, context: Context) -> Iterator[Values]:
-    """One stop for each way on which a gradient may go: operands that are used once, once."""
+    """The ways on which a gradient may go at this place, each of them once.
+
+    A place stands for all its calls: what a cell gets in the second round of a loop counts.
+    """
     flow = flow_of(context)
-    if (
-        site.place.function == "module"
-        and flow.is_computed(site)
-        and site.event + 1 < len(flow.sites)
-    ):
-        return  # its functions are tried themselves
-    if len(flow.sites) > _MOST_FUNCTIONS and site.place.function != "module":
-        return
+    calls = flow.calls_at(site.place)
+    inside = site.place.function == "module" and flow.is_computed(site)
+    if not inside:
+        if flow.instructions > _MOST_FUNCTIONS and site.place.function != "module":
+            return
+        for name, position in dict.fromkeys(w for call in calls for w in _ways_in(flow, call)):
+            yield _way(name, position)
+    whole = site.event + 1 == len(flow.sites)
+    if not inside or whole:
+        for position in _ways_out(flow, site):
+            yield _way("", position)
+    if site.place.function == "module" and 1 < len(calls) <= _MOST_CALLS_APART:
+        for number, call in enumerate(calls):
+            yield from (_way("", p, number) for p in _ways_out(flow, call))
+            if not inside:
+                yield from (_way(*way, number) for way in dict.fromkeys(_ways_in(flow, call)))
+
+
+def _way(name: str, position: int | None, number: int | None = None) -> dict[str, Any]:
+    at = "" if number is None else f" in its call {number + 1}"
+    return {"argument": name, "position": position, "call": number, "at": at}
+
+
+def _ways_in(flow: Flow, site: FunctionSite) -> Iterator[tuple[str, int | None]]:
+    """The operands through which a gradient leaves a call, and tuples of them as a whole."""
+    parts: dict[str, int] = {}
     for name, position, operand in _tensors(site):
         if operand.source == "other":
             continue
         maker = flow.maker(operand)
         if maker is not None and _hands_on_all(flow, maker, operand):
             continue  # stopping what its maker gets is the same
-        yield {"argument": name, "position": position}
-    end = site.place.function == "module" and any(
-        o.dtype.startswith(_FLOATING) for o in site.outputs
-    )
-    if end:
-        yield {"argument": "", "position": None}
+        yield name, position
+        if position is not None:
+            parts[name] = parts.get(name, 0) + 1
+    yield from ((name, None) for name, count in parts.items() if count > 1)
 
 
-def _hands_on_all(flow: Any, maker: FunctionSite, operand: Operand) -> bool:
+def _ways_out(flow: Flow, site: FunctionSite) -> Iterator[int | None]:
+    """The results into which a gradient comes, where no stop of an operand is the same."""
+    floating = [i for i, o in enumerate(site.outputs) if o.dtype.startswith(_FLOATING)]
+    if site.place.function == "module":
+        yield from [None] if floating else []
+        yield from floating if len(floating) > 1 else []
+    elif len(floating) == 1 and len(list(_tensors(site))) > 1:
+        if len(flow.uses.get(site.event, ())) > 1:
+            yield None
+
+
+def _hands_on_all(flow: Flow, maker: FunctionSite, operand: Operand) -> bool:
     """Whether an operand has one use and one floating origin: the stop before it is the same."""
     if maker.place.function == "module" or len(maker.outputs) != 1:
         return False
@@ -80,24 +113,36 @@ def _passing(call: Call, values: Values, factor: float) -> Any:
     def scaled(tensor: Any) -> Any:
         import torch
 
+        if isinstance(tensor, (tuple, list)):
+            return type(tensor)(scaled(part) for part in tensor)
         if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
             return tensor
         stopped = tensor.detach()
         # exactly the same value, whatever the factor is
         return stopped if factor == 0.0 else stopped + factor * (tensor - stopped)
 
-    name, position = values["argument"], values["position"]
+    name, position, number = values["argument"], values["position"], values["call"]
+    if number is not None and number != call.number:
+        return call.run()
     if not name:
-        result = call.run()
-        if isinstance(result, (tuple, list)):
-            return type(result)(scaled(part) for part in result)
-        return scaled(result)
+        return _at_slot(call.run(), position, scaled)
     given = call[name]
     if position is None:
         return call.run(**{name: scaled(given)})
+    if not isinstance(given, (tuple, list)):
+        return call.run()  # a state that is None before the first round
     parts = list(given)
     parts[position] = scaled(parts[position])
     return call.run(**{name: tuple(parts)})
+
+
+def _at_slot(result: Any, position: int | None, scaled: Callable[[Any], Any]) -> Any:
+    """A result with one of its tensors changed, or all; tensors count as in `FunctionSite`."""
+    import torch
+
+    tensors, shape = tree.flatten(result, lambda value: isinstance(value, torch.Tensor))
+    changed = [scaled(t) if position in (None, i) else t for i, t in enumerate(tensors)]
+    return tree.unflatten(shape, changed)
 
 
 def _replaced(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -180,7 +225,10 @@ def _by_statistics(
 
 
 def _place(values: Values) -> str:
-    return f"argument {values['argument']}" if values["argument"] else "result"
+    name, position = values["argument"], values["position"]
+    part = "" if position is None else f" {position}" if not name else f", part {position}"
+    kind = "input" if name.isdigit() else "argument"
+    return f"{kind} {name}{part}" if name else f"result{part}"
 
 
 _LINEAR = {"f": ("nn.Linear(8, 8)", "nn.Dense(8, 8)"), "g": ("nn.Linear(8, 8)", "nn.Dense(8, 8)")}
@@ -193,7 +241,7 @@ HYPOTHESES = (
         ("*",),
         _stops,
         lambda call, values: _passing(call, values, 0.0),
-        "no gradient flows through the {port} of {function}",
+        "no gradient flows through the {port} of {function}{at}",
         backward=True,
         rank=2,
         port_value=_place,
@@ -218,7 +266,7 @@ HYPOTHESES = (
         ("*",),
         _stops,
         lambda call, values: _passing(call, values, values["factor"]),
-        "the gradient through an operand of {function} is multiplied by {port}",
+        "the gradient through an operand of {function}{at} is multiplied by {port}",
         backward=True,
         numeric=Numeric("factor", _FACTORS, "linear"),
         rank=6,

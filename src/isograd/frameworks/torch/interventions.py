@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from isograd import tree
 from isograd.frameworks.base import FunctionSite, Operand, Place
+from isograd.frameworks.common import users_instruction
 from isograd.frameworks.torch.convert import to_value
 
 #: Bookkeeping, not computation.
@@ -159,6 +160,7 @@ class SiteCall:
     arguments: by torch's names, defaults included where they are known; of a module's call by
     position ("0", "1") and keyword.  run: the function itself, with some arguments changed.
     module: the module whose call this is, for places of the function "module".
+    number: how many calls at this place the pass has made before.
     """
 
     function: str
@@ -166,6 +168,7 @@ class SiteCall:
     values: Mapping[str, Any]
     run: Callable[..., Any]
     module: nn.Module | None = None
+    number: int = 0
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -242,6 +245,7 @@ class Interventions(TorchFunctionMode):
         self._note_sites = note
         self._with_values = with_values
         self._frames: list[tuple[str, dict[str, int]]] = [(OUTSIDE, {})]
+        self._passed: dict[Place, int] = {}
         self._known: dict[int, str] = {}
         self._alive: list[Any] = []
         if note:
@@ -294,7 +298,7 @@ class Interventions(TorchFunctionMode):
         if not names:
             names = tuple(map(str, range(len(positional))))
         arguments = {**defaults, **dict(zip(names, positional, strict=False)), **kwargs}
-        result = self._changed(func, name, names, positional, kwargs, arguments, changes)
+        result = self._changed(func, name, names, positional, kwargs, arguments, place)
         raw = getattr(func, "__name__", "")
         if changes and _is_in_place(raw) and isinstance(result, torch.Tensor):
             args[0].copy_(result)
@@ -320,8 +324,10 @@ class Interventions(TorchFunctionMode):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         arguments: dict[str, Any],
-        changes: Any,
+        place: Place,
     ) -> Any:
+        changes = self._changes.get(place, ())
+
         def run(**changed: Any) -> Any:
             own = list(args)
             keywords = dict(kwargs)
@@ -334,9 +340,16 @@ class Interventions(TorchFunctionMode):
                 own[0] = own[0].clone()
             return func(*own, **keywords)
 
+        number = self._number(place)
         for one in changes:
-            run = functools.partial(_apply, one, name, arguments, run, None)
+            run = functools.partial(_apply, one, name, arguments, run, None, number)
         return run()
+
+    def _number(self, place: Place) -> int:
+        """How many calls at a place the pass has made before this one."""
+        number = self._passed.get(place, 0)
+        self._passed[place] = number + 1
+        return number
 
     def _descend(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Look into a function of torch that is written in Python."""
@@ -371,6 +384,7 @@ class Interventions(TorchFunctionMode):
                 if place.function != "module"
                 else type(self._modules.get(place.module)).__name__,
                 values=tuple(to_value(t.detach()) for t in tensors) if self._with_values else (),
+                origin=users_instruction(),
             )
         )
         for position, tensor in enumerate(tensors):
@@ -423,8 +437,9 @@ class Interventions(TorchFunctionMode):
                     _Changing.depth = before
                     self._frames.pop()
 
+            number = self._number(place)
             for one in changes:
-                run = functools.partial(_apply, one, "module", arguments, run, module)
+                run = functools.partial(_apply, one, "module", arguments, run, module, number)
             result = run()
             if self._note_sites:
                 self._note(place, name, arguments, result)
@@ -439,10 +454,11 @@ def _apply(
     arguments: dict[str, Any],
     run: Callable[..., Any],
     module: nn.Module | None,
+    number: int,
     /,
     **changed: Any,
 ) -> Any:
-    call = SiteCall(name, {**arguments, **changed}, one.values, run, module)
+    call = SiteCall(name, {**arguments, **changed}, one.values, run, module, number)
     _Changing.depth += 1
     try:
         return one.change(call, one.values)

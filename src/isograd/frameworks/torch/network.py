@@ -62,6 +62,7 @@ class TorchNetwork:
         self._training: dict[str, bool] = {}
         self._known_modules: dict[int, dict[str, nn.Module]] = {}
         self._dropouts: list[DropoutSite] = []
+        self._borrowed: dict[str, tuple[str, ...]] = {}
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}
         #: What is computed otherwise, in every pass, until it is taken back (`Service`).

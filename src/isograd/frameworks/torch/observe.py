@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from isograd import tree
 from isograd.frameworks.common import RecordedCall
@@ -207,3 +208,42 @@ def shifted(
     finally:
         for handle in handles:
             handle.remove()
+
+
+class ParameterReads(TorchFunctionMode):
+    """Notes whose parameters a module's own code reads, beside those that it holds itself.
+
+    borrowed: reading module → names of parameters through which a gradient flows back.
+    """
+
+    def __init__(self, model: nn.Module, recorder: CallRecorder) -> None:
+        super().__init__()
+        self._names = {id(p): name for name, p in model.named_parameters() if p.requires_grad}
+        self._recorder = recorder
+        self.borrowed: dict[str, set[str]] = {}
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given = [self._names[id(a)] for a in _flat((args, kwargs)) if id(a) in self._names]
+        if given and any(is_tensor(r) and r.requires_grad for r in _flat(result)):
+            reader = self._recorder.current
+            names = {name for name in given if name.rpartition(".")[0] != reader}
+            if names:
+                self.borrowed.setdefault(reader, set()).update(names)
+        return result
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value

@@ -38,6 +38,7 @@ from isograd.frameworks.torch.network import (
 from isograd.frameworks.torch.neutral import neutral_chance
 from isograd.frameworks.torch.observe import (
     CallRecorder,
+    ParameterReads,
     Pin,
     is_tensor,
     pinned,
@@ -76,8 +77,10 @@ class TorchPasses(TorchNetwork):
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(backward))
             stack.enter_context(intervening(model, self.interventions))
+            reads = stack.enter_context(ParameterReads(model, recorder)) if record else None
             results = self._pass(model, inputs, targets, backward, arithmetic)
-            if record:
+            if reads is not None:
+                self._borrowed = {m: tuple(sorted(names)) for m, names in reads.borrowed.items()}
                 self._training = {name: m.training for name, m in model.named_modules()}
                 self._known_modules.clear()
         if record:
@@ -127,6 +130,13 @@ class TorchPasses(TorchNetwork):
 
     def calls(self) -> tuple[CallInfo, ...]:
         return tuple(call.info() for call in self._calls)
+
+    def borrowed(self) -> dict[str, tuple[str, ...]]:
+        """Parameters that a module's own code reads though another module holds them.
+
+        Of the recorded pass, by the module that reads: the table of embeddings at the output.
+        """
+        return self._borrowed
 
     def recorded(self, call: int) -> Tensors:
         found = self._calls[call]

@@ -95,6 +95,7 @@ def decide(
     close = [o for o in accepted if o.ratio <= _WORSE * best + 1.0]
     chosen = min(close, key=lambda o: (_rank(o, hypotheses), o.ratio))
     ids = {hypotheses[t.hypothesis].id for t in chosen.trials}
+    ids |= {i for t in chosen.trials for i in hypotheses[t.hypothesis].special_of}
     others = dict.fromkeys(
         hypotheses[t.hypothesis].id
         for o in close

@@ -171,6 +171,7 @@ class Hypothesis:
     of coarse arithmetic (every estimated number may), so it is looked for there too.
     within: where its place is a module, the module's own code holds it, not that of its caller.
     rank: among hypotheses that explain a port alike, the lowest is named.
+    special_of: ids of which this is a special case; they are not listed beside it.
     reference_value, port_value: what the cause reports, from site and values.
     """
 
@@ -187,6 +188,7 @@ class Hypothesis:
     quiet: bool = False
     within: bool = False
     rank: int = 5
+    special_of: tuple[str, ...] = ()
     reference_value: Callable[[FunctionSite, Context], Any] | None = None
     port_value: Callable[[Values], Any] | None = None
     examples: tuple[Example, ...] = ()

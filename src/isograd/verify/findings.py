@@ -144,8 +144,12 @@ def _as_written(probability: float) -> float:
 
 def loss_findings(session: Session, result: PassResult) -> Iterator[Finding]:
     """What differs in the loss alone and in its gradients, given the reference's outputs."""
+    name = session.case.port.loss
     for key, problem in result.problems.items():
-        yield Finding("loss.shape", Severity.EFFECTIVE, Stage.LOSS, "", f"{key}: {problem}")
+        message = f"{key} of {name}: {problem}"
+        yield Finding("loss.shape", Severity.EFFECTIVE, Stage.LOSS, "", message)
+    if result.problems:
+        return  # what its gradients then are only follows
     wrong = [(k, c) for k, c in result.comparisons.items() if c.exceeds(ISOLATED_THRESHOLD)]
     if wrong:
         key, comparison = max(wrong, key=lambda item: item[1].ratio)
@@ -155,7 +159,6 @@ def loss_findings(session: Session, result: PassResult) -> Iterator[Finding]:
         if value is not None and value.evidence.greatest_reference is not None:
             shown = f": {value.evidence.greatest_reference:.6g} in the reference, "
             shown += f"{value.evidence.greatest_port:.6g} in the port"
-        name = session.case.port.loss
         yield Finding(
             "loss.value",
             Severity.EFFECTIVE,

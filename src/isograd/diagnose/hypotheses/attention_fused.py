@@ -18,13 +18,15 @@ def _propose_axis(site: FunctionSite, context: Context) -> Iterator[Values]:
     if not isinstance(query, Operand):
         return
     rank = len(query.shape)
-    yield {"dim": -2, "where": _PLACES[-2]}
-    for axis in range(rank - 2):
-        if query.shape[axis] > 1:
-            yield {"dim": axis, "where": _PLACES.get(axis, str(axis))}
+    axes = [-2, *(axis for axis in range(rank - 2) if query.shape[axis] > 1)]
+    masked = site.arguments.get("is_causal") or site.arguments.get("attn_mask") is not None
+    for axis in axes:
+        # where all of a row is hidden, -inf gives NaN and a port's large number the mean
+        for hidden in (-1e30, -math.inf) if masked else (-1e30,):
+            yield {"dim": axis, "where": _PLACES.get(axis, str(axis)), "hidden": hidden}
 
 
-def _scores(call: Call) -> Any:
+def _scores(call: Call, hidden: float) -> Any:
     import torch
 
     query, key = call["query"], call["key"]
@@ -36,14 +38,14 @@ def _scores(call: Call) -> Any:
     if mask is None:
         return scores
     if mask.dtype == torch.bool:
-        return scores.masked_fill(~mask, -1e30)
-    return scores + mask
+        return scores.masked_fill(~mask, hidden)
+    return scores + mask.masked_fill(mask == -math.inf, hidden)
 
 
 def _over_other_axis(call: Call, values: Values) -> Any:
     if call.arguments.get("enable_gqa"):
         raise ValueError("heads are shared")
-    return _scores(call).softmax(values["dim"]) @ call["value"]
+    return _scores(call, values["hidden"]).softmax(values["dim"]) @ call["value"]
 
 
 _SPLITS = ("split as (width, heads)", "split and merged as (width, heads)", "no exchange of axes")
@@ -95,7 +97,7 @@ HYPOTHESES = (
         _propose_axis,
         _over_other_axis,
         "the softmax of attention over axis {port} instead of -1 (keys)",
-        rank=3,
+        rank=1,
         reference_value=lambda site, context: -1,
         port_value=lambda values: values["dim"],
         examples=(

@@ -90,6 +90,8 @@ def applied(causal: bool) -> Callable[[FunctionSite, Context], Iterator[Values]]
             if value == -math.inf and kind in ("inverted", "transposed", "one less"):
                 # where all of a row is hidden, -inf gives NaN and a large number the mean
                 yield {"argument": argument, "does": polarity, "how": kind, "value": -1e9}
+            if polarity == "keeps" and site.place.function == _SDPA and kind != "missing":
+                yield {"argument": argument, "does": polarity, "how": kind, "finite": True}
 
     return propose
 
@@ -97,6 +99,8 @@ def applied(causal: bool) -> Callable[[FunctionSite, Context], Iterator[Values]]
 def change_mask(call: Call, values: Values) -> Any:
     name = values["argument"]
     mask = masked_otherwise(call[name], values["does"], values["how"])
+    if values.get("finite"):
+        mask = mask.to(call["query"].dtype).sub(1).mul(1e30)  # so large that scores vanish
     fill = {"value": values["value"]} if "value" in values else {}
     return call.run(**{name: mask}, **fill)
 
@@ -233,6 +237,7 @@ HYPOTHESES = (
         change_mask,
         "attention mask {port}",
         rank=2,
+        special_of=("mask.inverted", "mask.axis"),
         port_value=word,
         examples=(
             Example(

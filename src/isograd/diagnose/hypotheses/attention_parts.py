@@ -15,7 +15,8 @@ MASKING = frozenset(
     invert bitwise_not eq ne masked_fill mul add sub rsub where and or logical_and logical_or
     bitwise_and bitwise_or clone""".split()
 )
-_CAUSAL = frozenset("triu tril ge gt le lt".split())
+_TRIANGLES = frozenset("triu tril".split())
+_ORDERS = frozenset("ge gt le lt".split())
 
 
 def softmax_of(flow: Flow, site: FunctionSite) -> FunctionSite | None:
@@ -67,13 +68,20 @@ def is_causal(flow: Flow, mask: Any) -> bool:
     """Whether a mask hides the future: by how it is made, else by its shape."""
     if not isinstance(mask, Operand):
         return False
-    if any(name_of(s) in _CAUSAL for s in flow.behind(mask, MASKING)):
+    if any(_compares_positions(s) for s in flow.behind(mask, MASKING)):
         return True
     shape = mask.shape
     leading = 1
     for size in shape[:-2]:
         leading *= size
     return len(shape) >= 2 and shape[-1] == shape[-2] > 1 and leading == 1
+
+
+def _compares_positions(site: FunctionSite) -> bool:
+    """Whether a function makes a triangle: `tril`, or positions beside positions."""
+    name = name_of(site)
+    both = isinstance(site.arguments.get("other"), Operand)
+    return name in _TRIANGLES or (name in _ORDERS and both)
 
 
 def is_learned(flow: Flow, operand: Any) -> bool:

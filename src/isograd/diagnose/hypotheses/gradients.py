@@ -244,6 +244,7 @@ HYPOTHESES = (
         "no gradient flows through the {port} of {function}{at}",
         backward=True,
         rank=2,
+        special_of=("gradient.scale",),
         port_value=_place,
         examples=(
             Example(

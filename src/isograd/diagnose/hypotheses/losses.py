@@ -82,6 +82,34 @@ def _reduced(call: Call, values: Values) -> Any:
     return total / (values["batch"] if how == _OVER_BATCH else count(shape[:-1]))
 
 
+#: What is left of the reduction where the port keeps a value for each element, or each row.
+_KEPT = {
+    "none": "not reduced",
+    "mean of rows": "reduced to the mean of each row only",
+    "sum of rows": "reduced to the sum of each row only",
+}
+
+
+def _kept(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """A loss that stays a tensor where the reference's is one number."""
+    if count(site.outputs[0].shape if site.outputs else ()) != 1 or not context.is_loss:
+        return
+    given = site.arguments.get("input")
+    yield {"kept": "none"}
+    if isinstance(given, Operand) and len(given.shape) > 1:
+        yield from ({"kept": kept} for kept in ("mean of rows", "sum of rows"))
+
+
+def _not_reduced(call: Call, values: Values) -> Any:
+    if call.function in ("mean", "sum"):
+        each = call["input"]
+    else:
+        each = call.run(reduction="none")
+    if values["kept"] == "mean of rows":
+        return each.mean(-1)
+    return each.sum(-1) if values["kept"] == "sum of rows" else each
+
+
 def _reducing(site: FunctionSite, context: Context) -> Iterator[Values]:
     """A mean or a sum in a loss that is written out, or behind `reduction="none"`."""
     given = site.arguments.get("input")
@@ -135,6 +163,12 @@ def loss(reference: str, port: str, value: Any, **more: Any) -> Example:
     )
 
 
+def _own_reduction(site: FunctionSite, context: Context) -> Any:
+    if site.place.function in ("mean", "sum"):
+        return site.place.function
+    return site.arguments.get("reduction", "mean")
+
+
 HYPOTHESES = (
     Hypothesis(
         "loss_reduction",
@@ -178,6 +212,39 @@ HYPOTHESES = (
                 "mean",
                 inputs=_PAIR,
             ),
+        ),
+    ),
+    Hypothesis(
+        "loss_kept",
+        "loss.reduction",
+        (*LOSSES, "mean", "sum"),
+        _kept,
+        _not_reduced,
+        "the loss is {port}; the reference reduces it to one number by {reference}",
+        rank=2,
+        reference_value=_own_reduction,
+        port_value=lambda values: _KEPT[values["kept"]],
+        examples=(
+            loss(
+                "F.smooth_l1_loss(x, y)",
+                "ops.smooth_l1_loss(x, y)",
+                "not reduced",
+                inputs=_PAIR,
+                proved=True,
+            ),
+            loss(
+                _CE,
+                "nn.SoftmaxCrossEntropyWithLogits(sparse=True)(x, y.astype(ms.int32))",
+                "not reduced",
+                proved=True,
+            ),
+            loss(
+                "F.mse_loss(x, y)",
+                "((x - y) ** 2).sum(-1)",
+                _KEPT["sum of rows"],
+                inputs=_PAIR,
+            ),
+            loss("((x - y) ** 2).mean()", "(x - y) ** 2", "not reduced", inputs=_PAIR),
         ),
     ),
     other_number(

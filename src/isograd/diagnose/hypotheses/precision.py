@@ -81,8 +81,10 @@ def _propose(site: FunctionSite, context: Context) -> Iterator[Values]:
             forms += ("operands, result and its bias apart",)
     else:
         forms = ("result", "operands", "operands and result")
-        if function in ("embedding", "relu", "leaky_relu", "add", "mul", "div"):
+        if function in ("embedding", "relu", "leaky_relu"):
             forms = ("result",)
+        if function in ("add", "mul", "div"):
+            forms = ("result", "operands and result")
         if function == "softmax":
             forms += ("every step",)
     for form in forms:

@@ -197,7 +197,7 @@ class TorchFramework(TorchPasses):
         changed = intervening(run.model, self.interventions)
         with changed, user_code("a training step of the torch network"):
             loss = self._loss_of(run.model(*positional, **keywords), targets)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.sum().backward()  # type: ignore[no-untyped-call]
         detach_kept(run.model)
         return to_value(loss)
 

@@ -216,7 +216,8 @@ class TorchNetwork:
                 f"the loss {self._spec.loss} returned a {type(loss).__name__}, not a tensor",
                 "Return the scalar loss.",
             )
-        if loss.numel() != 1:
+        # A hypothesis may say that the port's loss is not reduced.
+        if loss.numel() != 1 and not self.loss_interventions:
             raise UserCodeError(
                 f"the loss {self._spec.loss} returned a tensor of shape {tuple(loss.shape)}, not "
                 "a scalar",

@@ -115,7 +115,7 @@ class TorchPasses(TorchNetwork):
             with user_code("the backward pass of the torch network"):
                 wanted = [p for p in model.parameters() if p.requires_grad]
                 floating = [t for t in leaves.values() if t.requires_grad]
-                found = torch.autograd.grad(loss, wanted + floating, allow_unused=True)
+                found = torch.autograd.grad(loss.sum(), wanted + floating, allow_unused=True)
             names = {id(p): n for n, p in model.named_parameters()}
             for parameter, gradient in zip(wanted, found, strict=False):
                 if gradient is not None:

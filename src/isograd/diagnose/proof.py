@@ -74,7 +74,7 @@ class Prover:
             try:
                 if self.agrees(fixes):
                     return fixes
-            except IsogradError:  # noqa: PERF203 - a fix that cannot be applied is no fix
+            except IsogradError:
                 continue
         return ()
 
@@ -100,7 +100,9 @@ class Prover:
         lines: dict[str, tuple[PortFix, ...]] = {}
         for number, event in enumerate(self.view.events):
             if event.function.strip("_") in _PASSING:
-                fix = PortFix("replace", "", f"event.{number}", "identity", {"input": "@argument.0"})
+                fix = PortFix(
+                    "replace", "", f"event.{number}", "identity", {"input": "@argument.0"}
+                )
                 line = event.where or f"event {number}"
                 lines[line] = (*lines.get(line, ()), fix)
         yield from lines.values()

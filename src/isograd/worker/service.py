@@ -17,12 +17,14 @@ from isograd.compare.envelope import errors_against
 from isograd.compare.metrics import difference
 from isograd.diagnose.decide import Diagnosis
 from isograd.diagnose.subject import Subject, diagnose, diagnose_quietly, granted, projected, under
+from isograd.edits import SourceEdit
 from isograd.frameworks import kernels
 from isograd.frameworks.base import (
     FLOAT64,
     Arithmetic,
     Floors,
     FunctionSite,
+    PortFix,
     ReplayRequest,
     Tensors,
     Trial,
@@ -363,6 +365,12 @@ class Service:
         if method not in _STATIC_GRAPH:
             raise ValueError(f"unknown request {method!r} of the static graph")
         return getattr(self._framework, method)(*arguments)
+
+    def do_edits(self, fixes: tuple[PortFix, ...]) -> tuple[SourceEdit, ...]:
+        """The edits of the port's source that fixes stand for; empty where it has none to show."""
+        edits = getattr(self._framework, "edits", None)
+        found: tuple[SourceEdit, ...] = edits(fixes) if edits is not None else ()
+        return found
 
     def do_grant(self, trials: tuple[Trial, ...], loss_trials: tuple[Trial, ...]) -> None:
         """Compute under these trials from now on, in every pass and step."""

@@ -37,7 +37,9 @@ def build():
 
 
 def loss(logits, target):
-    return ops.cross_entropy(logits.reshape(-1, logits.shape[-1]), target.flatten().astype(ms.int32))
+    return ops.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]), target.flatten().astype(ms.int32)
+    )
 
 
 def optimizer(model):

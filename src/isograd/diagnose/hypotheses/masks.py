@@ -29,7 +29,7 @@ def _is_mask(value: Any) -> bool:
 
 def _fitting(mask: Operand, hows: tuple[str, ...]) -> Iterator[str]:
     square = len(mask.shape) >= 2 and mask.shape[-1] == mask.shape[-2] > 1
-    long = bool(mask.shape) and mask.shape[-1] > 1
+    long = max(mask.shape, default=1) > 1
     for how in hows:
         if how in _INVERTED or (square if how == _MOVED[0] else long):
             yield how
@@ -79,7 +79,8 @@ def _otherwise(mask: Any, how: str) -> Any:
     if how == _MOVED[0]:
         return mask.transpose(-1, -2)
     if how == _MOVED[1]:
-        return mask.flip(-1)
+        axis = max(axis for axis in range(mask.dim()) if mask.shape[axis] > 1)
+        return mask.flip(axis)
     if mask.dtype != torch.bool:
         if not bool(((mask == 0) | (mask == 1)).all()):
             raise ValueError("no mask of ones and zeros")

@@ -67,6 +67,8 @@ class MindSporeNetwork:
         self._dropouts: list[DropoutSite] = []
         self._built = ConstructionLog()
         self._lines: list[tuple[str, int] | None] = []
+        #: Names of the functions at these lines.
+        self._functions: list[str] = []
         self.floors: Floors = {}
         self._prepare()
 

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from isograd import tree
+from isograd.edits import SourceEdit
 from isograd.frameworks.base import (
     NATIVE,
     Arithmetic,
@@ -20,6 +21,7 @@ from isograd.frameworks.common import (
     Arguments,
     with_tensors,
 )
+from isograd.frameworks.mindspore.call_edits import replacing_edits, together
 from isograd.frameworks.mindspore.construction import is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import FLOATS, differentiate
@@ -39,6 +41,7 @@ from isograd.frameworks.mindspore.one_call import (
 from isograd.frameworks.mindspore.rebuild import rebuilt
 from isograd.frameworks.mindspore.settings import CellAtHand, fix_for
 from isograd.frameworks.mindspore.source_edit import (
+    rebuilding_edit,
     rebuilding_text,
     replacement_in_words,
     replacing_text,
@@ -147,7 +150,7 @@ class MindSporePasses(MindSporeNetwork):
         replacements = Replacements(fixes)
         trace = self._tracing(request, replacements, keep_values=True)
         self._replay(dataclasses.replace(request, backward=False), fixes, replacements, trace)
-        self._lines = trace.lines
+        self._lines, self._functions = trace.lines, [e.function for e in trace.events]
         return tuple(trace.events)
 
     def _tracing(
@@ -232,6 +235,26 @@ class MindSporePasses(MindSporeNetwork):
             return replacing_text(self._lines[int(number)])
         return replacement_in_words(fix), None
 
+    def edits(self, fixes: tuple[PortFix, ...]) -> tuple[SourceEdit, ...]:
+        """The edits of the user's source that fixes stand for; empty unless every fix has one.
+
+        Events are those of the last `trace` or `trace_loss`.
+        """
+        found: list[SourceEdit] = []
+        for fix in fixes:
+            own: tuple[SourceEdit, ...] = ()
+            cell = self._cells.get(fix.module)
+            word, _, number = fix.target.partition(".")
+            if fix.kind == "rebuild" and cell is not None:
+                own = rebuilding_edit(self._built.of(cell), fix.arguments)
+            elif word == "event" and number.isdigit() and int(number) < len(self._lines):
+                event = int(number)
+                own = replacing_edits(fix, self._lines[event], self._functions[event])
+            if not own:
+                return ()
+            found += own
+        return together(found)
+
     def forward_shifted(
         self,
         mode: str,
@@ -278,7 +301,7 @@ class MindSporePasses(MindSporeNetwork):
         own = leaves_of(tuple(outputs), self._calls[0].outputs)
         with rebuilt(self._cells, self._built, fixes):
             self._loss_once(own, targets, replacements, trace)
-        self._lines = trace.lines
+        self._lines, self._functions = trace.lines, [e.function for e in trace.events]
         return tuple(trace.events)
 
     def _loss_once(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from isograd.edits import SourceEdit
 from isograd.frameworks.base import PortFix
 from isograd.frameworks.mindspore.construction import Construction, signature_of
 from isograd.tensors import TensorValue
@@ -37,6 +38,34 @@ def rebuilding_text(
     if len(text) > _LONGEST:
         text = _short(source, call, changed)
     return text, f"{Path(path).name}:{call.lineno}"
+
+
+def rebuilding_edit(
+    construction: Construction, changed: Mapping[str, Any]
+) -> tuple[SourceEdit, ...]:
+    """The edit of the call that builds a cell; nothing where the call is not plain."""
+    if construction.place is None:
+        return ()
+    path, line = construction.place
+    source = "".join(linecache.getlines(path))
+    call = _building_call(source, line, construction.kind.__name__)
+    edited = _edited(source, call, construction, changed) if call is not None else None
+    if (
+        call is None
+        or edited is None
+        or any(v is not None and _is_long(v) for v in changed.values())
+    ):
+        return ()
+    return (_edit_of(path, source, call, edited),)
+
+
+def _is_long(value: Any) -> bool:
+    return not isinstance(value, (bool, int, float, str, tuple))
+
+
+def _edit_of(path: str, source: str, node: ast.expr, new: str) -> SourceEdit:
+    old = ast.get_source_segment(source, node) or ""
+    return SourceEdit(path, node.lineno, node.col_offset, old, new)
 
 
 def replacing_text(place: tuple[str, int] | None) -> tuple[str, str | None]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from isograd.edits import SourceEdit
+
 
 class Stage(str, Enum):
     """The rungs of the ladder, in the order in which they are climbed."""
@@ -93,10 +95,20 @@ class Cause:
 
 @dataclass(frozen=True)
 class Fix:
-    """What to change and where (`file.py:line`)."""
+    """What to change and where (`file.py:line`).
+
+    edits: of the port's source, where the change is one that can be applied; without them it is
+    where to look, and what should be computed there.
+    """
 
     text: str
     where: str | None = None
+    edits: tuple[SourceEdit, ...] = ()
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether it can be applied as it stands."""
+        return bool(self.edits)
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class Finding:
 
     ratio is the error over the noise envelope; None where the finding is structural (a missing
     parameter, a wrong shape).  Only severities effective and masked make a port divergent.
+    modules: all that differ by the same line and cause, `module` first; empty for one.
     """
 
     code: str
@@ -119,6 +132,7 @@ class Finding:
     cause: Cause | None = None
     fix: Fix | None = None
     isolated: bool = True
+    modules: tuple[str, ...] = ()
 
     @property
     def diverges(self) -> bool:

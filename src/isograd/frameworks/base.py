@@ -59,6 +59,7 @@ class CallInfo:
     occurrence: the how-manieth call of this module, from 0.
     parent: index in the list of calls of the enclosing call, or None for the root.
     input_shapes, output_shapes: of the tensors, in the order of `isograd.tree.flatten`.
+    where: ``file:line`` of the user's code that makes the call, where it is known.
     """
 
     module: str
@@ -66,6 +67,7 @@ class CallInfo:
     parent: int | None
     input_shapes: tuple[tuple[int, ...], ...]
     output_shapes: tuple[tuple[int, ...], ...]
+    where: str | None = None
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class RecordedCall:
     inputs: list[Any] = field(default_factory=list)
     result: Any = None
     outputs: list[Any] = field(default_factory=list)
+    place: tuple[str, int] | None = None
 
     def info(self) -> CallInfo:
         """The call without its tensors."""
@@ -41,6 +42,7 @@ class RecordedCall:
             self.parent,
             tuple(tuple(t.shape) for t in self.inputs),
             tuple(tuple(t.shape) for t in self.outputs),
+            f"{Path(self.place[0]).name}:{self.place[1]}" if self.place else None,
         )
 
 

@@ -60,6 +60,7 @@ def finding_value(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity,
         "stage": finding.stage,
         "module": finding.module,
+        "modules": finding.modules or (finding.module,),
         "message": finding.message,
         "ratio": finding.ratio,
         "step": finding.step,
@@ -67,7 +68,7 @@ def finding_value(finding: Finding) -> dict[str, Any]:
         "isolated": finding.isolated,
         "evidence": finding.evidence and asdict(finding.evidence),
         "cause": finding.cause and asdict(finding.cause),
-        "fix": finding.fix and asdict(finding.fix),
+        "fix": finding.fix and {**asdict(finding.fix), "is_edit": finding.fix.is_edit},
     }
 
 

@@ -13,16 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from isograd.model import Cause, LossCurves, StageVerdict, Verdict, VerifyReport
+from isograd.model import Cause, StageVerdict, Verdict, VerifyReport
 from isograd.report import wording
+from isograd.report.first_screen import shown
 from isograd.report.wording import printable
 
-#: Further findings that are listed; the JSON report has them all.
-MOST_FINDINGS = 20
-#: Steps of the loss curves that are listed, and gaps and notes.
-MOST_STEPS = 10
-MOST_GAPS = 20
-
+#: Characters of the table of stages beside its last column.
+_BESIDE_DETAIL = 50
 _STAGE_STYLES = {
     StageVerdict.EQUIVALENT: "green",
     StageVerdict.DIVERGENT: "bold red",
@@ -37,16 +34,20 @@ VERDICT_STYLES = {
 
 
 def render_text(report: VerifyReport, *, width: int = 100, colour: bool = False) -> str:
-    """The report as lines of text; tables fit the width, in characters."""
+    """The report as one screen of text; tables fit the width, in characters."""
     stream = StringIO()
     console = make_console(stream, width, colour)
     _sides(console, report)
     _stages(console, report)
     _first(console, report)
-    _further(console, report)
-    _gaps(console, report)
-    _losses(console, report.losses)
-    _notes(console, report)
+    fits = shown(report)
+    _further(console, report, fits.findings)
+    _initial(console, report, fits.initial)
+    _gaps(console, report, fits.gaps)
+    if report.losses is not None and fits.losses:
+        write_line(console, wording.losses_sentence(report.losses))
+        console.print()
+    _notes(console, report, fits.notes)
     write_line(console, wording.verdict_sentence(report), VERDICT_STYLES[report.verdict])
     return written(stream)
 
@@ -97,16 +98,21 @@ def _stages(console: Console, report: VerifyReport) -> None:
     table.add_column("verdict", no_wrap=True)
     table.add_column("checked", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("detail", overflow="fold")
+    table.add_column("detail", no_wrap=True)
+    room = max(console.width - _BESIDE_DETAIL, 16)
     for result in report.stages:
         table.add_row(
             result.stage.value,
             Text(result.verdict.value, style=_STAGE_STYLES[result.verdict]),
             f"{result.checked:,}",
             wording.seconds_text(result.elapsed_s),
-            Text(printable(result.detail)),
+            Text(_cut(printable(result.detail), room)),
         )
     console.print(table)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _first(console: Console, report: VerifyReport) -> None:
@@ -121,7 +127,7 @@ def _first(console: Console, report: VerifyReport) -> None:
 
 def _explained(console: Console, line: str, cause: Cause | None, style: str = "") -> None:
     """A line below a headline: cause and fix stand out, the cause's id stands back."""
-    is_answer = line.lstrip().startswith(("cause:", "fix:"))
+    is_answer = line.lstrip().startswith(("cause:", "fix:", "look at:"))
     text = Text(line, style="bold" if is_answer and not style else style)
     if cause is not None and is_answer:
         shown = wording.id_text(cause)
@@ -131,12 +137,12 @@ def _explained(console: Console, line: str, cause: Cause | None, style: str = ""
     console.print(text, soft_wrap=True)
 
 
-def _further(console: Console, report: VerifyReport) -> None:
+def _further(console: Console, report: VerifyReport, most: int) -> None:
     findings = wording.further_findings(report)
     if not findings:
         return
     write_line(console, wording.further_title(report), "bold")
-    for stage, group in wording.by_stage(findings[:MOST_FINDINGS]).items():
+    for stage, group in wording.by_stage(findings[:most]).items():
         write_line(console, f"  {stage.value}")
         for finding in group:
             style = "" if finding.diverges else "dim"
@@ -144,47 +150,39 @@ def _further(console: Console, report: VerifyReport) -> None:
             write_line(console, f"    {line}", style)
             for part in why:
                 _explained(console, f"      {part}", finding.cause, style)
-    _more(console, len(findings) - MOST_FINDINGS)
+    _more(console, len(findings) - most)
     console.print()
 
 
-def _gaps(console: Console, report: VerifyReport) -> None:
+def _initial(console: Console, report: VerifyReport, most: int) -> None:
+    findings = wording.initial_findings(report)
+    if not findings:
+        return
+    write_line(console, wording.INITIAL_TITLE, "bold")
+    for finding in findings[:most]:
+        write_line(console, f"  {wording.initial_line(finding)}", "dim")
+    _more(console, len(findings) - most)
+    console.print()
+
+
+def _gaps(console: Console, report: VerifyReport, most: int) -> None:
     if not report.gaps:
         return
     write_line(console, "Gaps: this could not be compared", "bold yellow")
-    for gap in report.gaps[:MOST_GAPS]:
+    for gap in report.gaps[:most]:
         write_line(console, f"  {gap.stage.value}: {printable(gap.what)}: {printable(gap.why)}")
-    _more(console, len(report.gaps) - MOST_GAPS)
+    _more(console, len(report.gaps) - most)
     console.print()
 
 
 def _more(console: Console, number: int) -> None:
     if number > 0:
-        write_line(console, f"  and {number:,} more in --json", "dim")
+        write_line(console, f"  and {number:,} more in --json and --html", "dim")
 
 
-def _losses(console: Console, losses: LossCurves | None) -> None:
-    if losses is None or not losses.reference:
-        return
-    write_line(console, "Loss, each side training on its own", "bold")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("step", "reference", "port", "‰"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for step in wording.shown_steps(losses, MOST_STEPS):
-        is_out = losses.first_step_out is not None and step >= losses.first_step_out
-        table.add_row(
-            str(step),
-            f"{losses.reference[step]:.6f}",
-            f"{losses.port[step]:.6f}",
-            Text(f"{losses.relative_permille[step]:.3f}", style="red" if is_out else ""),
-        )
-    console.print(table)
-    write_line(console, wording.parting_text(losses))
-    console.print()
-
-
-def _notes(console: Console, report: VerifyReport) -> None:
-    for note in report.notes:
+def _notes(console: Console, report: VerifyReport, most: int) -> None:
+    for note in report.notes[:most]:
         write_line(console, f"Note: {printable(note)}", "dim")
+    _more(console, len(report.notes) - most)
     if report.notes:
         console.print()

@@ -10,6 +10,7 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
+from isograd.grouping import listed
 from isograd.model import (
     Cause,
     Evidence,
@@ -58,6 +59,9 @@ _SEVERITY_WORDS = {
     Severity.BELOW_NOISE: "below-noise (less than rounding)",
     Severity.EQUIVALENT: "equivalent (computes the same)",
 }
+#: Findings about initial values: a section of their own.
+INITIAL = "parameter.initialisation"
+INITIAL_TITLE = "Initial values are drawn otherwise (only training from scratch notices)"
 UNKNOWN_CAUSE = "not known to isograd, and it does not guess"
 
 
@@ -107,10 +111,17 @@ def index_text(index: tuple[int, ...]) -> str:
     return str(tuple(int(part) for part in index))
 
 
+def who(finding: Finding) -> str:
+    """The module of a finding, or all that differ by the same line and cause."""
+    if len(finding.modules) < 2:
+        return module_name(finding.module)
+    return printable(listed([module_name(name) for name in finding.modules]))
+
+
 def place(finding: Finding) -> str:
     """Where a finding is: `layer1.0.bn1 (forward, step 0)`."""
     mode = f", {finding.mode} mode" if finding.mode else ""
-    return f"{module_name(finding.module)} ({finding.stage.value}{mode}, step {finding.step})"
+    return f"{who(finding)} ({finding.stage.value}{mode}, step {finding.step})"
 
 
 def headline(finding: Finding) -> str:
@@ -130,8 +141,13 @@ def explanation(finding: Finding, *, is_first: bool) -> list[str]:
     elif finding.ratio is not None and finding.diverges:
         lines.append(f"cause: {UNKNOWN_CAUSE}")
     if finding.fix is not None:
-        lines.append(f"fix: {fix_text(finding.fix)}")
+        lines.append(f"{fix_word(finding.fix)}: {fix_text(finding.fix)}")
     return lines
+
+
+def fix_word(fix: Fix) -> str:
+    """`fix` for an edit that can be applied, else `look at`."""
+    return "fix" if fix.is_edit else "look at"
 
 
 def _evidence_lines(evidence: Evidence, finding: Finding) -> list[str]:
@@ -225,17 +241,17 @@ def summary_lines(finding: Finding) -> list[str]:
     ratio = "" if finding.ratio is None else f", {ratio_text(finding.ratio)} ×"
     mode = f", {finding.mode} mode" if finding.mode else ""
     step = f"step {finding.step}{mode}{ratio}"
-    line = f"{module_name(finding.module)} ({step}): {printable(finding.message)}"
+    line = f"{who(finding)} ({step}): {printable(finding.message)}"
     if finding.severity is not Severity.EFFECTIVE:
         line = f"{_SEVERITY_WORDS[finding.severity]}: {line}"
     if finding.cause is None:
         if finding.fix is not None and finding.fix.where:
-            line += f"; fix: {printable(finding.fix.where)}"
+            line += f"; {fix_word(finding.fix)}: {printable(finding.fix.where)}"
         return [line]
     proved = "proved" if finding.cause.proved else "not proved"
     why = f"cause: {cause_text(finding.cause)} ({proved}) {id_text(finding.cause)}"
     if finding.fix is not None:
-        why += f"; fix: {fix_text(finding.fix)}"
+        why += f"; {fix_word(finding.fix)}: {fix_text(finding.fix)}"
     return [line, why]
 
 
@@ -254,7 +270,22 @@ def first_finding(report: VerifyReport) -> Finding | None:
 def further_findings(report: VerifyReport) -> list[Finding]:
     """All findings but the first divergence, worst first."""
     first = first_finding(report)
-    return worst_first(finding for finding in report.findings if finding is not first)
+    rest = (f for f in report.findings if f is not first and f.code != INITIAL)
+    return worst_first(rest)
+
+
+def initial_findings(report: VerifyReport) -> list[Finding]:
+    """The rows of the section about initial values: one for each kind of layer."""
+    return [finding for finding in report.findings if finding.code == INITIAL]
+
+
+def initial_line(finding: Finding) -> str:
+    """One row: what is drawn otherwise, what to write, and where."""
+    what = printable(finding.message.partition(";")[0])
+    if finding.fix is None:
+        return what
+    where = f" ({finding.fix.where})" if finding.fix.where else ""
+    return f"{what}: write {printable(finding.fix.text + where)}"
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
@@ -292,6 +323,18 @@ def shown_steps(losses: LossCurves, most: int) -> list[int]:
     if losses.first_step_out is not None and 0 <= losses.first_step_out < count:
         chosen.add(losses.first_step_out)
     return sorted(chosen)
+
+
+def losses_sentence(losses: LossCurves) -> str:
+    """Both ends of the loss curves, and whether they part, on one line."""
+    last = min(len(losses.reference), len(losses.port)) - 1
+    if last < 0:
+        return "Loss: none was computed."
+    ends = dict.fromkeys((0, last))
+    shown = ", ".join(
+        f"{losses.reference[k]:.6f} and {losses.port[k]:.6f} at step {k}" for k in ends
+    )
+    return f"Loss, reference and port on their own: {shown}. {parting_text(losses)}"
 
 
 def parting_text(losses: LossCurves) -> str:
@@ -347,7 +390,7 @@ def _in_short(finding: Finding) -> str:
     if finding.cause is not None:
         text += f": {cause_text(finding.cause)}"
     if finding.fix is not None and finding.fix.where:
-        text += f"; fix: {printable(finding.fix.where)}"
+        text += f"; {fix_word(finding.fix)}: {printable(finding.fix.where)}"
     return text
 
 

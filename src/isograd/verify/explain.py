@@ -10,6 +10,7 @@ from isograd.compare.envelope import ISOLATED_THRESHOLD, Measured, compare
 from isograd.compare.pairing.transforms import Identity
 from isograd.diagnose.decide import Diagnosis, NamedCause
 from isograd.diagnose.proof import PortView, Prover
+from isograd.edits import SourceEdit
 from isograd.errors import IsogradError
 from isograd.frameworks.base import FunctionCall, PortFix, ReplayRequest, Tensors, Trial
 from isograd.model import Cause, Fix, Stage
@@ -167,24 +168,40 @@ def judged_as_reference(
     return bool(wanted)
 
 
+#: From here on an edit's text is cut where a person reads it; the edit itself is whole.
+_LONGEST = 120
+
+
 def fix_of(session: Session, fixes: Sequence[PortFix], port_module: str) -> Fix | None:
-    """The proved fix in words, with the line of the port where the module is built."""
-    built = {m.name: m.where for m in session.port_structure.modules}
-    texts = []
-    for fix in fixes:
-        try:
-            text, where = session.port.call("edit_text", fix)
-        except IsogradError:
-            continue
-        texts.append(text if fix.kind == "rebuild" else _in_words(fix, text, where))
-    if not texts:
+    """The proved fix: as edits of the port's source, else what to compute at which line."""
+    if not fixes:
         return None
-    module = next((f.module for f in fixes if f.kind == "rebuild"), port_module)
-    return Fix("; ".join(texts), built.get(module) or built.get(port_module))
+    try:
+        edits: tuple[SourceEdit, ...] = session.port.call("edits", tuple(fixes))
+        words = [session.port.call("edit_text", fix) for fix in fixes]
+    except IsogradError:
+        return None
+    rebuilt = all(fix.kind == "rebuild" for fix in fixes)
+    if edits and not rebuilt:
+        text = "; ".join(f"{_shown(edit.old)} → {_shown(edit.new)}" for edit in edits)
+        return Fix(text, edits[0].where, edits)
+    built = {m.name: m.where for m in session.port_structure.modules}
+    texts = [
+        text if fix.kind == "rebuild" else _in_words(fix, text, where)
+        for fix, (text, where) in zip(fixes, words, strict=True)
+    ]
+    places = [where or built.get(fix.module) for fix, (_, where) in zip(fixes, words, strict=True)]
+    where = next((place for place in places if place), built.get(port_module))
+    return Fix("; ".join(dict.fromkeys(texts)), where, edits)
+
+
+def _shown(code: str) -> str:
+    line = " ".join(code.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def _in_words(fix: PortFix, line: str, where: str | None) -> str:
-    """What to compute instead, and in which line."""
+    """What should be computed, and in which code."""
     plain = [
         f"{name}={value!r}"
         for name, value in fix.arguments.items()
@@ -193,9 +210,9 @@ def _in_words(fix: PortFix, line: str, where: str | None) -> str:
         and not str(value).startswith("@")
         and not name.startswith("_")
     ]
-    what = f"{fix.function}({', '.join(plain)})" if plain else fix.function
+    what = f"torch's {fix.function}({', '.join(['…', *plain])}) belongs here"
     if fix.function == "identity":
-        what = "its input as it is"
+        what = "the value that goes in should come out as it is"
     if where is None:
-        return f"compute {what} here"
-    return f"in {where}, `{line}`, compute {what}"
+        return f"{line}: {what}" if line else what
+    return f"`{_shown(line)}`: {what}"

@@ -105,7 +105,8 @@ def _dropout_cause(
 ) -> tuple[Cause, Fix | None]:
     """The cause of a differing dropout; proved by measuring the port's dropout built anew."""
     wanted, found = _as_written(ours.probability), _as_written(theirs.probability)
-    fix: Fix | None = fix_at(session, theirs.module, "set its probability as in the reference")
+    advice = f"dropout with probability {wanted:g}, as in the reference, belongs here"
+    fix: Fix | None = fix_at(session, theirs.module, advice)
     proved = False
     if wanted and found:
         name, text = "dropout.p", f"dropout with probability {found:g} instead of {wanted:g}"

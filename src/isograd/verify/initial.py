@@ -77,9 +77,9 @@ def initial_findings(session: Session) -> Iterator[Finding]:
         if not differ(first, second):
             continue
         fan_in, fan_out = _fans(session, info.module, info.shape)
-        found = [distribution(values, fan_in, fan_out) for values in (first, second)]
-        key = (kinds.get(info.module, ""), info.attribute, found[0].words, found[1].words)
-        row = rows.setdefault(key, _Row(*found))
+        wanted, found = (distribution(v, fan_in, fan_out) for v in (first, second))
+        key = (kinds.get(info.module, ""), info.attribute, wanted.words, found.words)
+        row = rows.setdefault(key, _Row(wanted, found))
         row.names.append(pair.reference[0])
         row.modules.append(info.module)
         row.where = row.where or places.get(theirs[pair.port[0]].module)

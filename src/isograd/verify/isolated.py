@@ -84,6 +84,7 @@ class IsolatedStage:
         )
         self.causes = UnitCauses(session, self.replayer, mode)
         self._kinds = {m.name: m.kind for m in session.reference_structure.modules}
+        self._port_is_library = {m.name: m.library for m in session.port_structure.modules}
         self._partner: dict[int, int] = {}
         self._result = IsolatedResult()
 
@@ -364,14 +365,24 @@ class IsolatedStage:
             message += f" ({culprit.where})" if culprit.where else ""
             if culprit.module != call.module:
                 call = dataclasses.replace(call, module=culprit.module, occurrence=0)
-        self._add(stage, call, first, message, fix=self._fix_near(first, culprit))
+        self._add(stage, call, first, message, fix=self._look_at(first, culprit))
 
-    def _fix_near(self, first: TensorResult, culprit: Culprit | None) -> Fix | None:
-        """Where to look, if nothing is proved: the line of the port that first differs."""
-        if culprit is None or culprit.port_where is None:
-            return None
-        text = f"the port builds this module here; look at {culprit.port_where} first"
-        return fix_at(self._session, self._port[first.unit.port].module, text)
+    def _look_at(self, first: TensorResult, culprit: Culprit | None) -> Fix | None:
+        """Where to look, if nothing is proved: the line of the port at which the tensors part."""
+        if culprit is not None and culprit.port_where is not None:
+            return Fix(
+                f"here the port parts from the reference's {culprit.function}", culprit.port_where
+            )
+        called = _pin_of(first.key)
+        call = self._port[first.unit.port if called is None else first.unit.pins[called][1]]
+        name = call.module or "the network"
+        if called is not None and call.where is not None:
+            return Fix(f"the port calls {name} here", call.where)
+        if self._port_is_library.get(call.module):
+            return fix_at(self._session, call.module, f"the port builds {name} here")
+        if call.where is not None:
+            return Fix(f"the port calls {name} here", call.where)
+        return fix_at(self._session, call.module, f"the port builds {name} here")
 
     def _find_causes(
         self,
@@ -390,7 +401,7 @@ class IsolatedStage:
             message = f"{first.what} differs by less than the rounding noise, but not at random"
         causes, fix = self.causes.prove(result, stage, known, fixed, quiet)
         if fix is None and not quiet:
-            fix = self._fix_near(first, self.culprit(result, stage))
+            fix = self._look_at(first, self.culprit(result, stage))
         for named, cause in zip(known.causes, causes, strict=True):
             module = self.causes.module_of(named, result)
             place = (
@@ -455,6 +466,12 @@ class IsolatedStage:
             tensor.comparison.evidence if tensor and tensor.comparison else None,
             fix=fix_at(self._session, port_module, "the port builds this module here"),
         )
+
+
+def _pin_of(key: str) -> int | None:
+    """Which pinned call a tensor goes into; None for what leaves the unit."""
+    word, _, rest = key.partition(".")
+    return int(rest.partition(".")[0]) if word == "input_of" else None
 
 
 def _show_from(show: Callable[[int, Unit], None], done: int, number: int, unit: Unit) -> None:

@@ -15,6 +15,7 @@ from isograd.compare.envelope import (
 )
 from isograd.diagnose.update.explain import explain_updates
 from isograd.frameworks.base import Trial
+from isograd.grouping import by_cause_and_line
 from isograd.model import (
     Cause,
     Finding,
@@ -390,7 +391,7 @@ class Ladder:
         ranked = sorted(
             enumerate(self._findings), key=lambda e: (order.index(e[1][1].stage), e[1][0], e[0])
         )
-        findings = tuple(finding for _, (_, finding) in ranked)
+        findings = by_cause_and_line(finding for _, (_, finding) in ranked)
         verdict = Verdict.EQUIVALENT
         if any(f.diverges for f in findings) or any(
             r.verdict is StageVerdict.DIVERGENT for r in self._results.values()

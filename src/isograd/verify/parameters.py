@@ -5,18 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from isograd.frameworks.base import ParameterInfo
 from isograd.model import Cause, Finding, Fix, Gap, Severity, Stage
-from isograd.tensors import Array
+from isograd.verify.initial import initial_findings
 from isograd.verify.session import Session
 
-#: A two-sample Kolmogorov-Smirnov statistic times sqrt(n·m/(n+m)) above this is no accident:
-#: the asymptotic tail 2·exp(-2·z²) is 3e-8 (Smirnov 1948).
-_DISTRIBUTION_THRESHOLD = 3.0
-_FEWEST_VALUES = 8
-_MOST_VALUES = 200_000
 _CAUSES = {
     ("Conv", "bias"): "conv.bias",
     ("Linear", "bias"): "linear.bias",
@@ -29,7 +22,7 @@ _CAUSES = {
 
 def check_parameters(session: Session) -> tuple[list[Finding], list[Gap], int, str]:
     """Findings, gaps, the number of compared tensors, and a sentence about them."""
-    findings = [*_missing(session), *_mismatches(session), *_initialised_differently(session)]
+    findings = [*_missing(session), *_mismatches(session), *initial_findings(session)]
     gaps = list(_gaps(session, {f.module for f in findings}))
     count = sum(len(pair.reference) for pair in session.pairing.pairs)
     ours, theirs = session.infos()
@@ -177,58 +170,6 @@ def _harmless_dtypes(first: ParameterInfo, second: ParameterInfo) -> bool:
     return first.is_buffer and all(integral)
 
 
-def _initialised_differently(session: Session) -> Iterator[Finding]:
-    """Trainable pairs whose initial values come from different distributions."""
-    ours, theirs = session.infos()
-    for pair in session.pairing.pairs:
-        info = ours[pair.reference[0]]
-        if not info.trainable or pair.how == "value":
-            continue
-        arrays = [session.port_initial[name].values for name in pair.port]
-        first = np.concatenate([session.reference_state[n].values.ravel() for n in pair.reference])
-        second = np.concatenate([a.ravel() for a in pair.transform.invert(arrays)])
-        found = _distributions_differ(first, second)
-        if found:
-            yield Finding(
-                "parameter.initialisation",
-                Severity.EQUIVALENT,
-                Stage.PARAMETERS,
-                info.module,
-                f"{info.attribute} is initialised differently: {found}; with transferred weights "
-                "the networks agree, but training from scratch starts elsewhere",
-                fix=_where(session, theirs[pair.port[0]].module, "initialise it alike"),
-            )
-
-
-def _distributions_differ(first: Array, second: Array) -> str:
-    first, second = (np.asarray(v[:_MOST_VALUES], np.float64) for v in (first, second))
-    if not (np.isfinite(first).all() and np.isfinite(second).all()) or not first.size:
-        return ""
-    shown = [
-        f"constant {v[0]:.4g}"
-        if np.ptp(v) == 0
-        else f"mean {v.mean():.2g}, deviation {v.std():.3g}"
-        for v in (first, second)
-    ]
-    constant = [np.ptp(v) == 0 for v in (first, second)]
-    if first.size == 1:
-        different = False  # one number does not show its distribution
-    elif all(constant) or first.size < _FEWEST_VALUES:
-        different = constant[0] != constant[1] or (all(constant) and first[0] != second[0])
-    else:
-        different = any(constant) or _smirnov(first, second) > _DISTRIBUTION_THRESHOLD
-    return f"{shown[0]} in the reference, {shown[1]} in the port" if different else ""
-
-
-def _smirnov(first: Array, second: Array) -> float:
-    """The two-sample Kolmogorov-Smirnov statistic, scaled by sqrt(n·m/(n+m))."""
-    both = np.concatenate([first, second])
-    both.sort()
-    shares = [np.searchsorted(np.sort(v), both, side="right") / v.size for v in (first, second)]
-    scale = math.sqrt(first.size * second.size / (first.size + second.size))
-    return float(np.abs(shares[0] - shares[1]).max()) * scale
-
-
 def _gaps(session: Session, found: set[str]) -> Iterator[Gap]:
     ours, theirs = session.infos()
     for name in session.pairing.unpaired_reference:
@@ -280,7 +221,12 @@ def _structural(
     session: Session,
     port_module: str,
 ) -> Finding:
-    fix = _where(session, port_module, "make it as in the reference")
+    made = {m.name: m for m in session.reference_structure.modules}.get(module)
+    text = "make it as in the reference"
+    if made is not None and made.library:
+        given = ", ".join(f"{name}={value!r}" for name, value in made.arguments.items())
+        text = f"the reference has {made.kind}({given})"
+    fix = _where(session, port_module, text)
     return Finding(
         code, Severity.EFFECTIVE, Stage.PARAMETERS, module, message, cause=cause, fix=fix
     )

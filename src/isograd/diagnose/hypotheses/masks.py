@@ -165,7 +165,8 @@ HYPOTHESES = (
         examples=(
             Example(
                 "m = y > 0\nreturn self.f(x).masked_fill(m.unsqueeze(-1), 0.0) + m.unsqueeze(-1)",
-                "m = y > 0\nh = ops.masked_fill(self.f(x), ops.logical_not(m).expand_dims(-1), 0.0)\n"
+                "m = y > 0\nn = ops.logical_not(m).expand_dims(-1)\n"
+                "h = ops.masked_fill(self.f(x), n, 0.0)\n"
                 "return h + m.expand_dims(-1).astype(ms.float32)",
                 _XY,
                 {"f": _F["f"]},

@@ -15,7 +15,7 @@ import mindspore as ms
 from mindspore import nn
 
 from isograd import tree
-from isograd.frameworks.common import RecordedCall
+from isograd.frameworks.common import RecordedCall, users_line
 
 
 def is_tensor(value: Any) -> bool:
@@ -70,6 +70,7 @@ class CallRecorder:
             call = RecordedCall(name, occurrence, self._open[-1] if self._open else None)
             tensors, call.arguments = tree.flatten((tuple(args), dict(kwargs)), is_tensor)
             call.inputs = [t.copy() for t in tensors]
+            call.place = users_line()
             self._open.append(len(self.calls))
             self.calls.append(call)
             result = original(*args, **kwargs)

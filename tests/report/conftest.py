@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from isograd.edits import SourceEdit
 from isograd.model import (
     Attempt,
     CallDiagnosis,
@@ -31,13 +32,15 @@ from isograd.model import (
 )
 
 REFERENCE = Side("torch", "2.13.0", "3.11.7", "cpu", ("deterministic algorithms", "1 thread"))
+AXIS = SourceEdit("/net_mindspore.py", 88, 15, "ops.softmax(x, 1)", "ops.softmax(x, -1)")
 PORT = Side("mindspore", "2.10.0", "3.11.7", "CPU")
 
 
 def _stages(*verdicts: StageVerdict, detail: str = "") -> tuple[StageResult, ...]:
+    skipped = [StageVerdict.SKIPPED] * (len(Stage) - len(verdicts))
     return tuple(
         StageResult(stage, verdict, 0 if verdict is StageVerdict.SKIPPED else 161, 0.42, detail)
-        for stage, verdict in zip(Stage, verdicts, strict=True)
+        for stage, verdict in zip(Stage, [*verdicts, *skipped], strict=True)
     )
 
 
@@ -59,7 +62,7 @@ def equivalent_report() -> VerifyReport:
         case="examples/resnet50/faithful.toml",
         reference=REFERENCE,
         port=PORT,
-        stages=_stages(*[StageVerdict.EQUIVALENT] * 7, detail="worst 0.71 × the noise, at conv1"),
+        stages=_stages(*[StageVerdict.EQUIVALENT] * len(Stage), detail="worst 0.71 × the noise, at conv1"),
         findings=(),
         gaps=(),
         modules=_modules(0.71),
@@ -90,7 +93,7 @@ def first_finding() -> Finding:
             proved=True,
             text="softmax over axis 1 instead of -1",
         ),
-        fix=Fix("", "net_mindspore.py:88"),
+        fix=Fix("", "net_mindspore.py:88", (AXIS,)),
     )
 
 
@@ -195,7 +198,7 @@ def hostile_report(divergent_report: VerifyReport, first_finding: Finding) -> Ve
         case=HOSTILE,
         reference=side,
         port=side,
-        stages=_stages(*[StageVerdict.DIVERGENT] * 7, detail=HOSTILE),
+        stages=_stages(*[StageVerdict.DIVERGENT] * len(Stage), detail=HOSTILE),
         findings=(finding, *[replace(finding, severity=severity) for severity in Severity]),
         gaps=(Gap(Stage.FORWARD, HOSTILE, HOSTILE),),
         modules=(ModuleRatio(HOSTILE, HOSTILE, HOSTILE, Stage.FORWARD, math.nan, HOSTILE),),

@@ -52,7 +52,9 @@ def test_schema_of_the_contract(divergent_report: VerifyReport) -> None:
         "alternatives": ["batch_norm.unbiased"],
         "text": "batch_norm with eps 0.001 instead of 1e-05",
     }
-    assert finding["fix"] == {"text": "set eps=1e-05", "where": "net_mindspore.py:41"}
+    fix = finding["fix"]
+    assert (fix["text"], fix["where"]) == ("set eps=1e-05", "net_mindspore.py:41")
+    assert (fix["edits"], fix["is_edit"]) == ([], False)
     assert value["findings"][2]["cause"] is None
     assert value["findings"][3]["severity"] == "below-noise"
 

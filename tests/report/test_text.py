@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from isograd.model import Cause, Finding, Gap, Severity, Stage, VerifyReport
+from isograd.model import Cause, Finding, Fix, Gap, Severity, Stage, VerifyReport
 from isograd.report.text import render_text, render_verdict
 from isograd.report.wording import (
+    INITIAL,
     cause_lines,
     explanation,
     headline,
@@ -95,19 +97,53 @@ def test_findings_without_effect_have_a_heading_of_their_own(
 def test_lists_are_capped_and_say_so(
     divergent_report: VerifyReport, first_finding: Finding
 ) -> None:
+    further = [replace(first_finding, module=f"m{k}", ratio=float(k + 2)) for k in range(50)]
+    report = replace(
+        divergent_report,
+        findings=(first_finding, *further),
+        gaps=tuple(Gap(Stage.FORWARD, f"g{k}", "why") for k in range(23)),
+    )
+    text = render_text(report)
+    assert "m49 (" in text
+    assert "m30 (" not in text
+    assert re.search(r"and 4\d more in --json and --html", text)
+    assert re.search(r"and [12]\d more in --json and --html", text)
+
+
+@pytest.mark.parametrize("width", [60, 100, 160])
+@pytest.mark.parametrize("count", [0, 1, 3, 400])
+def test_the_first_screen_has_40_lines_at_most(
+    count: int, width: int, divergent_report: VerifyReport, first_finding: Finding
+) -> None:
+    initial = replace(
+        first_finding, code=INITIAL, severity=Severity.EQUIVALENT, cause=None, ratio=None
+    )
     report = replace(
         divergent_report,
         findings=(
             first_finding,
-            *(replace(first_finding, module=f"m{k}", ratio=float(k + 2)) for k in range(50)),
+            *(replace(first_finding, module=f"m{k}") for k in range(count)),
+            *(replace(initial, module=f"i{k}") for k in range(count)),
         ),
-        gaps=tuple(Gap(Stage.FORWARD, f"g{k}", "why") for k in range(23)),
+        gaps=tuple(Gap(Stage.FORWARD, f"g{k}", "why") for k in range(count)),
+        notes=tuple(f"note {k}" for k in range(count)),
     )
-    text = render_text(report)
-    assert "and 30 more in --json" in text
-    assert "and 3 more in --json" in text
-    assert text.index("m49 (") < text.index("m30 (")
-    assert "m29 (" not in text
+    lines = render_text(report, width=width).split("\n")
+    assert len(lines) <= 40
+    assert ("m0 (" in "\n".join(lines)) == (count > 0)
+
+
+def test_modules_of_one_line_are_listed_together(first_finding: Finding) -> None:
+    several = replace(first_finding, modules=tuple(f"blocks.{k}.attn" for k in range(12)))
+    assert headline(several) == "blocks.{0..11}.attn (forward, step 0): outputs differ"
+
+
+def test_what_cannot_be_applied_is_no_fix(first_finding: Finding) -> None:
+    place = Fix("here the port parts from the reference's softmax", "net_mindspore.py:88")
+    lines = explanation(replace(first_finding, fix=place), is_first=True)
+    assert lines[-1] == (
+        "look at: net_mindspore.py:88: here the port parts from the reference's softmax"
+    )
 
 
 def test_worst_findings_of_late_stages_survive_the_cap(

@@ -11,10 +11,13 @@ from isograd.report import wording
 LINES = 40
 #: A heading, the line that says how many more there are, and a blank line.
 _AROUND = 3
-#: The title, the two sides, the table of stages with its heading, the verdict.
-_ALWAYS = 8
+#: The title, the two sides, the table of stages with its heading, what is left out, the verdict.
+_ALWAYS = 11
 #: A further finding: its stage, what differs, why.
 _OF_A_FINDING = 3
+
+
+_MOST_NOTES = 3
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,18 @@ class Shown:
     gaps: int
     notes: int
     losses: bool
+
+    def left_out(self, report: VerifyReport) -> str:
+        """The sections of which nothing is shown, in words; "" where there are none."""
+        sections = (
+            (self.gaps, len(report.gaps), "gap"),
+            (self.findings, len(wording.further_findings(report)), "further finding"),
+            (self.initial, len(wording.initial_findings(report)), "difference of initial value"),
+            (self.notes, len(report.notes), "note"),
+            (int(self.losses), int(report.losses is not None), "loss curve"),
+        )
+        words = [wording.count_text(n, noun) for given, n, noun in sections if n and not given]
+        return f"{', '.join(words)}: in --json and --html" if words else ""
 
 
 def shown(report: VerifyReport) -> Shown:
@@ -47,7 +62,7 @@ def shown(report: VerifyReport) -> Shown:
             room -= _AROUND + lines
     has_losses = report.losses is not None and room >= 2
     room -= 2 if has_losses else 0
-    notes = max(0, min(len(report.notes), room - 2))
+    notes = max(0, min(len(report.notes), room - 2, _MOST_NOTES))
     room -= notes + 2 if notes else 0
     for name, (count, lines) in wanted.items():
         while given[name] and given[name] < count and room >= lines:

@@ -48,6 +48,10 @@ def render_text(report: VerifyReport, *, width: int = 100, colour: bool = False)
         write_line(console, wording.losses_sentence(report.losses))
         console.print()
     _notes(console, report, fits.notes)
+    left_out = fits.left_out(report)
+    if left_out:
+        write_line(console, left_out, "dim")
+        console.print()
     write_line(console, wording.verdict_sentence(report), VERDICT_STYLES[report.verdict])
     return written(stream)
 
@@ -139,7 +143,7 @@ def _explained(console: Console, line: str, cause: Cause | None, style: str = ""
 
 def _further(console: Console, report: VerifyReport, most: int) -> None:
     findings = wording.further_findings(report)
-    if not findings:
+    if not findings or not most:
         return
     write_line(console, wording.further_title(report), "bold")
     for stage, group in wording.by_stage(findings[:most]).items():
@@ -156,7 +160,7 @@ def _further(console: Console, report: VerifyReport, most: int) -> None:
 
 def _initial(console: Console, report: VerifyReport, most: int) -> None:
     findings = wording.initial_findings(report)
-    if not findings:
+    if not findings or not most:
         return
     write_line(console, wording.INITIAL_TITLE, "bold")
     for finding in findings[:most]:
@@ -166,7 +170,7 @@ def _initial(console: Console, report: VerifyReport, most: int) -> None:
 
 
 def _gaps(console: Console, report: VerifyReport, most: int) -> None:
-    if not report.gaps:
+    if not report.gaps or not most:
         return
     write_line(console, "Gaps: this could not be compared", "bold yellow")
     for gap in report.gaps[:most]:
@@ -183,6 +187,6 @@ def _more(console: Console, number: int) -> None:
 def _notes(console: Console, report: VerifyReport, most: int) -> None:
     for note in report.notes[:most]:
         write_line(console, f"Note: {printable(note)}", "dim")
-    _more(console, len(report.notes) - most)
-    if report.notes:
+    if most:
+        _more(console, len(report.notes) - most)
         console.print()

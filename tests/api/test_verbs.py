@@ -23,7 +23,7 @@ VERBS = "compare convert diagnose init params profile scan tune verify weights".
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
     "json", "csv", "html", "parquet", "sarif", "trace", "quiet", "all", "diff", "list", "fail_on",
-    "sql", "help",
+    "sql", "help", "fix", "apply",
 }  # fmt: skip
 #: Builders are verified and exported by the command only.
 OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python"}

@@ -62,7 +62,9 @@ def equivalent_report() -> VerifyReport:
         case="examples/resnet50/faithful.toml",
         reference=REFERENCE,
         port=PORT,
-        stages=_stages(*[StageVerdict.EQUIVALENT] * len(Stage), detail="worst 0.71 × the noise, at conv1"),
+        stages=_stages(
+            *[StageVerdict.EQUIVALENT] * len(Stage), detail="worst 0.71 × the noise, at conv1"
+        ),
         findings=(),
         gaps=(),
         modules=_modules(0.71),

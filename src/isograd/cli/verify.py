@@ -25,12 +25,20 @@ from isograd.model import Verdict, VerifyReport
     metavar="FOLDER",
     help="Keep the recordings of both sides in this new or empty folder.",
 )
+@click.option(
+    "--fix", "show_fixes", is_flag=True, help="Show the fixes that can be applied as a diff."
+)
+@click.option(
+    "--apply", "apply_fixes", is_flag=True, help="Write these fixes to the port, and verify again."
+)
 def command(
     case: Path,
     json_file: Path | None,
     html_file: Path | None,
     seed: int,
     keep: Path | None,
+    show_fixes: bool,
+    apply_fixes: bool,
     quiet: bool,
 ) -> int:
     """Is the port equivalent, stage by stage? Where does it first differ, and why?
@@ -48,9 +56,29 @@ def command(
 
     with progress_on_screen(quiet) as progress:
         report = verify_case(case, seed=seed, keep=keep, progress=progress)
+    to_error = json_file == STANDARD_OUTPUT
+    _show(report, quiet, to_error=to_error)
+    wants_fixes = show_fixes or apply_fixes
+    if wants_fixes and _fix(report, apply_fixes, to_error=to_error):
+        with progress_on_screen(quiet) as progress:
+            report = verify_case(case, seed=seed, keep=None, progress=progress)
+        _show(report, quiet, to_error=to_error)
     _write(report, json_file, html_file)
-    _show(report, quiet, to_error=json_file == STANDARD_OUTPUT)
     return 0 if report.verdict is Verdict.EQUIVALENT else 1
+
+
+def _fix(report: VerifyReport, apply_fixes: bool, *, to_error: bool) -> bool:
+    """Show the fixes of a report, or write them; whether a file was changed."""
+    from isograd.cli.screen import show
+    from isograd.verify.fixing import fixes_of
+
+    fixes = fixes_of(report)
+    text = fixes.diff() + fixes.sentence() + "\n"
+    changed = apply_fixes and bool(fixes.edits)
+    if changed:
+        text = f"{fixes.diff()}{fixes.apply()}\n"
+    show(lambda width, colour: text, to_error=to_error)
+    return changed
 
 
 def _write(report: VerifyReport, json_file: Path | None, html_file: Path | None) -> None:

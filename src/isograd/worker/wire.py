@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from isograd.diagnose.decide import Diagnosis, NamedCause, Tried
+from isograd.edits import SourceEdit
 from isograd.frameworks.base import (
     Arithmetic,
     CallInfo,
@@ -48,6 +49,7 @@ _TYPES: dict[str, Any] = {
         ParameterInfo,
         Place,
         PortFix,
+        SourceEdit,
         ReplayRequest,
         SideSpec,
         Structure,

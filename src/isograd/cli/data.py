@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.verb import verb
+from isograd.cli.verb import OUTPUT, verb
 from isograd.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
 )
 @click.option("--classes", type=click.IntRange(min=1), help="How many classes there are.")
 @click.option("--limit", type=click.IntRange(min=1), help="Read only so many samples.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    metavar="DST",
+    help="Write A as .tfrecord, .mindrecord, .npz, .parquet or .tar; with --batches a folder.",
+)
+@click.option(
+    "--batches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Store the first N batches of pipeline A in DST, for both trainings and for verify.",
+)
 @click.option("--key", metavar="FIELD", help="Pair samples of A and B by this field.")
 @click.option(
     "--samples",
@@ -46,6 +60,8 @@ def command(
     label: str | None,
     classes: int | None,
     limit: int | None,
+    output: Path | None,
+    batches: int | None,
     key: str | None,
     samples: int,
     draws: int,
@@ -62,13 +78,18 @@ def command(
     Exit status: 0 sound, or the same; 1 something is unsound, differs, or was not compared; 2
     isograd was called wrongly or could not do its work.
     """
-    from isograd.data.run import DataOptions, look, look_at_both
+    from isograd.data.run import DataOptions, look, look_at_both, write
 
-    if len(sources) > 2:
-        raise UsageError(f"{len(sources)} sources are given", "Give A, or A and B.")
+    if len(sources) > 2 or (output is not None and len(sources) > 1):
+        advice = "Give A, or A and B." if output is None else "Give A alone with -o."
+        raise UsageError(f"{len(sources)} sources are given", advice)
+    if batches is not None and output is None:
+        raise UsageError("--batches is given without -o", "Give the folder to store them in.")
     options = DataOptions(
         label, classes, limit or 0, key, samples, draws, python_a, python_b, seed=seed
     )
+    if output is not None:
+        return write(sources[0], output, options, batches, progress)
     if len(sources) == 2:
         return look_at_both(sources[0], sources[1], options, progress)
     return look(sources[0], options, progress)

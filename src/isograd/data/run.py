@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from isograd.data.compare.run import CompareOptions, compare
 from isograd.data.compare.side import Side, open_side
+from isograd.data.feed import store
 from isograd.data.inventory.run import InventoryOptions, inventory
 from isograd.data.model import Comparison, DataReport, SourceReport, Verdict, soundness
-from isograd.data.pipelines.host import PipelineSource, is_pipeline
+from isograd.data.pipelines.host import PipelineHandle, PipelineSource, is_pipeline
 from isograd.data.sources.base import SampleSource
 from isograd.data.sources.open import open_samples
+from isograd.data.write.run import Converted, convert, require_format
+from isograd.errors import UsageError
+from isograd.findings import Finding, Level
 from isograd.progress import Progress, SilentProgress
 
 
@@ -86,3 +91,50 @@ def _verdict(found: Comparison) -> Verdict:
     if found.differences:
         return Verdict.DIFFERS
     return Verdict.INCOMPLETE if found.gaps else Verdict.SAME
+
+
+def write(
+    address: str,
+    target: Path,
+    options: DataOptions,
+    batches: int | None = None,
+    progress: Progress | None = None,
+) -> DataReport:
+    """Convert a source to another format, or store a pipeline's first batches in a folder."""
+    started = time.monotonic()
+    listener = progress or SilentProgress()
+    if batches is not None:
+        if not is_pipeline(address):
+            raise UsageError(f"{address} is no pipeline", "Give file.py:callable with --batches.")
+        with PipelineHandle(address, "A", options.python_a) as handle:
+            count = store(handle, target, batches, listener)
+            kind = str(handle.about["kind"])
+        about = SourceReport(address, kind, count, (), ())
+        said = f"{count:,} batches are stored in {target}"
+        if count < batches:
+            said += f"; the epoch has no {batches:,}"
+        return DataReport(Verdict.SOUND, (about,), written=said)
+    require_format(target)
+    source = _opened(address, options.python_a)
+    try:
+        found = convert(source, target, listener)
+        about = SourceReport(address, source.format, found.samples, (), _left_out(found))
+    finally:
+        source.close()
+    said = f"{found.samples:,} samples are written to {target} ({found.format}) and read back equal"
+    return DataReport(
+        soundness((about,)),
+        (replace(about, notes=found.notes),),
+        written=said,
+        elapsed_s=time.monotonic() - started,
+    )
+
+
+def _left_out(found: Converted) -> tuple[Finding, ...]:
+    if not found.problems:
+        return ()
+    count = len(found.problems)
+    message = f"{count:,} {'item was' if count == 1 else 'items were'} left out"
+    evidence = tuple(f"{problem.key}: {problem.what}" for problem in found.problems[:5])
+    advice = "Replace these items, or accept that the copy lacks them."
+    return (Finding("data.corrupt", Level.ERROR, message, evidence=evidence, advice=advice),)

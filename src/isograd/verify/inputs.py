@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from isograd.data.feed import Feed, is_feed
 from isograd.errors import CaseError
 from isograd.tensors import Array, TensorValue, bfloat16_from_bits, bfloat16_to_bits
 from isograd.verify.arguments import Argument, ContainerSpec, PlainSpec, TensorSpec
@@ -39,6 +41,8 @@ def source_of(case: Case, seed: int, reference: Worker) -> InputSource:
     drawn = Drawn(case, seed)
     if case.inputs_from is None and case.targets_from is None:
         return drawn
+    if case.inputs_from is not None and is_feed(_beside(case, case.inputs_from)):
+        return Stored(case, drawn)
     return Called(case, seed, reference, drawn)
 
 
@@ -86,6 +90,45 @@ class Called:
             folder = self._case.reference.folder
             self._kept[key, step] = self._worker.call("batch", key, name, folder, self._seed, step)
         return self._kept[key, step]
+
+
+class Stored:
+    """Batches that `isograd data -o FOLDER --batches N` stored, one per step and then anew.
+
+    Their fields are the model's arguments in order; where the targets name the same folder, the
+    last field is the target.
+    """
+
+    def __init__(self, case: Case, drawn: Drawn) -> None:
+        assert case.inputs_from is not None
+        self._feed = Feed(_beside(case, case.inputs_from))
+        self._drawn = drawn
+        self._has_targets = case.targets_from is not None
+        if self._has_targets and case.targets_from != case.inputs_from:
+            raise CaseError(
+                f"{case.path}: inputs name the stored batches {case.inputs_from!r}, targets "
+                f"{case.targets_from!r}",
+                "Name the same folder in both: its last field is the target.",
+            )
+
+    def _fields(self, step: int) -> list[TensorValue]:
+        arrays = self._feed.batch(step % len(self._feed))
+        return [TensorValue(array, str(array.dtype)) for array in arrays]
+
+    def inputs(self, step: int) -> dict[str, Nested]:
+        """The model's arguments of one step."""
+        fields = self._fields(step)
+        count = len(fields) - (1 if self._has_targets else 0)
+        return {str(position): value for position, value in enumerate(fields[:count])}
+
+    def targets(self, step: int) -> list[Nested]:
+        """The loss's arguments after the output, of one step."""
+        return [self._fields(step)[-1]] if self._has_targets else self._drawn.targets(step)
+
+
+def _beside(case: Case, folder: str) -> Path:
+    """A path of the case, relative to its file."""
+    return case.path.resolve().parent / folder
 
 
 def make_inputs(case: Case, seed: int, step: int = 0) -> dict[str, Nested]:

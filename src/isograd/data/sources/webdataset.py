@@ -42,7 +42,7 @@ def _samples(path: Path, prefix: str) -> Iterator[Item]:
         stem, suffix = _split(name)
         if stem != current:
             if current and (fields or problem):
-                yield problem or Sample(prefix + current, fields)
+                yield problem or Sample(prefix + current, _named(fields))
             current, fields, problem = stem, {}, None
         try:
             fields[suffix] = decoded(suffix, content)
@@ -51,7 +51,17 @@ def _samples(path: Path, prefix: str) -> Iterator[Item]:
         except ValueError as error:
             problem = Problem(prefix + current, f"member {name!r}: {error}")
     if current and (fields or problem):
-        yield problem or Sample(prefix + current, fields)
+        yield problem or Sample(prefix + current, _named(fields))
+
+
+def _named(fields: dict[str, Value]) -> dict[str, Value]:
+    """Fields NAME.KIND as NAME, as long as no two become one."""
+    short = {name: name.rpartition(".")[0] or name for name in fields}
+    return (
+        fields
+        if len(set(short.values())) < len(short)
+        else {short[name]: value for name, value in fields.items()}
+    )
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes | Problem]]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.verb import INPUT, Output, verb
+from isograd.cli.verb import INPUT, OUTPUT, Output, verb
+from isograd.errors import UsageError
 
 if TYPE_CHECKING:
     from isograd.profile.report import ProfileReport
@@ -32,17 +33,41 @@ if TYPE_CHECKING:
         ),
     ),
 )
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="FOLDER",
+    help="Record instead: RUN is a script, what follows `--` are its arguments.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=8),
+    help="With --out: training steps that are looked at, warm-up included. Default: 30.",
+)
 @click.argument("run", type=INPUT, metavar="RUN")
-@click.argument("other", type=INPUT, required=False, metavar="[RUN]")
-def command(run: Path, other: Path | None, progress: Progress) -> ProfileReport:
+@click.argument("more", nargs=-1, metavar="[RUN]")
+def command(
+    run: Path, more: tuple[str, ...], out: Path | None, steps: int | None, progress: Progress
+) -> ProfileReport:
     """Where does the time go, what is the bottleneck, what would change it?
 
     RUN is a trace of torch.profiler, a folder of MindSpore's profiler or of MindInsight, or a run
-    that isograd.profile recorded. With a second RUN both are shown side by side.
+    that isograd recorded. With a second RUN both are shown side by side. With --out, RUN is a
+    script that trains a network: it is run unchanged, recorded, and judged.
 
     Exit status: 0 no time above 5 % of the step could be won; 1 something could; 2 isograd was
     called wrongly or could not do its work.
     """
     from isograd.profile.run import profile_paths
 
-    return profile_paths(run, other, progress=progress)
+    if out is not None:
+        from isograd.profile.record.plan import DEFAULT_STEPS
+        from isograd.profile.record.script import record_script
+
+        record_script(run, more, out, steps or DEFAULT_STEPS)
+        return profile_paths(out, progress=progress)
+    if steps is not None:
+        raise UsageError("--steps is given without --out", "It belongs to a recording.")
+    if len(more) > 1:
+        raise UsageError(f"{len(more) + 1} runs are given", "Give one or two.")
+    return profile_paths(run, Path(more[0]) if more else None, progress=progress)

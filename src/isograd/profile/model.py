@@ -142,6 +142,8 @@ class Operator:
 
     self_s excludes operators that it calls. spread is the standard deviation of one call's self
     time over its mean, NaN where single calls are unknown. where: `file.py:line` that calls it.
+    callers: name, shapes and dtypes of the operators around it, inmost first. is_outer: called by
+    the user's code, or the gradient of such a call, and not by another operator.
     """
 
     name: str
@@ -154,6 +156,8 @@ class Operator:
     module: str | None = None
     where: str | None = None
     device: bool = False
+    callers: tuple[tuple[str, str, str], ...] = ()
+    is_outer: bool = True
 
 
 @dataclass(frozen=True)
@@ -254,6 +258,7 @@ class HostLine:
     phase: Phase
     is_main_thread: bool
     samples: int
+    seconds: float
     calls: tuple[str, ...] = ()
 
 
@@ -283,13 +288,12 @@ class Refusal:
 class Host:
     """What isograd's own recorder knows of the host beside the framework's profiler.
 
-    interval_s: seconds between two samples. pause_s: seconds per step in garbage collection.
+    lines: of sampled_steps steps together. pause_s: seconds per step in garbage collection.
     plain_step_s, profiled_step_s: median step without and with the framework's profiler.
     excluded: what the excluded steps cost, by name (`compilation`, `warm-up`), in seconds.
     """
 
     lines: tuple[HostLine, ...] = ()
-    interval_s: float = 0.0
     sampled_steps: int = 0
     pause_s: float = 0.0
     pauses: int = 0

@@ -1,25 +1,58 @@
-"""The entry of `isograd profile`: one run, or two side by side."""
+"""The entry of `isograd profile`: one run, or two side by side; or a training to be recorded."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from isograd.profile.analyse.analysis import Analysis
+    from isograd.profile.record.recorder import ProfileRecorder
     from isograd.profile.report import ProfileReport
     from isograd.progress import Progress
 
 
+@overload
 def profile(
     run: str | Path, other: str | Path | None = None, *, progress: Progress | None = None
-) -> ProfileReport:
+) -> ProfileReport: ...
+
+
+@overload
+def profile(
+    run: Any,
+    other: str | Path,
+    *,
+    steps: int | None = None,
+    optimizer: Any = None,
+    progress: Progress | None = None,
+) -> ProfileRecorder: ...
+
+
+def profile(
+    run: Any,
+    other: str | Path | None = None,
+    *,
+    steps: int | None = None,
+    optimizer: Any = None,
+    progress: Progress | None = None,
+) -> ProfileReport | ProfileRecorder:
     """Where does the time go, what is the bottleneck, what would change it?
 
-    Analyse a run, a trace or a profiler's folder; with two, side by side, the first being the one
-    in question. Raises ProfileError where a file holds no profile.
+    With paths: analyse a run, a trace or a profiler's folder; with two, side by side, the first
+    being the one in question. Raises ProfileError where a file holds no profile.
+
+    With a network: `with isograd.profile(model, "runs/a", steps=30): train()` records a training
+    into a new folder. steps: training steps that are looked at, warm-up included, at least 8.
     """
-    return profile_paths(Path(run), None if other is None else Path(other), progress=progress)
+    if isinstance(run, (str, Path)):
+        return profile_paths(Path(run), None if other is None else Path(other), progress=progress)
+    from isograd.errors import UsageError
+    from isograd.profile.record.recorder import DEFAULT_STEPS, ProfileRecorder
+
+    if other is None:
+        raise UsageError("no folder for the recording is given", "Give the path of a new folder.")
+    return ProfileRecorder(run, Path(other), steps=steps or DEFAULT_STEPS, optimizer=optimizer)
 
 
 def profile_paths(

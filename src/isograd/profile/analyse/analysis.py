@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isograd.profile.analyse.breakdown import Breakdown, Limit, break_down
+from isograd.profile.analyse.breakdown import Breakdown, Limit, break_down, waits
 from isograd.profile.analyse.jitter import Jitter, find_jitter
 from isograd.profile.analyse.marks import find_steps
 from isograd.profile.analyse.modules import with_places
-from isograd.profile.analyse.operators import summarise
+from isograd.profile.analyse.operators import Window, summarise
 from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
@@ -108,8 +108,8 @@ def _operators(profile: Profile, steps: Steps) -> tuple[tuple[Operator, ...], In
     if profile.spans is None:
         found, self_ns, count = profile.operators, None, 1
     else:
-        begin, end, count = _window(profile, steps)
-        found, self_ns = summarise(profile.spans, begin, end)
+        window, count = _window(profile, steps)
+        found, self_ns = summarise(profile.spans, window)
         if not any(operator.shapes for operator in found) and profile.source_operators:
             found = _with_only_shapes(found, profile)
     if count > 1:
@@ -125,16 +125,20 @@ def _operators(profile: Profile, steps: Steps) -> tuple[tuple[Operator, ...], In
     return with_places(found, profile.source_operators), self_ns
 
 
-def _window(profile: Profile, steps: Steps) -> tuple[int | None, int | None, int]:
+def _window(profile: Profile, steps: Steps) -> tuple[Window | None, int]:
+    """The steps whose operators count, and how many there are."""
+    nothing = np.zeros(0, dtype=np.int64)
     if profile.marks is not None:
         profiled = profile.marks.take("profiled")
         if not len(profiled):
-            return None, None, 1
+            return None, 1
         begin = int(profiled.start_ns.min()) - profile.base_ns
-        return begin, int(profiled.end_ns.max()) - profile.base_ns, len(profiled)
+        end = int(profiled.end_ns.max()) - profile.base_ns
+        return Window(begin, end, waits(profile)), len(profiled)
     if not len(steps) or profile.spans is None:
-        return None, None, 1
-    return int(steps.start_ns.min()), int(steps.end_ns.max()), len(steps)
+        return None, 1
+    window = Window(int(steps.start_ns.min()), int(steps.end_ns.max()), (nothing, nothing))
+    return window, len(steps)
 
 
 def _with_only_shapes(found: tuple[Operator, ...], profile: Profile) -> tuple[Operator, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from isograd.profile.analyse.kinds import MOVING, Kind, kind_of
 from isograd.profile.analyse.nesting import merge, union_within
-from isograd.profile.analyse.operators import operator_rows
+from isograd.profile.analyse.operators import Mask, covered, operator_rows
 from isograd.profile.model import PHASES, Floats, Ints, Phase, Profile, Spans, Steps
 
 
@@ -74,7 +74,7 @@ class Breakdown:
         return LIMITS[best], _confidence(shares.argmax(axis=1) == best)
 
 
-def _confidence(agrees: np.ndarray) -> float:  # type: ignore[type-arg]  # of bools
+def _confidence(agrees: Mask) -> float:
     """Share of the steps that agree, drawn towards one half where there are few (Laplace)."""
     return float((agrees.sum() + 1) / (agrees.size + 2))
 
@@ -140,7 +140,7 @@ def _work(
     start = spans.start_ns[rows]
     step = np.searchsorted(begin, start, side="right") - 1
     is_within = (step >= 0) & (start < end[np.maximum(step, 0)])
-    is_within &= ~_inside(start, *data)
+    is_within &= ~covered(start, *data)
     is_large = self_ns[rows] >= SMALL_CALL_NS
     limits = _limit_of_texts(spans)[spans.name[rows]]
     chosen = is_within & is_large
@@ -149,13 +149,6 @@ def _work(
     seconds = sums.reshape(begin.size, len(LIMITS)) / 1e9
     small = float((is_within & ~is_large & (self_ns[rows] > 0)).sum()) / max(begin.size, 1)
     return seconds, small
-
-
-def _inside(at: Ints, start: Ints, end: Ints) -> np.ndarray:  # type: ignore[type-arg]  # of bools
-    if not start.size:
-        return np.zeros(at.size, dtype=bool)
-    index = np.maximum(np.searchsorted(start, at, side="right") - 1, 0)
-    return np.asarray((at >= start[index]) & (at < end[index]))
 
 
 def _limit_of_texts(spans: Spans) -> Ints:
@@ -175,20 +168,28 @@ def _of_device(spans: Spans, steps: Steps) -> Breakdown:
     is_device = np.asarray([track.is_device for track in spans.tracks])[spans.track]
     limits = _limit_of_texts(spans)[spans.name]
     seconds = np.zeros((len(steps), len(LIMITS)))
-    covered = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    busy_spans = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     before = np.zeros(len(steps))
     for limit in (Limit.COMPUTE, Limit.MEMORY, Limit.COMMUNICATION):
         rows = np.flatnonzero(is_device & (limits == LIMITS.index(limit)))
-        start = np.concatenate([covered[0], spans.start_ns[rows]])
-        end = np.concatenate([covered[1], spans.start_ns[rows] + spans.duration_ns[rows]])
-        covered = merge(start, end)
-        busy = union_within(*covered, steps.start_ns, steps.end_ns) / 1e9
+        start = np.concatenate([busy_spans[0], spans.start_ns[rows]])
+        end = np.concatenate([busy_spans[1], spans.start_ns[rows] + spans.duration_ns[rows]])
+        busy_spans = merge(start, end)
+        busy = union_within(*busy_spans, steps.start_ns, steps.end_ns) / 1e9
         seconds[:, LIMITS.index(limit)] = busy - before
         before = busy
     idle = steps.seconds - before
     data = np.minimum(np.nan_to_num(steps.phase(Phase.DATA)), idle)
     seconds[:, LIMITS.index(Limit.DATA)] = data
     return _rest_is_host(steps.seconds, seconds, 0.0)
+
+
+def waits(profile: Profile) -> tuple[Ints, Ints]:
+    """The marked waits for data, merged, in ns of the trace."""
+    assert profile.marks is not None
+    intervals = profile.marks.intervals
+    found = intervals[intervals[:, 0] == PHASES.index(Phase.DATA)]
+    return merge(found[:, 1] - profile.base_ns, found[:, 2] - profile.base_ns)
 
 
 def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
@@ -203,9 +204,7 @@ def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
     profiled = marks.take("profiled")
     if profile.spans is not None and self_ns is not None and len(profiled):
         begin, end = profiled.start_ns - profile.base_ns, profiled.end_ns - profile.base_ns
-        waits = marks.intervals[marks.intervals[:, 0] == PHASES.index(Phase.DATA)]
-        data = merge(waits[:, 1] - profile.base_ns, waits[:, 2] - profile.base_ns)
-        work, small = _work(profile.spans, self_ns, begin, end, data)
+        work, small = _work(profile.spans, self_ns, begin, end, waits(profile))
     seconds = np.tile(np.median(work, axis=0), (len(plain), 1))
     data_s = np.nan_to_num(plain.phase(Phase.DATA))
     sent = np.nan_to_num(plain.phase(Phase.COMMUNICATION))

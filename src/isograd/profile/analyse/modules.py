@@ -23,7 +23,8 @@ def with_places(
         by_name[source.name].append(source)
     placed = []
     for operator in operators:
-        found = exact.get((operator.name, operator.shapes, operator.dtypes))
+        keys = ((operator.name, operator.shapes, operator.dtypes), *operator.callers)
+        found = next((exact[key] for key in keys if key in exact), None)
         if found is None:
             named = by_name.get(operator.name, [])
             is_one_line = len({source.where for source in named}) == 1

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.analyse.nesting import parents, self_times
 from isograd.profile.model import NONE, Codes, Ints, Operator, Spans, Strings
+
+Mask = npt.NDArray[np.bool_]
 
 #: Categories of Chrome traces that are operators or kernels, as torch and MindSpore write them.
 OPERATOR_CATEGORIES = ("cpu_op", "kernel", "gpu_memcpy", "gpu_memset", "")
@@ -31,10 +34,20 @@ def operator_rows(spans: Spans) -> Ints:
     return np.flatnonzero(is_operator)
 
 
-def summarise(
-    spans: Spans, begin_ns: int | None = None, end_ns: int | None = None
-) -> tuple[tuple[Operator, ...], Ints]:
-    """Operators by name, shapes and dtypes within a time, worst first, and self times of all rows.
+@dataclass(frozen=True)
+class Window:
+    """Which intervals count: those that begin in [begin, end) and in none of the waits for data.
+
+    waits: disjoint ordered beginnings and ends. All in ns of the trace.
+    """
+
+    begin_ns: int
+    end_ns: int
+    waits: tuple[Ints, Ints]
+
+
+def summarise(spans: Spans, window: Window | None = None) -> tuple[tuple[Operator, ...], Ints]:
+    """Operators by name, shapes and dtypes within a window, worst first, and self times of all.
 
     Self times have shape (rows,) and are nanoseconds.
     """
@@ -44,10 +57,19 @@ def summarise(
     own = _fold(inner, parent, self_times(inner, parent))
     everything = np.zeros(len(spans), dtype=np.int64)
     everything[rows] = own
-    if begin_ns is not None and end_ns is not None:
-        within = (inner.start_ns >= begin_ns) & (inner.start_ns < end_ns)
-        inner, own = _select(inner, np.flatnonzero(within)), own[within]
-    return _group(inner, own), everything
+    chosen = np.arange(len(inner))
+    if window is not None:
+        within = (inner.start_ns >= window.begin_ns) & (inner.start_ns < window.end_ns)
+        chosen = np.flatnonzero(within & ~covered(inner.start_ns, *window.waits))
+    return _group(inner, own, parent, chosen), everything
+
+
+def covered(at: Ints, start: Ints, end: Ints) -> Mask:
+    """Whether each time lies in one of the disjoint ordered intervals."""
+    if not start.size:
+        return np.zeros(at.size, dtype=bool)
+    index = np.maximum(np.searchsorted(start, at, side="right") - 1, 0)
+    return np.asarray((at >= start[index]) & (at < end[index]))
 
 
 def _fold(spans: Spans, parent: Ints, own: Ints) -> Ints:
@@ -72,38 +94,74 @@ def _select(spans: Spans, rows: Ints) -> Spans:
     return Spans(texts=spans.texts, tracks=spans.tracks, **chosen)
 
 
-def _group(spans: Spans, own: Ints) -> tuple[Operator, ...]:
-    if not len(spans):
+def _group(spans: Spans, own: Ints, parent: Ints, chosen: Ints) -> tuple[Operator, ...]:
+    """Sum up the chosen rows by name, shapes, dtypes, module, and who calls them."""
+    if not chosen.size:
         return ()
-    spans, module, modules = _typed(spans)
-    width = len(spans.texts) + 1
-    key = (spans.name.astype(np.int64) * width + spans.shapes + 1) * width + spans.dtypes + 1
-    key = key * len(modules) + module
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    named, module, modules = _typed(spans)
+    outer = _is_outer(spans, parent)
+    width = len(named.texts) + 1
+    key = (named.name.astype(np.int64) * width + named.shapes + 1) * width + named.dtypes + 1
+    key = (key * len(modules) + module) * 2 + outer
+    _, first, group = np.unique(key[chosen], return_index=True, return_inverse=True)
+    taken = own[chosen]
     calls = np.bincount(group)
-    self_ns = np.bincount(group, weights=own)
-    total_ns = np.bincount(group, weights=spans.duration_ns)
-    squares = np.bincount(group, weights=own.astype(np.float64) ** 2)
+    self_ns = np.bincount(group, weights=taken)
+    total_ns = np.bincount(group, weights=spans.duration_ns[chosen])
+    squares = np.bincount(group, weights=taken.astype(np.float64) ** 2)
     mean = self_ns / calls
     spread = np.sqrt(np.maximum(squares / calls - mean**2, 0.0)) / np.maximum(mean, 1.0)
-    is_device = np.asarray([track.is_device for track in spans.tracks])
     operators = []
     for index in np.argsort(-self_ns, kind="stable"):
-        row = int(first[index])
+        row = int(chosen[first[index]])
+        name, shapes, dtypes = _described(named, row)
         operators.append(
             Operator(
-                name=spans.texts[spans.name[row]],
-                shapes=_shapes(spans, int(spans.shapes[row])),
-                dtypes=_dtypes(spans, int(spans.dtypes[row])),
+                name=name,
+                shapes=shapes,
+                dtypes=dtypes,
                 calls=int(calls[index]),
                 self_s=float(self_ns[index]) / 1e9,
                 total_s=float(total_ns[index]) / 1e9,
                 spread=float(spread[index]),
                 module=modules[module[row]] or None,
-                device=bool(is_device[spans.track[row]]),
+                device=spans.tracks[spans.track[row]].is_device,
+                callers=_callers(named, parent, row),
+                is_outer=bool(outer[row]),
             )
         )
     return tuple(operators)
+
+
+#: Operators that are the gradient of a call of the user's that moves data.
+_GRADIENTS = ("ToCopyBackward", "CloneBackward", "autograd::engine::evaluate_function: ToCopy",
+              "autograd::engine::evaluate_function: Clone")  # fmt: skip
+
+
+def _is_outer(spans: Spans, parent: Ints) -> Mask:
+    """Rows that no other operator calls, but for gradients of copies and conversions."""
+    is_gradient = np.asarray([text.startswith(_GRADIENTS) for text in spans.texts], dtype=bool)
+    outer = parent < 0
+    inner = np.flatnonzero(~outer)
+    outer[inner] = is_gradient[spans.name[parent[inner]]]
+    return np.asarray(outer)
+
+
+def _callers(spans: Spans, parent: Ints, row: int) -> tuple[tuple[str, str, str], ...]:
+    found: list[tuple[str, str, str]] = []
+    while (row := int(parent[row])) >= 0 and len(found) < 8:
+        found.append(_described(spans, row))
+    return tuple(found)
+
+
+def _described(spans: Spans, row: int) -> tuple[str, str, str]:
+    """Name, shapes and dtypes of a row, readable."""
+    shapes, dtypes = (
+        "" if number == NONE else spans.texts[number]
+        for number in (int(spans.shapes[row]), int(spans.dtypes[row]))
+    )
+    name = spans.texts[spans.name[row]]
+    return name, readable_shapes(shapes), readable_dtypes(dtypes, shapes)
 
 
 def _typed(spans: Spans) -> tuple[Spans, Codes, tuple[str, ...]]:
@@ -138,17 +196,11 @@ def type_of(full_name: str) -> str:
     return _SERIAL.sub("", full_name.rsplit("/", 1)[-1])
 
 
-def _shapes(spans: Spans, number: int) -> str:
-    return "" if number == NONE else readable_shapes(spans.texts[number])
-
-
-def _dtypes(spans: Spans, number: int) -> str:
-    return "" if number == NONE else readable_dtypes(spans.texts[number])
-
-
 @lru_cache(maxsize=4096)
 def readable_shapes(text: str) -> str:
     """`[[2, 3], [], []]` as `2×3`: torch's lists without what is no tensor."""
+    if not text:
+        return ""
     try:
         value = json.loads(text)
     except ValueError:
@@ -175,13 +227,20 @@ _DTYPES = {
 
 
 @lru_cache(maxsize=4096)
-def readable_dtypes(text: str) -> str:
-    """`["float", "", "Scalar"]` as `float32`: the dtypes of tensors, each once, in order."""
+def readable_dtypes(text: str, shapes: str = "") -> str:
+    """`["float", "", "Scalar"]` as `float32`: the dtypes of tensors, each once, in order.
+
+    Tensors without axes are left out: a Python number in an expression is one, in float64.
+    """
+    if not text:
+        return ""
     try:
-        value = json.loads(text)
+        value, axes = json.loads(text), json.loads(shapes or "null")
     except ValueError:
         return text
     if not isinstance(value, list):
         return str(value)
+    if isinstance(axes, list) and len(axes) == len(value):
+        value = [part for part, axis in zip(value, axes, strict=True) if axis]
     flat = [str(part) for part in value]
     return ", ".join(dict.fromkeys(_DTYPES[part] for part in flat if part in _DTYPES))

@@ -77,6 +77,9 @@ REFUSED: tuple[tuple[str, str], ...] = (
     (r"LICENSE.*|.*\.log", "no profile"),
 )
 _TRACE = re.compile(r"(.*trace.*|.*timeline_display.*|.*)\.json(\.gz)?", re.IGNORECASE)
+#: Where the recorder puts what the framework's profiler writes.
+TRACES = ("trace.json", "trace.json.gz")
+FRAMEWORK_FOLDER = "framework"
 #: Files of a folder beyond this number are not looked at.
 MOST_FILES = 10_000
 
@@ -117,6 +120,12 @@ def _holds_something(found: Profile) -> bool:
 
 
 def _files(folder: Path) -> list[Path]:
+    """The files of a folder; of a run that isograd recorded, only what belongs to its profile."""
+    own = folder / recorded.FILE
+    if own.is_file():
+        traces = [file for file in (folder / name for name in TRACES) if file.is_file()]
+        inner = folder / FRAMEWORK_FOLDER
+        return [own, *traces, *(_files(inner) if inner.is_dir() else ())]
     found = sorted(file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     return found[:MOST_FILES]
 

@@ -5,6 +5,7 @@ docs/profile.md describes the fields. Everything in it is checked before use.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,13 @@ def recorded(path: Path) -> Profile:
 
 def _profile(path: Path, content: dict[str, Any]) -> Profile:
     marks = _marks(content["steps"], content["intervals"])
+    plain, notes = _with_phases(marks, [str(note) for note in content["notes"]])
     structure = content.get("structure")
     return Profile(
         source=str(path),
         framework=str(content["framework"]),
         device=str(content["device"]),
-        steps=marks.take("plain"),
+        steps=plain,
         modules=tuple(_module(entry) for entry in content["modules"]),
         queues=tuple(_queue(entry) for entry in content["queues"]),
         queue_waits={str(k): float(v) for k, v in content.get("queue_waits", {}).items()},
@@ -67,7 +69,7 @@ def _profile(path: Path, content: dict[str, Any]) -> Profile:
         loader=_loader(content.get("loader")),
         marks=marks,
         structure=None if structure is None else structure_from_json(structure),
-        notes=tuple(str(note) for note in content["notes"]),
+        notes=tuple(notes),
     )
 
 
@@ -84,6 +86,20 @@ def _marks(columns: dict[str, Any], intervals: list[Any]) -> Marks:
     if len(window) != number.size:
         raise ValueError("the columns of its steps differ in length")
     return Marks(window, steps, np.asarray(intervals, dtype=np.int64).reshape(-1, 3))
+
+
+def _with_phases(marks: Marks, notes: list[str]) -> tuple[Steps, list[str]]:
+    """Plain steps; where their phases could not be timed, those of synchronised steps, scaled."""
+    plain, synchronised = marks.take("plain"), marks.take("modules")
+    passes = [PHASES.index(p) for p in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE)]
+    if not len(plain) or not len(synchronised) or not np.isnan(plain.phases_s[:, passes]).all():
+        return plain, notes
+    known = np.nanmedian(synchronised.phases_s[:, passes], axis=0)
+    room = np.maximum(plain.seconds - np.nan_to_num(plain.phase(Phase.DATA)), 0.0)
+    phases = plain.phases_s.copy()
+    phases[:, passes] = np.outer(room, known / max(float(known.sum()), 1e-12))
+    note = "Phases are those of steps in which every operator ran at once, scaled to plain steps."
+    return replace(plain, phases_s=phases), [*notes, note]
 
 
 def _module(entry: dict[str, Any]) -> ModuleTime:
@@ -143,11 +159,11 @@ def _host(entry: dict[str, Any]) -> Host:
                 phase=Phase(line["phase"]),
                 is_main_thread=bool(line["is_main_thread"]),
                 samples=int(line["samples"]),
+                seconds=float(line["seconds"]),
                 calls=tuple(str(name) for name in line.get("calls", ())),
             )
             for line in entry["lines"]
         ),
-        interval_s=_number(entry["interval_s"]),
         sampled_steps=int(entry["sampled_steps"]),
         pause_s=_number(entry["pause_s"]),
         pauses=int(entry["pauses"]),

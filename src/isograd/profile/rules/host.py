@@ -47,7 +47,7 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
     for line in host.lines:
         if not line.is_main_thread or line.phase in (Phase.BACKWARD, Phase.DATA):
             continue
-        seconds = line.samples * host.interval_s / host.sampled_steps / slower
+        seconds = line.seconds / host.sampled_steps / slower
         seconds = min(seconds - in_operators[line.where], left)
         if line.samples >= LEAST_SAMPLES and seconds > 0:
             found.append((line, seconds))

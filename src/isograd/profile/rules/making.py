@@ -74,7 +74,6 @@ def recording(
         source_operators=tuple(sources),
         host=Host(
             lines=tuple(lines),
-            interval_s=0.001,
             sampled_steps=PROFILED,
             pause_s=pause_s,
             pauses=10 if pause_s else 0,
@@ -119,7 +118,7 @@ def spans(begins: Sequence[int], calls: Sequence[Call], *, device: str = "") -> 
 
 def line(where: str, samples: int, phase: Phase = Phase.OTHER, *calls: str) -> HostLine:
     """A line of the main thread at which samples found it; an interval is a millisecond."""
-    return HostLine(where, "train", phase, True, samples, calls)
+    return HostLine(where, "train", phase, True, samples, samples / 1e3, calls)
 
 
 def messages(

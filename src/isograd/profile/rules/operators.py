@@ -28,7 +28,9 @@ def check_conversions(analysis: Analysis) -> Iterable[ProfileFinding]:
     conversions = [
         operator
         for operator in analysis.operators
-        if kind_of(operator.name) is Kind.CONVERSION and "TransData" not in operator.name
+        if kind_of(operator.name) is Kind.CONVERSION
+        and operator.is_outer
+        and "TransData" not in operator.name
     ]
     seconds = sum(operator.self_s for operator in conversions)
     if not conversions:
@@ -77,7 +79,7 @@ def _line_of_conversions(
 
 def check_layout(analysis: Analysis) -> Iterable[ProfileFinding]:
     """Copies that only change the order in memory."""
-    copies = [o for o in analysis.operators if o.name.startswith(_LAYOUT)]
+    copies = [o for o in analysis.operators if o.is_outer and o.name.startswith(_LAYOUT)]
     if not copies:
         return []
     seconds = sum(operator.self_s for operator in copies)

@@ -1,0 +1,224 @@
+"""Observes a MindSpore training: passes, updates, batches; the profiler; module times; lines.
+
+Eager MindSpore (PyNative) only issues operators: what Python measures between two calls is not
+what they take. Steps are therefore timed from one settled state to the next, and phases and modules
+only in a window of their own in which every operator runs at once (`pynative_synchronize`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isograd.frameworks.base import Structure
+from isograd.profile.model import (
+    Collectives,
+    Loader,
+    ModuleTime,
+    Phase,
+    Queue,
+    SourceOperator,
+    no_collectives,
+)
+from isograd.profile.read.open import FRAMEWORK_FOLDER
+from isograd.profile.record.mindspore_modules import CellClock
+from isograd.profile.record.mindspore_pipeline import PipelineWatch
+from isograd.profile.record.mindspore_source import CellSource
+
+if TYPE_CHECKING:
+    from isograd.profile.record.recorder import ProfileRecorder
+
+
+class MindSporeSide:
+    """Hooks on the network, on optimizers and on dataset iterators; undone by detach."""
+
+    framework = "mindspore"
+
+    def __init__(self, model: Any, optimizer: Any) -> None:
+        """Nothing is changed before attach. optimizer: only its updates end steps, if given."""
+        import mindspore
+
+        self.version = str(mindspore.__version__)
+        self.notes: list[str] = []
+        self._model, self._optimizer = model, optimizer
+        self._undo = contextlib.ExitStack()
+        self._pipeline = PipelineWatch()
+        self._modules = CellClock(model)
+        self._source = CellSource(model)
+        self._profiler: Any = None
+        self._depth = 0
+        self._record: ProfileRecorder | None = None
+
+    def attach(self, recorder: ProfileRecorder) -> None:
+        """Hook passes, updates and batches."""
+        self._record = recorder
+        before = self._model.register_forward_pre_hook(self._before_forward)
+        after = self._model.register_forward_hook(self._after_forward)
+        self._undo.callback(before.remove)
+        self._undo.callback(after.remove)
+        self._wrap_cells()
+        self._wrap_optimizer()
+        self._undo.callback(self._pipeline.detach)
+        self._pipeline.attach(
+            lambda: recorder.begin(Phase.DATA), lambda: recorder.end(Phase.DATA), self.notes
+        )
+
+    def _wrap_cells(self) -> None:
+        """Optimizers of mindspore.nn, mint and experimental are cells: their calls are updates."""
+        from mindspore import nn
+        from mindspore.experimental.optim import Optimizer
+
+        kinds = (nn.Optimizer, Optimizer)
+        original = nn.Cell.__call__
+        side = self
+
+        def call(cell: Any, *arguments: Any, **options: Any) -> Any:
+            if not isinstance(cell, kinds) or side._record is None:
+                return original(cell, *arguments, **options)
+            return side._update(cell, lambda: original(cell, *arguments, **options))
+
+        nn.Cell.__call__ = call
+        self._undo.callback(setattr, nn.Cell, "__call__", original)
+
+    def _wrap_optimizer(self) -> None:
+        """An optimizer of another kind, as converted programs have it, is known by its step."""
+        optimizer, side = self._optimizer, self
+        original = getattr(optimizer, "step", None)
+        if optimizer is None or not callable(original):
+            return
+        from mindspore import nn
+
+        if isinstance(optimizer, nn.Cell):
+            return
+
+        def step(*arguments: Any, **options: Any) -> Any:
+            return side._update(optimizer, lambda: original(*arguments, **options))
+
+        optimizer.step = step
+        self._undo.callback(optimizer.__dict__.pop, "step", None)
+
+    def _update(self, optimizer: Any, act: Any) -> Any:
+        record = self._record
+        assert record is not None
+        record.begin(Phase.UPDATE)
+        try:
+            return act()
+        finally:
+            record.end(Phase.UPDATE)
+            if self._optimizer is None or optimizer is self._optimizer:
+                record.updated()
+
+    def _before_forward(self, cell: Any, inputs: Any) -> None:
+        assert self._record is not None
+        self._depth += 1
+        if self._depth == 1 and cell.training:
+            self._record.begin(Phase.FORWARD)
+
+    def _after_forward(self, cell: Any, inputs: Any, output: Any) -> None:
+        # What follows until the update is the loss and the backward pass, which no hook separates.
+        self._depth = max(self._depth - 1, 0)
+        if self._depth == 0 and self._record is not None and cell.training:
+            self._record.end(Phase.FORWARD)
+            self._record.begin(Phase.BACKWARD)
+
+    def detach(self) -> None:
+        """Undo all hooks."""
+        self._modules.stop()
+        self._source.stop()
+        self._undo.close()
+
+    def device(self) -> str:
+        """CPU, GPU or Ascend."""
+        import mindspore
+
+        return str(mindspore.get_context("device_target"))
+
+    def is_asynchronous(self) -> bool:
+        """Unless operators run at once by the user's own choice."""
+        import mindspore
+
+        return not mindspore.get_context("pynative_synchronize")
+
+    def settle(self) -> None:
+        """Wait until all issued operators have run."""
+        from mindspore.graph.api import _pynative_executor
+
+        _pynative_executor.sync()
+
+    def begin_window(self, name: str, folder: Path) -> None:
+        """Start the profiler, the modules' clocks, or the look at lines."""
+        if name == "profiled":
+            self._profiler = _profiler(folder / FRAMEWORK_FOLDER)
+        elif name == "modules":
+            self._modules.start()
+        elif name == "source":
+            record = self._record
+            assert record is not None
+            self._source.start(lambda: record.phase)
+
+    def end_window(self, name: str, folder: Path) -> None:
+        """Stop them again; the profiler's files are put in order."""
+        if name == "profiled" and self._profiler is not None:
+            self.settle()
+            self._profiler.stop()
+            self._profiler = None
+            _tidy(folder / FRAMEWORK_FOLDER)
+        elif name == "modules":
+            self._modules.stop()
+        elif name == "source":
+            self._source.stop()
+
+    def structure(self) -> Structure | None:
+        """Modules and parameters, as a recording has them."""
+        from isograd.recording.mindspore_recorder import MindSporeObserver
+
+        return MindSporeObserver(self._model, None).structure()
+
+    def modules(self) -> tuple[ModuleTime, ...]:
+        """Module times per step, measured with every operator run at once."""
+        return self._modules.times()
+
+    def source_operators(self) -> tuple[SourceOperator, ...]:
+        """Operators with their lines."""
+        return self._source.operators()
+
+    def queues(self) -> tuple[Queue, ...]:
+        """Queues of the dataset's operators."""
+        return self._pipeline.queues()
+
+    def loader(self, wait_share: float) -> Loader | None:
+        """Nothing: MindSpore's pipeline is known by its queues."""
+        return None
+
+    def collectives(self) -> Collectives:
+        """Nothing: the profiler's files hold them."""
+        return no_collectives()
+
+
+def _profiler(folder: Path) -> Any:
+    from mindspore.profiler import ProfilerActivity, profile, tensorboard_trace_handler
+
+    folder.mkdir(exist_ok=True)
+    handler = tensorboard_trace_handler(str(folder))
+    found = profile(
+        activities=[ProfilerActivity.CPU],
+        on_trace_ready=handler,
+        start_profile=False,
+        record_shapes=False,
+    )
+    found.start()
+    return found
+
+
+def _tidy(folder: Path) -> None:
+    """Remove the profiler's raw files, which its text files and its trace are made of."""
+    for root, names, _ in os.walk(folder):
+        for name in list(names):
+            if name in ("FRAMEWORK", "logs", "PROF_000001"):
+                inner = Path(root) / name
+                if name != "FRAMEWORK":
+                    shutil.rmtree(inner, ignore_errors=True)
+                names.remove(name)

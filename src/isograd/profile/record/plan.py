@@ -1,0 +1,27 @@
+"""Which step is looked at how."""
+
+from __future__ import annotations
+
+from isograd.errors import UsageError
+
+LEAST_STEPS = 8
+DEFAULT_STEPS = 30
+DONE = "done"
+
+
+def windows(steps: int) -> tuple[str, ...]:
+    """The window of each step, in order; raise UsageError for fewer than LEAST_STEPS.
+
+    A sixth warms up, a fifth is profiled, at least one step each gives module times and lines.
+    """
+    if steps < LEAST_STEPS:
+        raise UsageError(
+            f"{steps} steps are too few to profile",
+            f"Give at least {LEAST_STEPS}: warm-up, plain, profiled, modules and lines.",
+        )
+    warm, profiled, modules = max(2, steps // 6), max(2, steps // 5), max(1, steps // 10)
+    plain = steps - warm - profiled - modules - 1
+    counts = {
+        "warm-up": warm, "plain": plain, "profiled": profiled, "modules": modules, "source": 1
+    }  # fmt: skip
+    return tuple(name for name, count in counts.items() for _ in range(count))

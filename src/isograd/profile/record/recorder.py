@@ -1,0 +1,283 @@
+"""`with isograd.profile(model, "runs/a", steps=30):` — what happens in which step.
+
+A framework is looked at only if it has been imported; what differs is behind `Side`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+
+from isograd.errors import IsogradError, ProfileError, UsageError
+from isograd.frameworks.base import Structure
+from isograd.profile.model import (
+    Collectives,
+    Host,
+    Loader,
+    ModuleTime,
+    Phase,
+    Profile,
+    Queue,
+    SourceOperator,
+    Steps,
+)
+from isograd.profile.record.marks import Collections, StepMarks
+from isograd.profile.record.plan import DEFAULT_STEPS, DONE, windows
+from isograd.profile.record.sampler import Sampler
+
+__all__ = ["DEFAULT_STEPS", "ProfileRecorder", "Side"]
+
+
+class Side(Protocol):
+    """Observes one framework. attach may raise before anything changes; detach undoes all."""
+
+    framework: str
+    version: str
+    notes: list[str]
+
+    def attach(self, recorder: ProfileRecorder) -> None:
+        """Call the recorder's begin, end and updated from now on."""
+
+    def detach(self) -> None:
+        """Undo attach; a second call does nothing."""
+
+    def device(self) -> str:
+        """CPU, GPU or Ascend."""
+
+    def settle(self) -> None:
+        """Wait until the device has done what was issued."""
+
+    def begin_window(self, name: str, folder: Path) -> None:
+        """Prepare for steps of this window."""
+
+    def end_window(self, name: str, folder: Path) -> None:
+        """Keep what the window has shown, and undo begin_window."""
+
+    def structure(self) -> Structure | None:
+        """Modules and parameters."""
+
+    def modules(self) -> tuple[ModuleTime, ...]:
+        """Module times of the window `modules`, per step."""
+
+    def source_operators(self) -> tuple[SourceOperator, ...]:
+        """Operators of the window `source`."""
+
+    def queues(self) -> tuple[Queue, ...]:
+        """Queues of the data pipeline."""
+
+    def is_asynchronous(self) -> bool:
+        """Whether Python only issues operators, so that phases cannot be timed in plain steps."""
+
+    def loader(self, wait_share: float) -> Loader | None:
+        """torch's DataLoader, probed where the wait for data is worth it."""
+
+    def collectives(self) -> Collectives:
+        """Messages between ranks."""
+
+
+class ProfileRecorder:
+    """Records a training between entering and leaving; `isograd.profile` makes one."""
+
+    def __init__(
+        self, model: Any, folder: Path, *, steps: int = DEFAULT_STEPS, optimizer: Any = None
+    ) -> None:
+        """Check the arguments; nothing is changed or written before `with`."""
+        self.folder = folder
+        self._plan = windows(steps)
+        self._side = _side(model, optimizer)
+        self._marks = StepMarks(self._at_boundary, self._side.settle)
+        self._sampler = Sampler(lambda: self._marks.phase)
+        self._collections = Collections(lambda: self._marks.window)
+        self._window = ""
+        self._is_active = False
+        self._writer: Any = None
+
+    def __enter__(self) -> ProfileRecorder:
+        """Observe; raise UsageError where the folder is not empty."""
+        from isograd.runs.information import describe_run
+        from isograd.runs.writer import RunWriter
+
+        side = self._side
+        information = describe_run(self.folder.name, "profile", side.framework, side.device())
+        self._writer = RunWriter(self.folder, information)
+        with contextlib.ExitStack() as undo:
+            undo.callback(side.detach)
+            side.attach(self)
+            undo.pop_all()
+        self._is_active = True
+        self._collections.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop observing and write; raise ProfileError where no step was seen."""
+        from isograd.runs.information import RunState
+
+        problem = error
+        try:
+            self._marks.finish(is_whole=error is None)
+            self._stop()
+            if len(self._marks.marks().steps):
+                self._write()
+            elif error is None:
+                raise ProfileError(
+                    f"{self.folder}: no training step was seen",
+                    "Call step() of the profiler after each step, or train inside of `with`.",
+                )
+        except BaseException as own:
+            problem = own
+            raise
+        finally:
+            reason = "" if problem is None else f"{type(problem).__name__}: {problem}"
+            self._writer.close(RunState.COMPLETE if problem is None else RunState.FAILED, reason)
+
+    def step(self) -> None:
+        """End a step here, where no update or no batch shows where it ends."""
+        self._marks.step()
+
+    def begin(self, phase: Phase) -> None:
+        """Called by the side where a phase begins."""
+        if self._is_active:
+            self._marks.begin(phase)
+
+    def end(self, phase: Phase) -> None:
+        """Called by the side where a phase ends."""
+        if self._is_active:
+            self._marks.end(phase)
+
+    def updated(self) -> None:
+        """Called by the side after an optimizer's step."""
+        if self._is_active:
+            self._marks.updated()
+
+    @property
+    def phase(self) -> Phase | None:
+        """The phase that runs now, None outside of steps."""
+        return self._marks.phase
+
+    @property
+    def window(self) -> str:
+        """The window of the step that runs now."""
+        return self._window
+
+    def _at_boundary(self, number: int) -> None:
+        window = self._plan[number] if number < len(self._plan) else DONE
+        if window == self._window:
+            return
+        self._end_window()
+        if window == DONE:
+            self._stop()
+            return
+        self._window = self._marks.window = window
+        self._side.begin_window(window, self.folder)
+        if window == "profiled":
+            self._sampler.start()
+
+    def _end_window(self) -> None:
+        if self._window == "profiled":
+            self._sampler.stop()
+        if self._window:
+            self._side.end_window(self._window, self.folder)
+        self._window = self._marks.window = ""
+
+    def _stop(self) -> None:
+        if not self._is_active:
+            return
+        self._is_active = False
+        try:
+            self._end_window()
+        finally:
+            self._sampler.stop()
+            self._collections.stop()
+            self._side.detach()
+
+    def _write(self) -> None:
+        from isograd.profile.record.writing import write_record
+
+        side = self._side
+        marks = self._marks.marks(only_waits=side.is_asynchronous())
+        plain = marks.take("plain")
+        wait = float(np.sum(plain.phase(Phase.DATA))) / max(float(np.sum(plain.seconds)), 1e-12)
+        profile = Profile(
+            source=str(self.folder),
+            framework=side.framework,
+            device=side.device(),
+            modules=side.modules(),
+            queues=side.queues(),
+            collectives=side.collectives(),
+            source_operators=side.source_operators(),
+            host=self._host(marks.take),
+            marks=marks,
+            loader=_quietly(lambda: side.loader(wait), side.notes),
+            structure=_quietly(side.structure, side.notes),
+            notes=tuple(side.notes),
+        )
+        write_record(self.folder, profile, side.version)
+
+    def _host(self, take: Any) -> Host:
+        plain, profiled, warm = take("plain"), take("profiled"), take("warm-up")
+        chosen = "plain" if len(plain) else "profiled"
+        seconds = self._collections.seconds.get(chosen, 0.0)
+        return Host(
+            lines=self._sampler.lines()[:400],
+            sampled_steps=len(profiled),
+            pause_s=seconds / max(len(take(chosen)), 1),
+            pauses=self._collections.count.get(chosen, 0),
+            plain_step_s=_median(plain),
+            profiled_step_s=_median(profiled),
+            excluded=_excluded(warm, _median(plain)),
+            cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+        )
+
+
+def _median(steps: Steps) -> float:
+    return float(np.median(steps.seconds)) if len(steps) else float("nan")
+
+
+def _excluded(warm: Steps, plain_s: float) -> dict[str, float]:
+    """What the first step and the other warm-up steps took beyond plain ones."""
+    if not len(warm) or not plain_s > 0:
+        return {}
+    extra = np.maximum(warm.seconds - plain_s, 0.0)
+    return {
+        "first step, with compilation": float(extra[0]),
+        "warm-up": float(extra[1:].sum()),
+    }
+
+
+def _quietly(ask: Any, notes: list[str]) -> Any:
+    """What a look at the user's objects gives, or None and a note: the training is over by now."""
+    try:
+        return ask()
+    except IsogradError as error:
+        notes.append(str(error))
+    except Exception as error:
+        notes.append(f"Not recorded: {type(error).__name__}: {error}")
+    return None
+
+
+def _side(model: Any, optimizer: Any) -> Side:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        from isograd.profile.record.torch_side import TorchSide
+
+        return TorchSide(model, optimizer)
+    mindspore = sys.modules.get("mindspore")
+    if mindspore is not None and isinstance(model, mindspore.nn.Cell):
+        from isograd.profile.record.mindspore_side import MindSporeSide
+
+        return MindSporeSide(model, optimizer)
+    raise UsageError(
+        f"model: a {type(model).__module__}.{type(model).__qualname__} cannot be profiled",
+        "Give a torch.nn.Module or a mindspore.nn.Cell, or the path of a run.",
+    )

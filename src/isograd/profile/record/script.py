@@ -1,0 +1,97 @@
+"""`isograd profile --out runs/a train.py -- …`: an unchanged script, whose network is found.
+
+The network is the first module in training that is called outside of all others and has
+parameters to train.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from isograd.errors import ProfileError, UserCodeError
+from isograd.profile.record.recorder import ProfileRecorder
+from isograd.runs.script import run_script
+
+
+def record_script(script: Path, arguments: Sequence[str], folder: Path, steps: int) -> None:
+    """Run the script and record its training.
+
+    Raises UserCodeError where the script fails, ProfileError where it trains no network.
+    """
+    finder = _Finder(folder, steps)
+    try:
+        end = run_script(script, arguments, finder.watch)
+    finally:
+        finder.stop()
+    if end.error is not None:
+        finder.leave(end.error)
+        raise UserCodeError(
+            f"{script} raised {type(end.error).__name__}: {end.error}",
+            "Run it alone first; what was recorded until then is kept.",
+            end.trace,
+        )
+    finder.leave(None)
+
+
+class _Finder:
+    """Waits for the first call of a network that trains, and records it from then on."""
+
+    def __init__(self, folder: Path, steps: int) -> None:
+        self._folder, self._steps = folder, steps
+        self._recorder: ProfileRecorder | None = None
+        self._undo: list[Any] = []
+
+    def watch(self, framework: str) -> None:
+        """Called when a framework has been imported."""
+        if framework == "torch":
+            from torch.nn.modules.module import register_module_forward_pre_hook
+
+            self._undo.append(register_module_forward_pre_hook(self._called).remove)
+            return
+        nn = sys.modules["mindspore"].nn
+        original = nn.Cell.__call__
+
+        def call(cell: Any, *arguments: Any, **options: Any) -> Any:
+            self._called(cell, arguments)
+            return original(cell, *arguments, **options)
+
+        def undo() -> None:
+            if nn.Cell.__call__ is call:
+                nn.Cell.__call__ = original
+
+        nn.Cell.__call__ = call
+        self._undo.append(undo)
+
+    def _called(self, module: Any, arguments: Any) -> None:
+        if self._recorder is not None or not module.training:
+            return
+        if not _has_trained_parameters(module):
+            return
+        self.stop()
+        self._recorder = ProfileRecorder(module, self._folder, steps=self._steps)
+        self._recorder.__enter__()
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        while self._undo:
+            self._undo.pop()()
+
+    def leave(self, error: BaseException | None) -> None:
+        """End the recording; raise ProfileError where no network was found."""
+        if self._recorder is None:
+            if error is None:
+                raise ProfileError(
+                    "the script called no torch.nn.Module or mindspore.nn.Cell in training",
+                    "Give a script that trains, or use isograd.profile(model, folder) in it.",
+                )
+            return
+        self._recorder.__exit__(None if error is None else type(error), error, None)
+
+
+def _has_trained_parameters(module: Any) -> bool:
+    if hasattr(module, "trainable_params"):
+        return bool(module.trainable_params())
+    return any(parameter.requires_grad for parameter in module.parameters())

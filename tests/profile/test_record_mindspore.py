@@ -1,0 +1,95 @@
+"""A MindSpore training is recorded: steps from one settled state to the next, queues, lines."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import mindspore
+import numpy as np
+import pytest
+from mindspore import nn
+from mindspore.dataset import GeneratorDataset
+from mindspore.dataset.engine.iterators import Iterator
+
+import isograd
+from isograd.profile.analyse.analysis import analyse
+from isograd.profile.model import Phase
+from isograd.profile.read.open import open_profile
+
+
+class _Network(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Dense(16, 32), nn.Dense(32, 4)
+
+    def construct(self, inputs: Any) -> Any:
+        return self.second(self.first(inputs).sin())
+
+
+def _rows() -> Any:
+    for index in range(400):
+        yield np.full(16, index % 7, np.float32), np.int32(index % 4)
+
+
+def _slow(value: np.ndarray) -> np.ndarray:
+    time.sleep(0.01)
+    return value
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("profile") / "run"
+    network = _Network().set_train()
+    optimizer = nn.SGD(network.trainable_params(), 0.01)
+    loss = nn.CrossEntropyLoss()
+    gradients = mindspore.value_and_grad(
+        lambda x, y: loss(network(x), y), None, network.trainable_params()
+    )
+    dataset = GeneratorDataset(_rows, ["x", "y"], shuffle=False)
+    dataset = dataset.map(_slow, ["x"], num_parallel_workers=1).batch(8)
+    call, fetch = nn.Cell.__call__, Iterator.__next__
+    with isograd.profile(network, folder, steps=10):
+        for number, (x, y) in enumerate(dataset.create_tuple_iterator()):
+            _, found = gradients(x, y)
+            optimizer(found)
+            if number == 12:
+                break
+    assert nn.Cell.__call__ is call
+    assert Iterator.__next__ is fetch
+    assert not mindspore.get_context("pynative_synchronize")
+    return folder
+
+
+def test_steps_and_phases(run: Path) -> None:
+    profile = open_profile(run)
+    assert profile.framework == "mindspore"
+    assert profile.marks is not None
+    assert len(profile.marks.window) == 10
+    for phase in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE):
+        assert (profile.steps.phase(phase) > 0).all()
+    assert any("every operator ran at once" in note for note in profile.notes)
+
+
+def test_operators_have_times_lines_and_modules(run: Path) -> None:
+    analysis = analyse(open_profile(run))
+    sine = next(operator for operator in analysis.operators if operator.name == "Sin")
+    assert sine.shapes == "8×32"
+    assert sine.self_s > 0
+    assert sine.where is not None
+    assert "test_record_mindspore.py" in sine.where
+
+
+def test_modules_are_timed(run: Path) -> None:
+    times = {module.name: module for module in open_profile(run).modules}
+    assert set(times) == {"", "first", "second"}
+    assert times[""].forward_s > times["first"].forward_s > 0
+    assert times["second"].backward_s > 0
+
+
+def test_the_slow_operator_of_the_pipeline_is_named(run: Path) -> None:
+    analysis = analyse(open_profile(run))
+    assert analysis.pipeline is not None
+    assert analysis.pipeline.bottleneck is not None
+    assert analysis.pipeline.queue(analysis.pipeline.bottleneck).name == "Map"

@@ -148,12 +148,17 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class DropoutSite:
-    """A place where elements are dropped, as measured: probability is 0.0 where inactive."""
+    """A place where elements are dropped: probability is 0.0 where inactive.
+
+    draws: the independent draws that the probability was measured by; 0 where the network's code
+    names it.
+    """
 
     module: str
     occurrence: int
     probability: float
     scale: float
+    draws: int = 0
 
 
 @dataclass(frozen=True)
@@ -367,8 +372,19 @@ class Framework(Protocol):
         """Drop all tracks; the network is as it was before `start_training`."""
         ...
 
-    def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
-        """What the dropouts of the recorded pass would do in this mode, by experiment."""
+    def dropout_sites(self, mode: str, seed: int = 0) -> tuple[DropoutSite, ...]:
+        """What the dropouts of the recorded pass would do in this mode, by experiment.
+
+        seed: another one gives independent draws.
+        """
+        ...
+
+    def draws_by_hand(self) -> bool:
+        """Whether the recorded pass draws uniform or Bernoulli numbers outside the dropouts."""
+        ...
+
+    def keep_scale(self, keeps: bool) -> None:
+        """Whether neutral dropout multiplies by 1 / (1 - p), as a mask drawn by hand does."""
         ...
 
 

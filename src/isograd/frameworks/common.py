@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
+
+import numpy as np
 
 from isograd import tree
 from isograd.errors import UserCodeError
@@ -186,3 +190,19 @@ def split_optimizer(made: Any) -> tuple[Any, list[Any]]:
     if made is None:
         raise UserCodeError("the optimizer callable returned None", "Return an optimizer.")
     return made, []
+
+
+@contextlib.contextmanager
+def python_chance_fixed() -> Iterator[None]:
+    """Draws of `random` and of numpy's global generator start alike each time, and leave no trace.
+
+    A network may choose by them in its forward pass (stochastic depth by `random.random()`).
+    """
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - the one networks draw from
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - the generator that networks draw from
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002 - the same

@@ -36,6 +36,17 @@ def dropout_channels(input: Any, p: float, training: bool, dimensions: int) -> A
     return input * dropout(kept, p)
 
 
+def alpha_dropout(input: Any, p: Any = 0.5, training: Any = False, inplace: Any = False) -> Any:
+    """Dropout that keeps mean and variance of a self-normalising network."""
+    if not training or p == 0:
+        return input
+    lowest = -1.0507009873554805 * 1.6732632423543772
+    scale = ((1 - p) * (1 + p * lowest**2)) ** -0.5
+    # kept as dropout keeps, so that what measures or stills dropout does so here
+    kept = (dropout(ops.ones_like(input), p) > 0).astype(input.dtype)
+    return (input * kept + lowest * (1 - kept)) * scale - lowest * p * scale
+
+
 def einsum(equation: Any, operands: Any, *more: Any) -> Any:
     """Any einsum, two operands at a time; letters in a text, or numbers after each operand."""
     if not isinstance(equation, str):

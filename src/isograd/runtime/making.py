@@ -383,16 +383,6 @@ def multinomial(input: Any, num_samples: Any, replacement: Any = False) -> Any:
     return found if input.ndim == 2 else found.squeeze(0)
 
 
-def alpha_dropout(input: Any, p: Any = 0.5, training: Any = False, inplace: Any = False) -> Any:
-    """Dropout that keeps mean and variance of a self-normalising network."""
-    if not training or p == 0:
-        return input
-    lowest = -1.0507009873554805 * 1.6732632423543772
-    scale = ((1 - p) * (1 + p * lowest**2)) ** -0.5
-    kept = (ops.rand(*input.shape) >= p).astype(input.dtype)
-    return (input * kept + lowest * (1 - kept)) * scale - lowest * p * scale
-
-
 def rrelu(
     input: Any,
     lower: Any = 0.125,

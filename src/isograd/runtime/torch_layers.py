@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
 
-from isograd.runtime import layers, lookups, making, shapes
+from isograd.runtime import layers, lookups, shapes
 from isograd.runtime.starting import init_normal, init_uniform
 from isograd.runtime.torch_convolutions import parameter
 from isograd.runtime.torch_module import Module
@@ -250,7 +250,7 @@ class AlphaDropout(AnyDropout):
 
     def construct(self, input: Any) -> Any:
         """Drops elements in training, to SELU's lowest value."""
-        return making.alpha_dropout(input, self.p, self.training)
+        return layers.alpha_dropout(input, self.p, self.training)
 
 
 # ---- shapes

@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterable, Iterator
 
 from isograd.compare.envelope import END_TO_END_THRESHOLD, ISOLATED_THRESHOLD
-from isograd.diagnose.estimate import rounded
 from isograd.errors import IsogradError
 from isograd.frameworks.base import DropoutSite
 from isograd.model import Cause, Finding, Fix, Severity, Stage
 from isograd.verify.end_to_end import PassResult
 from isograd.verify.explain import fix_of
 from isograd.verify.parameters import fix_at
+from isograd.verify.rates import as_written, rates_differ, reach
 from isograd.verify.session import Session
 from isograd.verify.training import StepsResult
 
 _MOST_NAMES = 4
-#: Of 65,536 elements a share is known to 0.2 % (one deviation); 1 % is five of them.
-_DROPOUT_TOLERANCE = 0.01
+#: A proof draws anew: what the finding drew may have been an accident.
+_PROOF_SEED = 1
 
 
 def whole_findings(
@@ -84,7 +84,7 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
         )
         return
     for number, (first, second) in enumerate(zip(ours, theirs, strict=True)):
-        if abs(first.probability - second.probability) <= _DROPOUT_TOLERANCE:
+        if not rates_differ(first, second):
             continue
         cause, fix = _dropout_cause(session, mode, number, first, second)
         yield Finding(
@@ -104,13 +104,13 @@ def _dropout_cause(
     session: Session, mode: str, number: int, ours: DropoutSite, theirs: DropoutSite
 ) -> tuple[Cause, Fix | None]:
     """The cause of a differing dropout; proved by measuring the port's dropout built anew."""
-    wanted, found = _as_written(ours.probability), _as_written(theirs.probability)
+    wanted, found = as_written(ours), as_written(theirs)
     advice = f"dropout with probability {wanted:g}, as in the reference, belongs here"
     fix: Fix | None = fix_at(session, theirs.module, advice)
     proved = False
     if wanted and found:
         name, text = "dropout.p", f"dropout with probability {found:g} instead of {wanted:g}"
-        proved, proved_fix = _dropout_proof(session, mode, number, theirs.module, wanted)
+        proved, proved_fix = _dropout_proof(session, mode, number, ours, theirs)
         fix = proved_fix or fix
     else:
         name = "dropout.active"
@@ -121,26 +121,31 @@ def _dropout_cause(
 
 
 def _dropout_proof(
-    session: Session, mode: str, number: int, module: str, wanted: float
+    session: Session, mode: str, number: int, ours: DropoutSite, theirs: DropoutSite
 ) -> tuple[bool, Fix | None]:
+    """Whether new draws show the difference again, and none once the port is built anew.
+
+    Refused where the fix changes the rate by less than the measurement knows it.
+    """
+    wanted = as_written(ours)
+    if abs(wanted - theirs.probability) <= reach(ours) + reach(theirs):
+        return False, None
     try:
-        change = session.port.call("fix_for", module, "dropout", "p", wanted)
+        change = session.port.call("fix_for", theirs.module, "dropout", "p", wanted)
         if change is None:
             return False, None
-        sites = session.port.call("dropout_sites", mode, (change,))
+        session.reference.send("dropout_sites", mode, _PROOF_SEED)
+        before = session.port.call("dropout_sites", mode, _PROOF_SEED)
+        after = session.port.call("dropout_sites", mode, _PROOF_SEED, (change,))
+        again = session.reference.receive()
     except IsogradError:
         return False, None
-    if len(sites) <= number or abs(sites[number].probability - wanted) > _DROPOUT_TOLERANCE:
+    if min(len(before), len(after), len(again)) <= number:
         return False, None
-    return True, fix_of(session, (change,), module)
-
-
-def _as_written(probability: float) -> float:
-    """The round number within three deviations of a measured share of 65,536 elements."""
-    if probability in (0.0, 1.0):
-        return probability
-    reach = 3.0 * math.sqrt(probability * (1.0 - probability) / 65_536)
-    return rounded(probability, probability - reach, probability + reach)
+    stays = rates_differ(again[number], before[number])
+    if not stays or rates_differ(again[number], after[number]):
+        return False, None
+    return True, fix_of(session, (change,), theirs.module)
 
 
 def loss_findings(session: Session, result: PassResult) -> Iterator[Finding]:

@@ -41,6 +41,8 @@ class Session:
         self.reference_state: Tensors = {}
         self.port_initial: Tensors = {}
         self.sides: tuple[Side, Side] | None = None
+        #: Whether neutral dropout multiplies by 1 / (1 - p), as masks that are drawn by hand do.
+        self.scales_dropout = False
         #: Hypotheses that explained a module of this port; the next module is asked them first.
         self.explained_by: list[str] = []
         #: Modules whose borders the port was seen to draw elsewhere, for the next mode.
@@ -74,6 +76,7 @@ class Session:
         if {self.reference.framework, self.port.framework} == {"torch", "mindspore"}:
             self._set_floors()
         self._note_calls()
+        self._settle_dropout()
         states = {"reference": self.reference_state, "port": self.port_initial}
 
         def values(side: Literal["reference", "port"], name: str) -> Array:
@@ -102,6 +105,14 @@ class Session:
         calls = self.port.call("calls")
         self.port_structure = dataclasses.replace(self.port_structure, calls=calls)
 
+    def _settle_dropout(self) -> None:
+        """Where one side draws its masks by hand, dropout scales what it keeps as they do."""
+        self.reference.send("draws_by_hand")
+        drawn = self.port.call("draws_by_hand"), self.reference.receive()
+        self.scales_dropout = any(drawn)
+        for worker in (self.reference, self.port):
+            worker.call("keep_scale", self.scales_dropout)
+
     def rebuild_port(self) -> None:
         """Start the port's worker again after it has died."""
         self.port.close()
@@ -109,6 +120,7 @@ class Session:
         self.port = Worker(self.case.port.framework, "port", self.case.port_python)
         self.port.stage = stage
         self.port.call("build", self.case.port, self.seed)
+        self.port.call("keep_scale", self.scales_dropout)
 
     @staticmethod
     def _side(worker: Worker) -> Side:

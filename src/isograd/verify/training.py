@@ -128,6 +128,7 @@ def replay_updates(
         plain = {k[19:]: v for k, v in gradients.items()}
         result.untouched = {n for n in updated if n not in plain}
         if step == 0:
+            port.call("leave_untouched", session.port_names(result.untouched))
             record.begin(session, plain)
         moved = {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
         reference.send("measure_step", list(UPDATE_TRACKS), None, {}, [], gradients)

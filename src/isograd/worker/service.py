@@ -36,7 +36,7 @@ from isograd.worker.batch import batch_of
 
 _OWN = (
     "build describe state load_state forward calls recorded replay trace loss start_training "
-    "end_training dropout_sites fix_for edit_text trace_loss"
+    "end_training dropout_sites draws_by_hand keep_scale fix_for edit_text trace_loss"
 ).split()
 
 
@@ -302,6 +302,12 @@ class Service:
         if mend is not None:
             mend(mending)
         return mend is not None
+
+    def do_leave_untouched(self, names: list[str]) -> None:
+        """Tell a port which parameters get no gradient in the reference."""
+        leave = getattr(self._framework, "leave_untouched", None)
+        if leave is not None:
+            leave(names)
 
     def do_optimizer_line(self) -> str | None:
         """``file:line`` of the user's code that made the port's optimizer last."""

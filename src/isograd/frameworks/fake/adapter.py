@@ -36,6 +36,7 @@ from isograd.frameworks.common import (
     split_optimizer,
     with_tensors,
 )
+from isograd.frameworks.draws import PROBE_CHANNELS, site_of
 from isograd.frameworks.fake.convert import (
     copy_of,
     gradient_of,
@@ -370,16 +371,21 @@ class FakeFramework:
         found = gradients([(loss.node, np.ones_like(loss.values))])
         return {"loss": to_value(loss.node)} | end_gradients(run.model, {}, found)
 
-    def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
+    def dropout_sites(self, mode: str, seed: int = 0) -> tuple[DropoutSite, ...]:
         modules = dict(self._model.named_modules())
         sites: dict[str, DropoutSite] = {}
         with restoring(self._model, mode == "train"):
             for call in self._calls:
                 module = modules[call.module]
                 if isinstance(module, Dropout) and call.module not in sites:
-                    out = module(Tensor(np.ones((256, 256), np.float32))).values
+                    out = module(Tensor(np.ones(PROBE_CHANNELS, np.float32))).values
                     kept = out[out != 0]
                     scale = float(kept.mean()) if kept.size else 0.0
-                    share = 1.0 - kept.size / out.size
-                    sites[call.module] = DropoutSite(call.module, call.occurrence, share, scale)
+                    sites[call.module] = site_of(call.module, call.occurrence, out == 0, scale)
         return tuple(sites.values())
+
+    def draws_by_hand(self) -> bool:
+        return False
+
+    def keep_scale(self, keeps: bool) -> None:
+        """The fake has no masks by hand, so nothing depends on it."""

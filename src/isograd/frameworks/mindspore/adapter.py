@@ -26,8 +26,10 @@ from isograd.frameworks.mindspore.differentiate import differentiate
 from isograd.frameworks.mindspore.kept import detach_kept, kept_state
 from isograd.frameworks.mindspore.neutral import (
     dropout_cells,
+    keep_scale,
     measure_dropout,
     neutral_chance,
+    rate_of,
 )
 from isograd.frameworks.mindspore.optimizers import (
     MendedOptimizer,
@@ -52,6 +54,7 @@ class MindSporeFramework(MindSporePasses):
         self._kept = kept_state(())
         self._mending: Mending | None = None
         self.optimizer_line: str | None = None
+        self._untouched: set[str] = set()
 
     def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:
         assert self._spec is not None
@@ -122,13 +125,17 @@ class MindSporeFramework(MindSporePasses):
                     return self._loss_of(self._model(*positional, **keywords), targets)
 
                 loss, _, found = differentiate(run, [], weights)
+                found = [
+                    self._no_gradient(p) if n in self._untouched and not g.any() else g
+                    for n, p, g in zip(names, weights, found, strict=True)
+                ]
             detach_kept(self._cells.values())
             results["loss"] = to_value(loss)
         else:
             found = [
                 from_value(gradients[f"gradient.parameter.{n}"], p.dtype)
                 if f"gradient.parameter.{n}" in gradients
-                else ms.ops.zeros_like(p)
+                else self._no_gradient(p)
                 for n, p in zip(names, weights, strict=True)
             ]
         with user_code("the optimizer's step"):
@@ -138,19 +145,43 @@ class MindSporeFramework(MindSporePasses):
                 scheduler.step()
         return results | {f"state.{n}": v for n, v in self.state().items()}
 
-    def dropout_sites(self, mode: str, fixes: tuple[PortFix, ...] = ()) -> tuple[DropoutSite, ...]:
+    def leave_untouched(self, names: list[str]) -> None:
+        """The reference computes no gradient for these parameters."""
+        self._untouched = set(names)
+
+    def _no_gradient(self, parameter: Any) -> Any:
+        """What the optimizer gets for a parameter that the loss does not depend on.
+
+        One with torch's interface reads gradients from the parameters, where there is none then;
+        MindSpore's own get zeros, by which they decay weights and move on momentum.
+        """
+        return None if hasattr(self._optimizer, "zero_grad") else ms.ops.zeros_like(parameter)
+
+    def dropout_sites(
+        self, mode: str, seed: int = 0, fixes: tuple[PortFix, ...] = ()
+    ) -> tuple[DropoutSite, ...]:
         kinds = dropout_cells()
+        known: dict[Any, DropoutSite] = {}
         sites: list[DropoutSite] = []
-        with self._restoring(mode), rebuilt(self._cells, self._built, fixes):
+        with self._restoring(mode, None, seed), rebuilt(self._cells, self._built, fixes):
             for site in self._dropouts:
                 cell = self._cells[site.module]
                 if isinstance(cell, kinds):
-                    site = measure_dropout(site.module, cell, 0)
+                    alike = (type(cell), rate_of(cell), cell.training)
+                    if alike not in known:
+                        known[alike] = measure_dropout(site.module, cell, 0)
+                    site = dataclasses.replace(known[alike], module=site.module)
                 layer = self._library_layer(site.module)
                 if layer and sites and sites[-1].module == layer:
                     continue  # a stacked RNN drops between all its layers with one probability
                 sites.append(dataclasses.replace(site, module=layer or site.module))
         return tuple(sites)
+
+    def draws_by_hand(self) -> bool:
+        return self._draws_by_hand
+
+    def keep_scale(self, keeps: bool) -> None:
+        keep_scale(keeps)
 
     def _library_layer(self, name: str) -> str:
         """The outermost layer of the library that this cell is a part of, if it is one."""

@@ -65,6 +65,7 @@ class MindSporeNetwork:
         self._calls: list[RecordedCall] = []
         self._mode = "train"
         self._dropouts: list[DropoutSite] = []
+        self._draws_by_hand = False
         self._built = ConstructionLog()
         self._lines: list[tuple[str, int] | None] = []
         #: Names of the functions at these lines.
@@ -192,7 +193,7 @@ class MindSporeNetwork:
         return loss
 
     @contextlib.contextmanager
-    def _restoring(self, mode: str, part: nn.Cell | None = None) -> Iterator[None]:
+    def _restoring(self, mode: str, part: nn.Cell | None = None, seed: int = 0) -> Iterator[None]:
         """Set the mode, and give back modes, the network's state and the seed afterwards.
 
         State is what does not learn: statistics, counters, queues; `self.steps += 1` binds a new
@@ -213,7 +214,7 @@ class MindSporeNetwork:
         places = [p for cell in cells for p in (cell.__dict__, _buffers_of(cell))]
         bound = [(p, {k: v for k, v in p.items() if isinstance(v, ms.Tensor)}) for p in places]
         kept = kept_state(cells)
-        ms.set_seed(1)
+        ms.set_seed(1 + seed)
         self._model.set_train(mode == "train")
         reset_network(self._spec, self._model, "port")
         try:

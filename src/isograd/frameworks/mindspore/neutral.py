@@ -17,19 +17,28 @@ import numpy as np
 from mindspore import Tensor, dtype, mint, nn, ops
 
 from isograd.frameworks.base import DropoutSite
+from isograd.frameworks.common import python_chance_fixed
+from isograd.frameworks.draws import probe_shape, site_of
 
-_DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
-_DROPOUT_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
-_CENTRAL = ("rand", "rand_like", "randn", "randn_like", "standard_normal")
+_DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d")
+_DROPOUT_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")
+_DROPOUT_PRIMITIVES = ("Dropout", "Dropout2D", "Dropout3D")
+_UNIFORM = ("rand", "rand_like")
+_NORMAL = ("randn", "randn_like", "standard_normal")
 #: Of these the opposite of a number is none of them.
 _SHORT = (dtype.bool_, dtype.uint8)
 _PRIMITIVES = ("UniformReal", "StandardNormal")
 
 
 class _Switch:
-    """Whether chance is taken out, and who hears of functional dropouts."""
+    """Whether chance is taken out, and who hears of functional dropouts.
+
+    scaled: whether dropout multiplies by 1 / (1 - p); drew: whether a mask may have been drawn.
+    """
 
     neutral = False
+    scaled = False
+    drew = False
     note: Callable[[float], None] | None = None
 
 
@@ -46,7 +55,8 @@ def install() -> None:
     ops._isograd_neutral = True
     for place in (ops, ops.function, ops.function.nn_func, mint, mint.nn.functional):
         _wrap(place, _DROPOUT_FUNCTIONS, _dropout_function)
-        _wrap(place, _CENTRAL, _central_function)
+        _wrap(place, _UNIFORM, functools.partial(_central_function, masks=True))
+        _wrap(place, _NORMAL, _central_function)
         _wrap(place, ("bernoulli",), _bernoulli_function)
         _wrap(place, ("uniform",), _uniform_function)
         _wrap(place, ("normal",), _normal_function)
@@ -58,10 +68,12 @@ def install() -> None:
     for cell in set(dropout_cells()):
         if "construct" in cell.__dict__:
             cell.construct = _dropout_construct(cell.construct)  # type: ignore[attr-defined]
-    ops.Dropout.__call__ = _dropout_primitive(ops.Dropout.__call__)
+    for name in _DROPOUT_PRIMITIVES:
+        primitive = getattr(ops, name)
+        primitive.__call__ = _dropout_primitive(primitive.__call__)
     for name in _PRIMITIVES:
         primitive = getattr(ops, name)
-        primitive.__call__ = _central_function(primitive.__call__)
+        primitive.__call__ = _central_function(primitive.__call__, name == "UniformReal")
 
 
 def _wrap(
@@ -80,14 +92,33 @@ def _hear(probability: float, training: bool) -> None:
         _Switch.note(float(probability) if training else 0.0)
 
 
+def _kept(x: Any, probability: float, training: bool) -> Any:
+    """What neutral dropout makes of its input: everything kept."""
+    if not training or probability == 0.0:
+        return x
+    if probability == 1.0:
+        return ops.zeros_like(x)
+    return x * (1.0 / (1.0 - probability)) if _Switch.scaled else x
+
+
+def rate_of(cell: Any) -> float:
+    """The rate of a dropout cell, whichever way it was given."""
+    for name in ("p", "prob"):
+        rate = getattr(cell, name, None)
+        if rate is not None:
+            return float(rate)
+    return 1.0 - float(cell.keep_prob)
+
+
 def _dropout_function(original: Callable[..., Any]) -> Callable[..., Any]:
     def dropout(*args: Any, **kwargs: Any) -> Any:
         if not _Switch.neutral:
             return original(*args, **kwargs)
-        probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+        probability = float(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
         training = args[2] if len(args) > 2 else kwargs.get("training", True)
         _hear(probability, training)
-        return args[0] if args else kwargs.get("input", kwargs.get("x"))
+        source = args[0] if args else kwargs.get("input", kwargs.get("x"))
+        return _kept(source, probability, training)
 
     return dropout
 
@@ -97,7 +128,7 @@ def _dropout_construct(original: Callable[..., Any]) -> Callable[..., Any]:
         if not _Switch.neutral:
             return original(self, x, *args)
         _hear(0.0, False)  # its rate is measured by running the cell
-        return x
+        return _kept(x, rate_of(self), self.training)
 
     return construct
 
@@ -106,16 +137,20 @@ def _dropout_primitive(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, x: Any, *args: Any) -> Any:
         if not _Switch.neutral:
             return original(self, x, *args)
-        _hear(1.0 - float(getattr(self, "keep_prob", 1.0)), True)
-        return x, ops.ones_like(x)
+        probability = 1.0 - float(getattr(self, "keep_prob", 1.0))
+        _hear(probability, True)
+        return _kept(x, probability, True), ops.ones_like(x)
 
     return call
 
 
-def _central_function(original: Callable[..., Any]) -> Callable[..., Any]:
+def _central_function(original: Callable[..., Any], masks: bool = False) -> Callable[..., Any]:
     def draw(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        return ops.full_like(result, 0.5) if _Switch.neutral else result
+        if not _Switch.neutral:
+            return result
+        _Switch.drew = _Switch.drew or masks
+        return ops.full_like(result, 0.5)
 
     return draw
 
@@ -123,7 +158,10 @@ def _central_function(original: Callable[..., Any]) -> Callable[..., Any]:
 def _uniform_function(original: Callable[..., Any]) -> Callable[..., Any]:
     def draw(shape: Any, minval: Any, maxval: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(shape, minval, maxval, *args, **kwargs)
-        return ops.zeros_like(result) + (minval + maxval) * 0.5 if _Switch.neutral else result
+        if not _Switch.neutral:
+            return result
+        _Switch.drew = True
+        return ops.zeros_like(result) + (minval + maxval) * 0.5
 
     return draw
 
@@ -211,6 +249,7 @@ def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:
     def draw(source: Any, p: Any = 0.5, *args: Any, **kwargs: Any) -> Any:
         if not _Switch.neutral:
             return original(source, p, *args, **kwargs)
+        _Switch.drew = True
         if isinstance(p, Tensor):
             return (p >= 0.5).astype(dtype.float32) + ops.zeros_like(source)
         return ops.full_like(source, float(p >= 0.5))
@@ -222,16 +261,27 @@ def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:
 def neutral_chance(note: Callable[[float], None] | None = None) -> Iterator[None]:
     """No chance anywhere inside."""
     before = _Switch.neutral, _Switch.note
-    _Switch.neutral, _Switch.note = True, note
+    _Switch.neutral, _Switch.note, _Switch.drew = True, note, False
     try:
-        yield
+        with python_chance_fixed():
+            yield
     finally:
         _Switch.neutral, _Switch.note = before
 
 
+def drew_masks() -> bool:
+    """Whether the last neutral pass drew uniform or Bernoulli numbers outside the dropouts."""
+    return _Switch.drew
+
+
+def keep_scale(keeps: bool) -> None:
+    """Whether neutral dropout multiplies by 1 / (1 - p) from now on."""
+    _Switch.scaled = keeps
+
+
 def measure_dropout(name: str, cell: nn.Cell, occurrence: int) -> DropoutSite:
     """Run a dropout cell on ones: which share becomes zero, and what is the rest scaled by."""
-    out = cell(ops.ones((64, 64, 4, 4), dtype.float32)).asnumpy()
+    spatial = 1 if isinstance(cell, nn.Dropout1d) else 3 if isinstance(cell, nn.Dropout3d) else 2
+    out = cell(ops.ones(probe_shape(spatial), dtype.float32)).asnumpy()
     kept = out[out != 0]
-    share = 1.0 - kept.size / out.size
-    return DropoutSite(name, occurrence, share, float(kept.mean()) if kept.size else 0.0)
+    return site_of(name, occurrence, out == 0, float(kept.mean()) if kept.size else 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -157,7 +158,7 @@ class TorchFramework(TorchPasses):
         results: Tensors = {}
         run.model.zero_grad(set_to_none=True)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(neutral_chance(run.model.modules()))
+            stack.enter_context(neutral_chance(run.model.modules(), None, self._scaled))
             stack.enter_context(computing(run.arithmetic, self.floors))
             if gradients is None:
                 results["loss"] = self._descend(run, inputs, targets)
@@ -197,20 +198,31 @@ class TorchFramework(TorchPasses):
         changed = intervening(run.model, self.interventions)
         with changed, user_code("a training step of the torch network"):
             loss = self._loss_of(run.model(*positional, **keywords), targets)
-            loss.sum().backward()  # type: ignore[no-untyped-call]
+            if loss.requires_grad:  # else no parameter reaches it
+                loss.sum().backward()  # type: ignore[no-untyped-call]
         detach_kept(run.model)
         return to_value(loss)
 
-    def dropout_sites(self, mode: str) -> tuple[DropoutSite, ...]:
+    def dropout_sites(self, mode: str, seed: int = 0) -> tuple[DropoutSite, ...]:
         modules = dict(self._model.named_modules())
-        kinds = nn.modules.dropout._DropoutNd
+        known: dict[Any, DropoutSite] = {}
         sites: list[DropoutSite] = []
         with restoring(self._model, mode):
             for site in self._dropouts:
                 module = modules[site.module]
-                is_module = isinstance(module, kinds)
-                sites.append(measure_dropout(site.module, module, 0) if is_module else site)
+                if isinstance(module, nn.modules.dropout._DropoutNd):
+                    alike = (type(module), module.p, module.training)
+                    if alike not in known:
+                        known[alike] = measure_dropout(site.module, module, 0, seed)
+                    site = dataclasses.replace(known[alike], module=site.module)
+                sites.append(site)
         return tuple(sites)
+
+    def draws_by_hand(self) -> bool:
+        return self._draws_by_hand
+
+    def keep_scale(self, keeps: bool) -> None:
+        self._scaled = keeps
 
 
 def _fill_gradients(model: Any) -> None:

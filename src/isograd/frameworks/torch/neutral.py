@@ -1,19 +1,21 @@
-"""Chance taken out: dropout passes its input, and random draws are constants.
+"""Chance taken out: dropout keeps everything, and random draws are constants.
 
 The two frameworks' generators cannot be made to agree, so while networks are compared every draw
 is the same on both sides, whatever its order: a uniform number is 0.5, a normal one half a
 deviation above the mean, an exponential one the median, a whole one in the middle of its range, a
-permutation the reverse, a Bernoulli or multinomial one the likeliest outcome.  Dropout's own rates
-are noted and compared apart.  Draws that are sorted (`argsort(rand(n))` chooses patches) are all
-equal then: sorting keeps the order of equal elements, and of those `topk` takes the first.
+permutation the reverse, a Bernoulli or multinomial one the likeliest outcome.  Dropout passes its
+input, alpha dropout its affine map of what is kept, RReLU takes the mean slope.  Dropout's own
+rates are noted and compared apart.  Draws that are sorted (`argsort(rand(n))` chooses patches) are
+all equal then: sorting keeps the order of equal elements, and of those `topk` takes the first.
+
+A mask drawn by hand, `(rand_like(x) < keep) / keep`, multiplies what it keeps by 1 / keep.  Where
+either network draws so, dropout does too (`scaled`), because one may stand for the other.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterable, Iterator
-from numbers import Real
 from typing import Any
 
 import torch
@@ -21,22 +23,34 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from isograd.frameworks.base import DropoutSite
+from isograd.frameworks.common import python_chance_fixed
+from isograd.frameworks.draws import probe_shape, site_of
+from isograd.frameworks.torch.constant_draws import MASKING, constant_draw
 
-_DROPOUTS = frozenset(
-    """dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_
-    feature_alpha_dropout feature_alpha_dropout_ dropout1d dropout2d dropout3d""".split()
+_ALPHA = frozenset(
+    "alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_".split()
 )
-_UNIFORM = frozenset("rand rand_like".split())
-_NORMAL = frozenset("randn randn_like".split())
+_DROPOUTS = _ALPHA | frozenset(
+    "dropout dropout_ feature_dropout feature_dropout_ dropout1d dropout2d dropout3d".split()
+)
+_RRELUS = frozenset("rrelu rrelu_".split())
+_STACKED = frozenset("lstm gru rnn_tanh rnn_relu".split())
 _SORTS = frozenset("sort argsort".split())
+#: What SELU tends to from above, which alpha dropout gives to what it drops (Klambauer et al.
+#: 2017, arXiv 1706.02515).
+_LOWEST = -1.0507009873554805 * 1.6732632423543772
 
 
 class NeutralChance(TorchFunctionMode):
-    """Replaces dropout and random draws; `note` hears of each functional dropout."""
+    """Replaces dropout and random draws; `note` hears of each functional dropout.
 
-    def __init__(self, note: Callable[[float], None] | None = None) -> None:
+    scaled: whether dropout multiplies by 1 / (1 - p); drew: whether a mask may have been drawn.
+    """
+
+    def __init__(self, note: Callable[[float], None] | None = None, scaled: bool = False) -> None:
         super().__init__()
-        self._note = note
+        self._note, self._scaled = note, scaled
+        self.drew = False
 
     def __torch_function__(
         self,
@@ -47,36 +61,115 @@ class NeutralChance(TorchFunctionMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
+        replaced = self._replaced(name, func, args, kwargs)
+        if replaced is not NotImplemented:
+            return replaced
+        result = func(*args, **kwargs)
+        drawn = constant_draw(name, args, kwargs, result)
+        if drawn is None:
+            return result
+        self.drew = self.drew or name in MASKING
+        with torch.no_grad():
+            return result.copy_(drawn) if isinstance(drawn, torch.Tensor) else result.fill_(drawn)
+
+    def _replaced(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What stands for a call of this function; NotImplemented where it runs as it is."""
         if name in _DROPOUTS:
-            return self._dropout(args, kwargs)
+            return self._dropout(name, args, kwargs)
+        if name in _RRELUS:
+            return _with_mean_slope(func, args, kwargs)
         if name == "scaled_dot_product_attention":
-            return func(*self._without_dropout(args, kwargs), **kwargs)
+            return self._attention(func, args, kwargs)
+        if self._scaled and name == "multi_head_attention_forward":
+            with _inner_functions_seen(), self:
+                return func(*args, **kwargs)
+        if self._scaled and name in _STACKED:
+            return _layer_by_layer(func, args)
         if name in _SORTS and "out" not in kwargs:
             return _stably_sorted(func, args, kwargs)
         if name == "topk" and "out" not in kwargs and (args or (kwargs["input"],))[0].ndim:
             return _stable_topk(*args, **kwargs)
         if name == "gumbel_softmax":
             return _softmax_of_equal_draws(*args, **kwargs)
-        result = func(*args, **kwargs)
-        drawn = _constant(name, args, kwargs, result)
-        if drawn is None:
-            return result
-        with torch.no_grad():
-            return result.copy_(drawn) if isinstance(drawn, torch.Tensor) else result.fill_(drawn)
+        return NotImplemented
 
-    def _dropout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        source = args[0] if args else kwargs["input"]
-        probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
-        training = args[2] if len(args) > 2 else kwargs.get("training", kwargs.get("train", True))
+    def _dropout(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        named = dict(zip(("input", "p", "training", "inplace"), args, strict=False)) | kwargs
+        probability = float(named.get("p", 0.5))
+        # Of torch.nn.functional's, alpha dropouts are inactive if nothing is said.
+        training = named.get("training", named.get("train", name not in _ALPHA))
         if self._note is not None:
-            self._note(float(probability) if training else 0.0)
-        return source
+            self._note(probability if training else 0.0)
+        source = named["input"]
+        if not training or probability == 0.0:
+            return source
+        factor, shift = self._affine(name, probability)
+        if named.get("inplace", False) or name.endswith("_"):
+            return source if (factor, shift) == (1.0, 0.0) else source.mul_(factor).add_(shift)
+        return source if (factor, shift) == (1.0, 0.0) else source * factor + shift
 
-    def _without_dropout(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _affine(self, name: str, probability: float) -> tuple[float, float]:
+        """What happens to an element that is kept: a factor and a shift."""
+        if probability == 1.0:
+            return 0.0, 0.0
+        if name in _ALPHA:
+            factor = ((1.0 - probability) * (1.0 + probability * _LOWEST**2)) ** -0.5
+            return factor, -factor * _LOWEST * probability
+        return (1.0 / (1.0 - probability) if self._scaled else 1.0), 0.0
+
+    def _attention(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Attention whose weights are all kept."""
         probability = args[4] if len(args) > 4 else kwargs.pop("dropout_p", 0.0)
-        if probability and self._note is not None:
+        if len(args) > 4:
+            args = (*args[:4], 0.0, *args[5:])
+        found = func(*args, **kwargs)
+        if not probability:
+            return found
+        if self._note is not None:
             self._note(float(probability))
-        return (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+        return found / (1.0 - probability) if self._scaled and probability < 1 else found
+
+
+def _with_mean_slope(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """RReLU as in inference: its slope is the mean of those that it may draw."""
+    if len(args) > 3:
+        return func(*args[:3], False, *args[4:], **kwargs)
+    return func(*args, **{**kwargs, "training": False})
+
+
+def _layer_by_layer(func: Any, args: tuple[Any, ...]) -> Any:
+    """A stacked recurrent layer whose dropout between the layers keeps everything, scaled."""
+    packed = isinstance(args[3], (list, tuple))
+    first, (state, weights, has_bias, layers, rate, *rest) = args[: 1 + packed], args[1 + packed :]
+    if layers == 1 or not rate or not rest[0]:
+        return func(*args)
+    states = tuple(state) if isinstance(state, (tuple, list)) else (state,)
+    size, directions = len(weights) // layers, len(states[0]) // layers
+    value, last = first[0], []
+    for layer in range(layers):
+        own = tuple(s[layer * directions : (layer + 1) * directions] for s in states)
+        given = own if len(own) > 1 else own[0]
+        part = weights[layer * size : (layer + 1) * size]
+        value, *ends = func(value, *first[1:], given, part, has_bias, 1, 0.0, *rest)
+        last.append(ends)
+        if layer + 1 < layers:
+            value = value / (1.0 - rate) if rate < 1 else torch.zeros_like(value)
+    return (value, *[torch.cat(parts) for parts in zip(*last, strict=True)])
+
+
+@contextlib.contextmanager
+def _inner_functions_seen() -> Iterator[None]:
+    """Let torch's attention run its own functions under the mode that is active.
+
+    It would hand itself to the mode again, for ever.
+    """
+    place: Any = nn.functional
+    before = place.has_torch_function
+    place.has_torch_function = lambda _: False
+    try:
+        yield
+    finally:
+        place.has_torch_function = before
 
 
 def _stably_sorted(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -109,75 +202,26 @@ def _softmax_of_equal_draws(
     return chosen - soft.detach() + soft
 
 
-def _whole(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """The middle of what `randint` and its like may draw; 0 without an upper bound."""
-    numbers = [part for part in args if isinstance(part, Real)]
-    has_low = len(numbers) > 1 or (numbers and ("high" in kwargs or "to" in kwargs))
-    low = kwargs.get("low", kwargs.get("from", numbers[0] if has_low else 0))
-    high = kwargs.get("high", kwargs.get("to", numbers[-1] if numbers else None))
-    return 0 if high is None else int(low + (high - low) // 2)
-
-
-def _likeliest(weights: torch.Tensor, count: int, replacement: bool = False) -> torch.Tensor:
-    """The positions that `multinomial` is likeliest to draw."""
-    order = torch.argsort(weights, dim=-1, descending=True, stable=True)
-    if replacement:
-        return order[..., :1].expand(*order.shape[:-1], count)
-    return order[..., :count]
-
-
-def _constant(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
-    """What a random function yields instead, or None where the function draws nothing."""
-    if not isinstance(result, torch.Tensor):
-        return None
-    if name in _UNIFORM or name in _NORMAL:
-        return 0.5
-    if name in ("randint", "randint_like", "random_"):
-        given = args[1:] if name != "randint" else args
-        return _whole(given, kwargs)
-    if name == "randperm":
-        return torch.arange(len(result)).flip(0)
-    if name == "multinomial":
-        named = dict(zip(("input", "num_samples", "replacement"), args, strict=False))
-        named |= kwargs
-        return _likeliest(named["input"], named["num_samples"], named.get("replacement", False))
-    if name == "exponential_":
-        return math.log(2) / (args[1] if len(args) > 1 else kwargs.get("lambd", 1.0))
-    if name == "uniform_":
-        low = args[1] if len(args) > 1 else kwargs.get("from", 0.0)
-        high = args[2] if len(args) > 2 else kwargs.get("to", 1.0)
-        return 0.5 * (low + high)
-    if name in ("normal_", "normal"):
-        mean = args[1] if name == "normal_" and len(args) > 1 else kwargs.get("mean", 0.0)
-        deviation = args[2] if name == "normal_" and len(args) > 2 else kwargs.get("std", 1.0)
-        if name == "normal" and args:
-            mean, deviation = args[0], args[1] if len(args) > 1 else deviation
-        return mean + 0.5 * deviation
-    if name in ("bernoulli", "bernoulli_"):
-        likely = (
-            args[1] if len(args) > 1 else kwargs.get("p", 0.5 if name == "bernoulli_" else None)
-        )
-        likely = args[0] if likely is None else likely
-        if isinstance(likely, torch.Tensor):
-            return (likely >= 0.5).to(result.dtype)
-        return float(likely >= 0.5)
-    return None
-
-
 @contextlib.contextmanager
 def neutral_chance(
-    modules: Iterable[nn.Module], note: Callable[[float], None] | None = None
-) -> Iterator[None]:
+    modules: Iterable[nn.Module],
+    note: Callable[[float], None] | None = None,
+    scaled: bool = False,
+) -> Iterator[NeutralChance]:
     """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
     changed: list[tuple[Any, float, Any]] = []
     try:
         for module in modules:
-            if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
+            stacked = isinstance(module, nn.RNNBase)
+            if (stacked or isinstance(module, nn.MultiheadAttention)) and module.dropout:
+                if scaled and not stacked:
+                    continue  # its own functions are seen, and heard of
                 handle = module.register_forward_pre_hook(_noting(note, module.dropout))
                 changed.append((module, module.dropout, handle))
-                module.dropout = 0.0
-        with NeutralChance(note):
-            yield
+                if not scaled:
+                    module.dropout = 0.0
+        with python_chance_fixed(), NeutralChance(note, scaled) as mode:
+            yield mode
     finally:
         for module, probability, handle in changed:
             module.dropout = probability
@@ -194,10 +238,20 @@ def _noting(
     return before
 
 
-def measure_dropout(name: str, module: nn.Module, occurrence: int) -> DropoutSite:
-    """Run a dropout module on ones: which share becomes zero, and what is the rest scaled by."""
-    with torch.no_grad():
-        out = module(torch.ones(64, 64, 4, 4))
-    kept = out[out != 0]
-    share = 1.0 - kept.numel() / out.numel()
-    return DropoutSite(name, occurrence, share, float(kept.mean()) if kept.numel() else 0.0)
+_SPATIAL = {nn.Dropout1d: 1, nn.Dropout3d: 3}
+
+
+def measure_dropout(name: str, module: nn.Module, occurrence: int, seed: int = 0) -> DropoutSite:
+    """Run a dropout module twice with the same draws: what is the same was dropped.
+
+    Alpha dropout gives what it drops a number other than zero, whatever it was.
+    """
+    ones = torch.ones(probe_shape(_SPATIAL.get(type(module), 2)))
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first = module(ones.clone())
+        torch.manual_seed(seed)
+        second = module(2.0 * ones)
+    dropped = (first == second).numpy()
+    change = (second - first)[first != second]
+    return site_of(name, occurrence, dropped, float(change.mean()) if change.numel() else 0.0)

@@ -73,7 +73,8 @@ class TorchPasses(TorchNetwork):
             stack.enter_context(restoring(model, mode))
             if record:
                 stack.enter_context(recorder.watching(model))
-            stack.enter_context(neutral_chance(model.modules(), note if record else None))
+            hears = note if record else None
+            chance = stack.enter_context(neutral_chance(model.modules(), hears, self._scaled))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(backward))
             stack.enter_context(intervening(model, self.interventions))
@@ -85,6 +86,7 @@ class TorchPasses(TorchNetwork):
                 self._known_modules.clear()
         if record:
             self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
+            self._draws_by_hand = chance.drew
         return results
 
     def _pass(
@@ -111,7 +113,7 @@ class TorchPasses(TorchNetwork):
             return results
         loss = self._loss_of(output, targets)
         results["loss"] = to_value(loss)
-        if backward:
+        if backward and loss.requires_grad:
             with user_code("the backward pass of the torch network"):
                 wanted = [p for p in model.parameters() if p.requires_grad]
                 floating = [t for t in leaves.values() if t.requires_grad]
@@ -172,7 +174,7 @@ class TorchPasses(TorchNetwork):
         with contextlib.ExitStack() as stack:
             stack.enter_context(in_modes(modules, self._training))
             stack.enter_context(restoring_state(module))
-            stack.enter_context(neutral_chance(modules.values()))
+            stack.enter_context(neutral_chance(modules.values(), None, self._scaled))
             stack.enter_context(pinned(modules, pins))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(request.backward))

@@ -331,10 +331,13 @@ class Framework(Protocol):
         targets: list[TensorValue],
         backward: bool,
         shift: tuple[int, str, list[TensorValue | None]],
+        arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
         """An end-to-end pass in which a recorded call's inputs or outputs are moved by a shift.
 
-        shift: index of the call, "input" or "output", and what is added to each slot.
+        shift: index of the call, "input", "output", "gradient.input" or "gradient.output", and
+        what is added to each slot.  Buffers as the pass leaves them are among the results, as
+        ``state.NAME``.
         """
         ...
 

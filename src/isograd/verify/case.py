@@ -46,6 +46,7 @@ class Case:
     inputs_from: str | None = None
     targets_from: str | None = None
     compiled: str = "auto"
+    input_gradients: bool = False
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -89,6 +90,9 @@ def case_of(table: Mapping[str, Any], path: Path) -> Case:
     compiled = options.get("compiled", default("verify", "compiled"))
     if compiled not in (ways := choices("verify", "compiled")):
         raise reader.error(f"[verify] compiled = {compiled!r}", f"Use {', '.join(ways)}.")
+    input_gradients = options.get("input_gradients", default("verify", "input_gradients"))
+    if not isinstance(input_gradients, bool):
+        raise reader.error(f"[verify] input_gradients = {input_gradients!r}", "Use true or false.")
     inputs, inputs_from = reader.arguments(table, "inputs")
     if not inputs and inputs_from is None:
         raise reader.error("there is no [[inputs]]", "Describe the arguments of the model.")
@@ -113,6 +117,7 @@ def case_of(table: Mapping[str, Any], path: Path) -> Case:
         inputs_from,
         targets_from,
         compiled,
+        input_gradients,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 
@@ -35,21 +36,28 @@ def whole_findings(
                 f"{words(key)} of the whole network: {problem}",
                 mode=mode,
             )
-    worst = whole.worst(*prefixes)
-    if worst is None or not worst[1].exceeds(END_TO_END_THRESHOLD):
-        return
-    key, comparison = worst
-    yield Finding(
-        f"{stage.value}.end_to_end",
-        Severity.EFFECTIVE,
-        stage,
-        _owner(session, key),
-        f"{words(key)} differs end to end although every module agrees alone",
-        finite(comparison.ratio),
-        mode=mode,
-        evidence=comparison.evidence,
-        isolated=False,
-    )
+    for counting in (True, False):
+        keys = [k for k in whole.comparisons if session.counts(k) is counting]
+        worst = dataclasses.replace(
+            whole, comparisons={k: whole.comparisons[k] for k in keys}
+        ).worst(*prefixes)
+        if worst is None or not worst[1].exceeds(END_TO_END_THRESHOLD):
+            continue
+        key, comparison = worst
+        how = "although every module agrees alone"
+        if not counting:
+            how = "and no parameter depends on it"
+        yield Finding(
+            f"{stage.value}.end_to_end",
+            Severity.EFFECTIVE if counting else Severity.EQUIVALENT,
+            stage,
+            _owner(session, key),
+            f"{words(key)} differs end to end {how}",
+            finite(comparison.ratio),
+            mode=mode,
+            evidence=comparison.evidence,
+            isolated=False,
+        )
 
 
 def _owner(session: Session, key: str) -> str:

@@ -50,6 +50,8 @@ class IsolatedResult:
     following: dict[Stage, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     shifts: dict[int, TensorResult] = field(default_factory=dict)
+    #: The gradients that differ, by finding of stage backward.
+    gradients: dict[int, list[TensorResult]] = field(default_factory=dict)
     #: What findings below the noise are explained by.
     quiet_trials: dict[int, tuple[Trial, ...]] = field(default_factory=dict)
     #: Findings below the noise whose gradients are beyond it.
@@ -365,7 +367,7 @@ class IsolatedStage:
             message += f" ({culprit.where})" if culprit.where else ""
             if culprit.module != call.module:
                 call = dataclasses.replace(call, module=culprit.module, occurrence=0)
-        self._add(stage, call, first, message, fix=self._look_at(first, culprit))
+        self._add(stage, call, wrong, first, message, fix=self._look_at(first, culprit))
 
     def _look_at(self, first: TensorResult, culprit: Culprit | None) -> Fix | None:
         """Where to look, if nothing is proved: the line of the port at which the tensors part."""
@@ -409,7 +411,7 @@ class IsolatedStage:
                 if module == call.module
                 else dataclasses.replace(call, module=module, occurrence=0)
             )
-            self._add(stage, place, first, message, cause, fix)
+            self._add(stage, place, wrong, first, message, cause, fix)
 
     def _described(
         self, stage: Stage, call: CallInfo, wrong: list[TensorResult]
@@ -430,6 +432,7 @@ class IsolatedStage:
         self,
         stage: Stage,
         call: CallInfo,
+        wrong: list[TensorResult],
         first: TensorResult,
         message: str,
         cause: Cause | None = None,
@@ -441,6 +444,8 @@ class IsolatedStage:
         finding = dataclasses.replace(finding, cause=cause, fix=fix or finding.fix)
         if stage is Stage.FORWARD:
             self._result.shifts[len(self._result.findings)] = first
+        if stage is Stage.BACKWARD:
+            self._result.gradients[len(self._result.findings)] = wrong
         self._result.add(finding, first.position)
 
     def _finding(

@@ -48,7 +48,7 @@ from isograd.verify.loss_causes import with_causes
 from isograd.verify.parameters import ambiguous_gaps
 from isograd.verify.prepare import prepare
 from isograd.verify.session import Session
-from isograd.verify.severity import severity_below_noise, severity_of
+from isograd.verify.severity import severity_below_noise, severity_of, severity_of_gradients
 from isograd.verify.training import (
     begin_alike,
     free_losses,
@@ -205,6 +205,12 @@ class Ladder:
                 severity = severity_of(self._session, mode, backward, whole, tensor.shift)
             finding = isolated.findings[index]
             isolated.findings[index] = dataclasses.replace(finding, severity=severity)
+        for index, tensors in isolated.gradients.items():
+            severity = severity_of_gradients(
+                self._session, mode, whole, [tensor.shift for tensor in tensors]
+            )
+            finding = isolated.findings[index]
+            isolated.findings[index] = dataclasses.replace(finding, severity=severity)
 
     def _raise_what_is_loud_elsewhere(self) -> None:
         """A cause that matters in one module matters in the others: it is one line of the port."""
@@ -248,8 +254,10 @@ class Ladder:
             return
         for mode, once in list(self._passes.items()):
             whole = self._passes[mode] = look_again(self._session, mode, once, prefixes)
+            known = any(f.stage is stage for _, f in self._findings)
             for finding in whole_findings(self._session, stage, mode, whole, prefixes):
-                self._add(finding, math.inf)
+                if finding.diverges or not known:
+                    self._add(finding, math.inf)
 
     def _settle_ambiguous(self) -> None:
         """A guessed pairing that neither a trial nor the forward pass confirms is a gap."""
@@ -271,6 +279,8 @@ class Ladder:
         isolated, whole = self._isolated[mode], self._passes[mode]
         self._take(Stage.BACKWARD, mode)
         following = isolated.following.get(Stage.BACKWARD, 0)
+        if not any(f.diverges for f in isolated.findings):
+            following = 0  # they follow from what reaches nothing
         self._whole(Stage.BACKWARD, ("gradient",))
         checked = isolated.checked.get(Stage.BACKWARD, 0)
         checked += sum(1 for k in whole.comparisons if k.startswith("gradient"))

@@ -38,8 +38,9 @@ class TensorResult:
     position: where in the reference's order of calls the tensor arises.
     what: in words, for example "output" or "input of layer1.0.conv2".
     problem: why there is no comparison (a wrong shape, a call that never happened), or "".
-    shift: for a forward tensor that differs, the call, "input" or "output", and the slot that
-    the error belongs to, with the error itself.
+    shift: for a forward tensor or a gradient that differs, the call, where (as in
+    `Framework.forward_shifted`) and the slot that the error belongs to, with the error itself;
+    None for a parameter's gradient.
     key: the tensor's name within the unit, as in `Framework`.  lacks: whether the port hands none
     to the call.
     """
@@ -353,7 +354,7 @@ class Replayer:
             return TensorResult(stage, unit, position, what, None, problem, key=key)
         comparison = compare(what, expected, found)
         shift = None
-        if stage is Stage.FORWARD and comparison.exceeds(self.threshold):
+        if stage is not Stage.TRAINING and comparison.exceeds(self.threshold):
             shift = self._shift(unit, key, expected, found)
         return TensorResult(stage, unit, position, what, comparison, shift=shift, key=key)
 
@@ -366,10 +367,14 @@ class Replayer:
             error = np.subtract(found.values, expected.values)
             error = np.nan_to_num(error, nan=0.0, posinf=0.0, neginf=0.0)
         value = TensorValue(error.astype(np.float32), "float32")
-        pin = _PIN_SLOT.match(key)
+        pin, slot = _PIN_SLOT.match(key), _SLOT.match(key)
         if pin:
-            return unit.pins[int(pin[2])][0], "input", int(pin[3]), value
-        return unit.reference, "output", int(key.rpartition(".")[2]), value
+            where = "input" if pin[1] == "input_of" else "gradient.output"
+            return unit.pins[int(pin[2])][0], where, int(pin[3]), value
+        if slot:
+            where = "output" if slot[1] == "output" else "gradient.input"
+            return unit.reference, where, int(slot[2]), value
+        return None
 
     def _describe(self, unit: Unit, key: str) -> tuple[Stage, float, str]:
         calls = self.reference_calls

@@ -105,6 +105,13 @@ class Session:
         calls = self.port.call("calls")
         self.port_structure = dataclasses.replace(self.port_structure, calls=calls)
 
+    def counts(self, key: str) -> bool:
+        """Whether a difference of this tensor matters: of gradients of the inputs if asked for.
+
+        Nobody trains on them but in adversarial training and in networks that feed one another.
+        """
+        return self.case.input_gradients or not key.startswith("gradient.input.")
+
     def _settle_dropout(self) -> None:
         """Where one side draws its masks by hand, dropout scales what it keeps as they do."""
         self.reference.send("draws_by_hand")

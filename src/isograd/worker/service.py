@@ -242,6 +242,29 @@ class Service:
         moved = self._framework.forward_shifted(mode, inputs, targets, backward, shift)
         return _distances(plain, moved)
 
+    def do_reached(
+        self,
+        mode: str,
+        inputs: dict[str, TensorValue],
+        targets: list[TensorValue],
+        backward: bool,
+        shift: tuple[int, str, list[TensorValue | None]],
+    ) -> dict[str, float]:
+        """How far the same moves an exact pass, state included: relative to each tensor's norm."""
+
+        def run(shift: tuple[int, str, list[TensorValue | None]]) -> Tensors:
+            found: Tensors = self._framework.forward_shifted(
+                mode, inputs, targets, backward, shift, FLOAT64
+            )
+            return found
+
+        plain = run((shift[0], shift[1], []))
+        sizes = {key: float(np.linalg.norm(value.values)) for key, value in plain.items()}
+        return {
+            key: distance / sizes[key] if sizes[key] else distance
+            for key, distance in _distances(plain, run(shift)).items()
+        }
+
     def do_moved(
         self,
         mode: str,

@@ -277,13 +277,14 @@ class FakeFramework:
         targets: list[TensorValue],
         backward: bool,
         shift: tuple[int, str, list[TensorValue | None]],
+        arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
         index, where, values = shift
         call = self._calls[index]
         module = dict(self._model.named_modules())[call.module]
         shifts = [None if value is None else value.values for value in values]
         with shifted(call.module, module, call.occurrence, where, shifts):
-            return self.forward(mode, inputs, targets, backward=backward)
+            return self.forward(mode, inputs, targets, backward=backward, arithmetic=arithmetic)
 
     def loss(
         self,

@@ -167,9 +167,10 @@ class MindSporeFramework(MindSporePasses):
             for site in self._dropouts:
                 cell = self._cells[site.module]
                 if isinstance(cell, kinds):
-                    alike = (type(cell), rate_of(cell), cell.training)
+                    dropout: Any = cell
+                    alike = (type(cell), rate_of(cell), dropout.training)
                     if alike not in known:
-                        known[alike] = measure_dropout(site.module, cell, 0)
+                        known[alike] = measure_dropout(site.module, dropout, 0)
                     site = dataclasses.replace(known[alike], module=site.module)
                 layer = self._library_layer(site.module)
                 if layer and sites and sites[-1].module == layer:

@@ -261,6 +261,7 @@ class MindSporePasses(MindSporeNetwork):
         targets: list[TensorValue],
         backward: bool,
         shift: tuple[int, str, list[TensorValue | None]],
+        arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
         raise NotImplementedError("shifts are applied on the reference's side, in torch")
 

@@ -212,9 +212,8 @@ def neutral_chance(
     changed: list[tuple[Any, float, Any]] = []
     try:
         for module in modules:
-            stacked = isinstance(module, nn.RNNBase)
-            if (stacked or isinstance(module, nn.MultiheadAttention)) and module.dropout:
-                if scaled and not stacked:
+            if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
+                if scaled and isinstance(module, nn.MultiheadAttention):
                     continue  # its own functions are seen, and heard of
                 handle = module.register_forward_pre_hook(_noting(note, module.dropout))
                 changed.append((module, module.dropout, handle))
@@ -238,7 +237,7 @@ def _noting(
     return before
 
 
-_SPATIAL = {nn.Dropout1d: 1, nn.Dropout3d: 3}
+_SPATIAL: dict[type, int] = {nn.Dropout1d: 1, nn.Dropout3d: 3}
 
 
 def measure_dropout(name: str, module: nn.Module, occurrence: int, seed: int = 0) -> DropoutSite:

@@ -177,27 +177,42 @@ def _given_forward(module: nn.Module, wanted: dict[int, Pin]) -> Callable[..., A
     return forward
 
 
+def _adding(shift: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda gradient: gradient + shift.to(gradient.dtype)
+
+
 @contextlib.contextmanager
 def shifted(
     module: nn.Module, occurrence: int, where: str, shifts: list[torch.Tensor | None]
 ) -> Iterator[None]:
-    """Add a shift to the inputs or outputs of one call of a module."""
+    """Add a shift to the inputs or outputs of one call of a module, or to their gradients.
+
+    where: "input", "output", "gradient.input" or "gradient.output"; of an input's gradient only
+    what flows back through this call is shifted.
+    """
     count = -1
+    gradient = where.startswith("gradient.")
 
     def moved(value: Any) -> Any:
         tensors, skeleton = tree.flatten(value, is_tensor)
         for slot, shift in enumerate(shifts[: len(tensors)]):
-            if shift is not None and shift.shape == tensors[slot].shape:
-                tensors[slot] = tensors[slot] + shift.to(tensors[slot].dtype)
+            if shift is None or shift.shape != tensors[slot].shape:
+                continue
+            own = tensors[slot]
+            if not gradient:
+                tensors[slot] = own + shift.to(own.dtype)
+            elif own.requires_grad:
+                tensors[slot] = own.view_as(own)
+                tensors[slot].register_hook(_adding(shift))
         return tree.unflatten(skeleton, tensors)
 
     def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
         nonlocal count
         count += 1
-        return moved((args, kwargs)) if where == "input" and count == occurrence else None
+        return moved((args, kwargs)) if where.endswith("input") and count == occurrence else None
 
     def after(_: nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
-        return moved(result) if where == "output" and count == occurrence else None
+        return moved(result) if where.endswith("output") and count == occurrence else None
 
     handles = [
         module.register_forward_pre_hook(before, with_kwargs=True),

@@ -80,6 +80,12 @@ class TorchPasses(TorchNetwork):
             stack.enter_context(intervening(model, self.interventions))
             reads = stack.enter_context(ParameterReads(model, recorder)) if record else None
             results = self._pass(model, inputs, targets, backward, arithmetic)
+            if self._reports_buffers:
+                results |= {
+                    f"state.{n}": to_value(b)
+                    for n, b in model.named_buffers()
+                    if b.is_floating_point()
+                }
             if reads is not None:
                 self._borrowed = {m: tuple(sorted(names)) for m, names in reads.borrowed.items()}
                 self._training = {name: m.training for name, m in model.named_modules()}
@@ -228,13 +234,18 @@ class TorchPasses(TorchNetwork):
         targets: list[TensorValue],
         backward: bool,
         shift: tuple[int, str, list[TensorValue | None]],
+        arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
         index, where, values = shift
         call = self._calls[index]
-        module = dict(self._model.named_modules())[call.module]
+        module = dict(self._model_for(arithmetic).named_modules())[call.module]
         shifts = [None if v is None else from_value(v) for v in values]
-        with shifted(module, call.occurrence, where, shifts):
-            return self.forward(mode, inputs, targets, backward=backward)
+        self._reports_buffers = True
+        try:
+            with shifted(module, call.occurrence, where, shifts):
+                return self.forward(mode, inputs, targets, backward=backward, arithmetic=arithmetic)
+        finally:
+            self._reports_buffers = False
 
     def _leaves(
         self,

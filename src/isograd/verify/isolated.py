@@ -21,6 +21,7 @@ from isograd.frameworks.base import CallInfo, Trial
 from isograd.model import Cause, Finding, Fix, Gap, ModuleRatio, Severity, Stage
 from isograd.verify.boundaries import Boundaries
 from isograd.verify.call_similarity import call_similarity
+from isograd.verify.confirm import Claim, Confirmation
 from isograd.verify.culprit import Culprit, find_culprit
 from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer, TensorResult, UnitResult
@@ -89,6 +90,7 @@ class IsolatedStage:
         self._port_is_library = {m.name: m.library for m in session.port_structure.modules}
         self._partner: dict[int, int] = {}
         self._result = IsolatedResult()
+        self._claims: list[Claim] = []
 
     @property
     def notes(self) -> list[str]:
@@ -112,7 +114,20 @@ class IsolatedStage:
         for result in results:
             self._conclude(result)
         self._result.granted = tuple(self.causes.granted)
+        self._confirm()
         return self._result
+
+    def _confirm(self) -> None:
+        """Repeat the proofs on other batches; what they do not confirm is a name only."""
+        confirmation = Confirmation(
+            self._session, self.replayer, self.causes, self._mode, self._backward
+        )
+        for claim in confirmation.refused(self._claims) if self._claims else ():
+            for place in claim.findings:
+                finding = self._result.findings[place]
+                if finding.cause is not None:
+                    cause = dataclasses.replace(finding.cause, proved=False)
+                    self._result.findings[place] = dataclasses.replace(finding, cause=cause)
 
     def _without_unneeded(self, results: list[UnitResult]) -> list[UnitResult]:
         """Drop inputs that the port's calls do without, where these calls agree: inner ones first.
@@ -401,9 +416,14 @@ class IsolatedStage:
         if quiet:
             first = max(wrong, key=lambda t: t.ratio if math.isfinite(t.ratio) else 0.0)
             message = f"{first.what} differs by less than the rounding noise, but not at random"
-        causes, fix = self.causes.prove(result, stage, known, fixed, quiet)
+        causes, fix, fixes = self.causes.prove(result, stage, known, fixed, quiet)
         if fix is None and not quiet:
             fix = self._look_at(first, self.culprit(result, stage))
+        if fixes:
+            count = len(self._result.findings)
+            places = tuple(range(count, count + len(causes)))
+            trials = tuple(cause.trial for cause in known.causes) if quiet else ()
+            self._claims.append(Claim(result.unit, stage, fixes, trials, places))
         for named, cause in zip(known.causes, causes, strict=True):
             module = self.causes.module_of(named, result)
             place = (

@@ -33,6 +33,7 @@ from isograd.model import (
 from isograd.progress import Progress
 from isograd.verify.case import Case, read_case
 from isograd.verify.compiled.stage import run_compiled
+from isograd.verify.confirm import PROOF_BATCH
 from isograd.verify.end_to_end import PassResult, look_again, record_pass
 from isograd.verify.findings import (
     dropout_findings,
@@ -295,7 +296,13 @@ class Ladder:
         if result.first and begin_alike(self._session):
             result, losses, findings, record = replay_updates(self._session)
         left_out = {f.module for f in findings}
-        explained = explain_updates(self._session, record, result, findings)
+        explained = explain_updates(
+            self._session,
+            record,
+            result,
+            findings,
+            lambda: set(replay_updates(self._session, PROOF_BATCH)[0].first),
+        )
         self._granted_rules = explained.granted
         for finding in explained.findings:
             self._add(finding)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from isograd.compare.envelope import Measured
+from isograd.compare.envelope import ISOLATED_VARIANTS, Measured, measured
 from isograd.diagnose.decide import Diagnosis
+from isograd.errors import IsogradError
 from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
 from isograd.model import Cause, Finding, Fix, Stage
 from isograd.tensors import Array, TensorValue
+from isograd.verify.confirm import PROOF_BATCH, rotated
 from isograd.verify.explain import (
     PortSide,
     Subject,
@@ -49,8 +51,28 @@ def prove_loss(session: Session, run: LossRun, known: Diagnosis) -> tuple[list[C
     subject = _subject(run)
     side = _side(session, subject, run.reference, run.port)
     fixes = prove(session, subject, known.causes, side)
+    if fixes and not _holds_again(session, run, fixes):
+        fixes = ()
     causes = [as_cause(cause, bool(fixes)) for cause in known.causes]
     return causes, fix_of(session, fixes, "")
+
+
+def _holds_again(session: Session, run: LossRun, fixes: tuple[PortFix, ...]) -> bool:
+    """Whether on other pairs of outputs and targets the loss differs, and agrees once fixed."""
+    outputs = [v and TensorValue(rotated(v.values), v.dtype) for v in run.outputs]
+    targets = session.targets(PROOF_BATCH)
+    question = [outputs, targets]
+    try:
+        session.reference.send("measure_loss", *question, list(ISOLATED_VARIANTS))
+        before = session.port.call("loss", *question)
+        after = session.port.call("loss", *question, NATIVE, fixes)
+        reference = measured(session.reference.receive())
+    except IsogradError:
+        return False
+    wanted = wanted_keys(Stage.LOSS, run.port)
+    return not judged_as_reference(reference, before, wanted) and judged_as_reference(
+        reference, after, wanted
+    )
 
 
 def _subject(run: LossRun) -> Subject:

@@ -158,7 +158,7 @@ class OneModule:
         if known is None or not known.causes:
             fix = fix_at(self._session, self.port_module, "the port builds this module here")
             return stage_diagnosis(stage, known, [], fix)
-        causes, proved = self._stage.causes.prove(result, stage, known, fixed, quiet)
+        causes, proved, _ = self._stage.causes.prove(result, stage, known, fixed, quiet)
         fix = proved or fix_at(self._session, self.port_module, "the port builds this module here")
         severity = Severity.BELOW_NOISE if quiet else Severity.EFFECTIVE
         return stage_diagnosis(stage, known, causes, fix, severity)

@@ -107,9 +107,12 @@ class UpdateRecord:
 
 
 def replay_updates(
-    session: Session,
+    session: Session, first: int = 0
 ) -> tuple[StepsResult, list[float], list[Finding], UpdateRecord]:
-    """Feed the reference's gradients to both optimizers; also the reference's free losses."""
+    """Feed the reference's gradients to both optimizers; also the reference's free losses.
+
+    first: the batch of the first step; another one gives other gradients.
+    """
     steps = session.case.steps
     reference, port = session.reference, session.port
     updated = set(reference.call("start_training", "native", NATIVE))
@@ -120,7 +123,7 @@ def replay_updates(
     result, losses, record = StepsResult(), [], UpdateRecord()
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
-        inputs, targets = session.inputs(step), session.targets(step)
+        inputs, targets = session.inputs(first + step), session.targets(first + step)
         kinds = ["loss", "gradient"]
         native = reference.call("train_step", "native", None, inputs, targets, None, kinds)
         losses.append(float(native["loss"].values.sum()))

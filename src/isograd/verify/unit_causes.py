@@ -98,9 +98,11 @@ class UnitCauses:
         known: Diagnosis,
         fixed: tuple[Trial, ...],
         quiet: bool = False,
-    ) -> tuple[list[Cause], Fix | None]:
+    ) -> tuple[list[Cause], Fix | None, tuple[PortFix, ...]]:
         """The causes as the report holds them, proved where a fix mends the port, and the fix.
 
+        The fix comes in words and as it was made.  Nothing is proved where it changes less than
+        is known of the port's error: an interval of alpha that holds 0 allows no change at all.
         quiet: the error was within the noise, so its projection must be gone, not its magnitude.
         """
         self.replayer.settle()
@@ -109,9 +111,24 @@ class UnitCauses:
             trials = tuple(cause.trial for cause in known.causes) if quiet else ()
             side = self._side(result, stage, trials)
             fixes = prove(self.session, self._subject(result), known.causes, side)
+        if any(cause.alpha_low <= 0.0 for cause in known.causes):
+            fixes = ()
         port_module = self.replayer.port_calls[result.unit.port].module
         causes = [as_cause(cause, bool(fixes)) for cause in known.causes]
-        return causes, fix_of(self.session, fixes, port_module)
+        return causes, fix_of(self.session, fixes, port_module), fixes
+
+    def agrees(
+        self,
+        result: UnitResult,
+        stage: Stage,
+        fixes: tuple[PortFix, ...],
+        quiet_trials: tuple[Trial, ...],
+    ) -> bool:
+        """Whether a unit agrees, in one stage, once the port is fixed so."""
+        try:
+            return self._side(result, stage, quiet_trials).agrees(fixes)
+        except IsogradError:
+            return False
 
     def module_of(self, cause: NamedCause, result: UnitResult) -> str:
         """The module whose code holds the cause: what is done to a child is its caller's code."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +34,16 @@ class Explained:
 
 
 def explain_updates(
-    session: Session, record: UpdateRecord, result: StepsResult, left_out: list[Finding]
+    session: Session,
+    record: UpdateRecord,
+    result: StepsResult,
+    left_out: list[Finding],
+    again: Callable[[], set[str]],
 ) -> Explained:
-    """Name the rule that the port follows wherever its updates differ."""
+    """Name the rule that the port follows wherever its updates differ.
+
+    again: feeds gradients of other batches, for the proofs; the parameters that differ then.
+    """
     explained = Explained(list(left_out), set(result.first))
     if not result.first and not left_out:
         return explained
@@ -66,6 +73,7 @@ def explain_updates(
         explained.unexplained.discard(name)
     blames = blame_rules(updates, searched)
     told = [_settled(proof, updates, b) for b in blames if b.explanation is not None]
+    told = [_confirmed(proof, one, again) for one in told]
     for one in told:
         explained.unexplained -= set(one.blame.names)
         explained.granted |= {n: r.plain() for n, r in one.blame.rules.items()}
@@ -75,22 +83,37 @@ def explain_updates(
 
 @dataclass(frozen=True)
 class _Told:
+    """An explained part; mending: the change of the port's optimizer that removes it."""
+
     blame: Blame
-    proved: bool
+    mending: dict[str, Any] | None
+
+    @property
+    def proved(self) -> bool:
+        return self.mending is not None
+
+
+def _confirmed(proof: Proof, one: _Told, again: Callable[[], set[str]]) -> _Told:
+    """Without the proof where the gradients of other batches do not confirm it."""
+    if one.mending is None or proof.holds_again(one.mending, one.blame.names, again):
+        return one
+    return _Told(one.blame, None)
 
 
 def _settled(proof: Proof, updates: Updates, blame: Blame) -> _Told:
     """Prove the likeliest; where that fails but another that is as likely is proved, take it."""
     explanation = blame.explanation
     assert explanation is not None
-    if proof.proves(blame):
-        return _Told(blame, True)
+    mending = proof.mending(blame)
+    if mending is not None:
+        return _Told(blame, mending)
     for other in explanation.others:
         rest = (explanation, *(o for o in explanation.others if o is not other))
         changed = blame_with(updates, blame, replace(other, others=rest))
-        if proof.proves(changed):
-            return _Told(changed, True)
-    return _Told(blame, False)
+        mending = proof.mending(changed)
+        if mending is not None:
+            return _Told(changed, mending)
+    return _Told(blame, None)
 
 
 def _findings(

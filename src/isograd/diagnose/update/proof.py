@@ -7,7 +7,7 @@ the reference's rule, computed with the port's operators.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,11 +46,30 @@ class Proof:
         found: str | None = self._session.port.call("optimizer_line")
         return found
 
-    def proves(self, blame: Blame) -> bool:
-        """Whether the port agrees at all steps once the cause is mended."""
+    def mending(self, blame: Blame) -> dict[str, Any] | None:
+        """The change of the port's optimizer with which it agrees at all steps, if there is one."""
         if not self.possible or blame.explanation is None:
+            return None
+        names = set(blame.names)
+        return next((m for m in self._mendings(blame) if self.agreeing(m, names) == names), None)
+
+    def holds_again(
+        self, mending: dict[str, Any], names: Iterable[str], again: Callable[[], set[str]]
+    ) -> bool:
+        """Whether on new gradients these parameters differ, and agree once mended.
+
+        again: feeds both optimizers gradients of other batches; the parameters that differ.
+        """
+        chosen = set(names)
+        try:
+            if not chosen <= again():
+                return False
+            self._session.port.call("mend_optimizer", mending)
+            return not chosen & again()
+        except IsogradError:
             return False
-        return any(self.agreeing(m, blame.names) == set(blame.names) for m in self._mendings(blame))
+        finally:
+            self._session.port.call("mend_optimizer", {})
 
     def _mendings(self, blame: Blame) -> Iterator[dict[str, Any]]:
         session, names = self._session, (*blame.names, *blame.silent)

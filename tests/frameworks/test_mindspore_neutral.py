@@ -13,9 +13,12 @@ ms = pytest.importorskip("mindspore")
 from mindspore import nn, ops  # noqa: E402 - MindSpore may be missing
 
 from isograd.frameworks.mindspore.neutral import (  # noqa: E402 - the same
+    drew_masks,
     install,
+    keep_scale,
     measure_dropout,
     neutral_chance,
+    rate_of,
 )
 
 install()
@@ -112,3 +115,61 @@ def test_a_rate_is_measured() -> None:
     assert site.scale == pytest.approx(1.25)
     still = nn.Dropout(p=0.2).set_train(False)
     assert measure_dropout("drop", still, 0).probability == 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param(lambda x: ops.dropout(x, 0.2), 1.25, id="function"),
+        pytest.param(lambda x: trained(nn.Dropout(p=0.2))(x), 1.25, id="p"),
+        pytest.param(lambda x: trained(nn.Dropout(keep_prob=0.8))(x), 1.25, id="keep_prob"),
+        pytest.param(lambda x: ops.Dropout(0.8)(x)[0], 1.25, id="primitive"),
+        pytest.param(lambda x: x * (ops.rand_like(x) < 0.8) / 0.8, 1.25, id="by hand"),
+        pytest.param(lambda x: nn.Dropout(p=0.2).set_train(False)(x), 1.0, id="inactive"),
+    ],
+)
+def test_beside_masks_by_hand_dropout_scales(
+    function: Callable[[Any], Any], expected: float
+) -> None:
+    values = ms.Tensor(np.arange(24, dtype=np.float32).reshape(4, 6))
+    keep_scale(True)
+    try:
+        with neutral_chance():
+            found = function(values)
+    finally:
+        keep_scale(False)
+    np.testing.assert_allclose(found.asnumpy(), expected * values.asnumpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("draw", "is_mask"),
+    [
+        pytest.param(lambda: ops.rand(3), True, id="rand"),
+        pytest.param(lambda: ops.uniform((3,), ms.Tensor(0.0), ms.Tensor(1.0)), True, id="uniform"),
+        pytest.param(lambda: ops.randn(3), False, id="randn"),
+        pytest.param(lambda: ops.dropout(ops.ones((3,)), 0.3), False, id="dropout"),
+    ],
+)
+def test_masks_by_hand_are_noticed(draw: Callable[[], Any], is_mask: bool) -> None:
+    with neutral_chance():
+        draw()
+    assert drew_masks() is is_mask
+
+
+@pytest.mark.parametrize(
+    ("cell", "per_channel"),
+    [
+        pytest.param(lambda: nn.Dropout(p=0.3), False, id="Dropout"),
+        pytest.param(lambda: nn.Dropout(keep_prob=0.7), False, id="keep_prob"),
+        pytest.param(lambda: nn.Dropout1d(0.3), True, id="Dropout1d"),
+        pytest.param(lambda: nn.Dropout2d(0.3), True, id="Dropout2d"),
+        pytest.param(lambda: nn.Dropout3d(0.3), True, id="Dropout3d"),
+    ],
+)
+def test_every_dropout_is_measured_by_its_own_draws(
+    cell: Callable[[], Any], per_channel: bool
+) -> None:
+    site = measure_dropout("drop", trained(cell()), 0)
+    assert site.probability == pytest.approx(0.3, abs=0.005)
+    assert (site.draws == 360_000) is per_channel
+    assert rate_of(cell()) == pytest.approx(0.3)

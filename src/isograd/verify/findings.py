@@ -75,6 +75,9 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
         ours = tuple(site for site in ours if site.probability)
         theirs = tuple(site for site in theirs if site.probability)
     if len(ours) != len(theirs):
+        fewer = session.reference if len(ours) < len(theirs) else session.port
+        if fewer.call("draws_by_hand"):
+            return  # masks by hand stand for them, and the factor of what they keep is compared
         yield Finding(
             "forward.dropout",
             Severity.EFFECTIVE,

@@ -1,0 +1,97 @@
+"""Networks that draw, on both frameworks: right ports pass, and a rate is proved on new draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Answer, CaseMaker
+
+Verify = Callable[..., "Answer"]
+
+TORCH_DROP = """
+class DropPath(nn.Module):
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = rate
+    def forward(self, x):
+        if not self.training:
+            return x
+        keep = 1 - self.rate
+        shape = (x.shape[0],) + (1,) * (x.ndim - 1)
+        return x * x.new_empty(shape).bernoulli_(keep) / keep
+"""
+#: As MindSpore's users write it: a dropout of ones.
+MINDSPORE_DROP = """
+class DropPath(nn.Cell):
+    def __init__(self, rate):
+        super().__init__()
+        self.dropout = nn.Dropout(p=rate)
+    def construct(self, x):
+        if not self.training:
+            return x
+        return x * self.dropout(ops.ones((x.shape[0],) + (1,) * (x.ndim - 1)))
+"""
+
+
+@pytest.fixture
+def dropping(
+    make_case: CaseMaker, verify: Verify, tmp_path: Path
+) -> Callable[[str, str], dict[str, Any]]:
+    """What verify says of a network that has one torch layer where the port has another."""
+
+    def run(torch_layer: str, mindspore_layer: str) -> dict[str, Any]:
+        make_case.frameworks = ("torch", "mindspore")
+        make_case.spoil_reference = (
+            (("def build", f"{TORCH_DROP}\ndef build"),) if ("DropPath" in torch_layer) else ()
+        )
+        make_case.spoil_reference += (("nn.ReLU()", torch_layer),)
+        if "DropPath" in mindspore_layer:
+            make_case.spoil = (("def build", f"{MINDSPORE_DROP}\ndef build"),)
+        make_case.spoil += (("nn.ReLU()", mindspore_layer),)
+        make_case.inputs = "[[inputs]]\nshape = [6, 3, 5, 4]\n"
+        make_case.targets = "[[targets]]\nshape = [6, 3, 5, 3]\n"
+        make_case.extra = '[verify]\nsteps = 1\nmode = "train"\ncompiled = "off"\n'
+        path = tmp_path / "report.json"
+        answer = verify(make_case.write(), "--json", str(path))
+        assert answer.error == ""
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("reference", "port"),
+    [
+        pytest.param("nn.Dropout2d(0.3)", "nn.Dropout2d(p=0.3)", id="channels"),
+        pytest.param("nn.Dropout(0.1)", "nn.Dropout(keep_prob=0.9)", id="keep_prob"),
+        pytest.param("DropPath(0.2)", "DropPath(0.2)", id="a mask by hand, and a dropout of ones"),
+    ],
+)
+def test_a_right_port_passes(
+    dropping: Callable[[str, str], dict[str, Any]], reference: str, port: str
+) -> None:
+    found = dropping(reference, port)
+    assert (found["verdict"], found["findings"]) == ("equivalent", [])
+
+
+def test_a_rate_is_proved_on_new_draws(dropping: Callable[[str, str], dict[str, Any]]) -> None:
+    found = dropping("nn.Dropout2d(0.3)", "nn.Dropout2d(p=0.31)")
+    (finding,) = found["findings"]
+    cause = finding["cause"]
+    assert (found["verdict"], cause["id"], cause["proved"]) == ("divergent", "dropout.p", True)
+    assert (cause["reference"], cause["port"]) == (0.3, 0.31)
+
+
+def test_what_the_draws_cannot_tell_is_never_proved(
+    dropping: Callable[[str, str], dict[str, Any]],
+) -> None:
+    """0.3 and 0.302 differ by less than 360,000 draws show: right or wrong, it is not named."""
+    found = dropping("nn.Dropout2d(0.3)", "nn.Dropout2d(p=0.302)")
+    assert (found["verdict"], found["findings"]) == ("equivalent", [])

@@ -6,7 +6,6 @@ because a statement takes microseconds and what torch refuses is drawn again.
 
 from __future__ import annotations
 
-import math
 import random
 import re
 import warnings
@@ -14,12 +13,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as functional
-from catalog import Item, Snippet, items, names_of, snippets, without_layers
+from catalog import Item, items, snippets, without_layers
+from fitting import fitted
 from network import Line, Network, Tensor
 from torch import nn
 from training import draw_ending
-
-from isograd.knowledge.check.drawing import draw
 
 _MOST_VALUES = 3000
 _LEAST_DEVIATION, _MOST_MAGNITUDE = 1e-3, 50.0
@@ -28,7 +26,7 @@ _SHAPES = {2: [(4, 6), (3, 5)], 3: [(2, 4, 6), (3, 6, 8)], 4: [(2, 3, 8, 8), (2,
 _SHAPES[5] = [(2, 2, 4, 5, 4)]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A statement that cannot be part of the network."""
 
 
@@ -173,13 +171,13 @@ class Generator:
     @staticmethod
     def _require_fair(value: Any) -> None:
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
-            raise Refused
+            raise RefusedError
         if not 0 < value.numel() <= _MOST_VALUES or value.dim() < 2 or value.dim() > 5:
-            raise Refused
+            raise RefusedError
         if not torch.isfinite(value).all() or value.abs().max() > _MOST_MAGNITUDE:
-            raise Refused
+            raise RefusedError
         if value.numel() > 1 and value.std() < _LEAST_DEVIATION:
-            raise Refused
+            raise RefusedError
 
     def _step(self) -> Line | None:
         kinds = ["item"] * 24 + ["again", "sequential", "list", "block", "tied", "dictionary"]
@@ -257,7 +255,7 @@ class Generator:
         for _ in range(count * 10):
             item = self._chosen(value.dim(), "layer")
             if item is None:
-                raise Refused
+                raise RefusedError
             texts = item.arguments(tuple(value.shape), self.draw)
             text = item.torch.format(**texts)
             try:
@@ -267,19 +265,18 @@ class Generator:
             found.append((text, item.native.format(**texts) if item.native else None))
             if len(found) == count:
                 return found
-        raise Refused
+        raise RefusedError
 
     def _sequential(self) -> Line | None:
         return self._container_of("nn.Sequential({})", "nn.SequentialCell({})", 3, "self.{}({})")
 
     def _dictionary(self) -> Line | None:
-        found = self._container_of(
+        return self._container_of(
             "nn.ModuleDict({{'a': nn.Sequential({0}), 'b': nn.Sequential({0})}})",
             "",
             1,
             "self.{0}['a']({1}) + self.{0}['b']({1})",
         )
-        return found
 
     def _container_of(self, torch_text: str, native: str, count: int, call: str) -> Line | None:
         name = self._recent()
@@ -287,7 +284,7 @@ class Generator:
             return None
         try:
             layers = self._layers(tuple(self._values[name].shape), count)
-        except Refused:
+        except RefusedError:
             return None
         own = self._fresh("body")
         natives = [n for _, n in layers if n]
@@ -306,7 +303,8 @@ class Generator:
             return None
         width = self._values[name].shape[-1]
         own, result = self._fresh("stack"), self._fresh("v")
-        code = f"{result} = {name}\nfor layer in self.{own}:\n    {result} = torch.tanh(layer({result}))"
+        loop = f"for layer in self.{own}:\n    {result} = torch.tanh(layer({result}))"
+        code = f"{result} = {name}\n{loop}"
         return Line(
             result,
             code,
@@ -326,7 +324,7 @@ class Generator:
         shape = tuple(self._values[name].shape)
         try:
             layers = self._layers(shape, 2)
-        except Refused:
+        except RefusedError:
             return None
         kind, own = self._fresh("Block"), self._fresh("block")
         source = (
@@ -358,91 +356,5 @@ class Generator:
         name = self._recent()
         if name is None or not without_layers(snippet):
             return None
-        return _fitted(self, snippet, name)
-
-    def count_of(self, name: str) -> int:
-        """How many elements a value has."""
-        return int(self._values[name].numel())
-
-
-def _fitted(generator: Generator, snippet: Snippet, source: str) -> Line | None:
-    """A statement block that reshapes `source` into the example's inputs and runs the example."""
-    result = generator._fresh("v")
-    count = generator.count_of(source)
-    used = set(names_of(snippet.code))
-    setup: list[str] = []
-    code: list[str] = []
-    texts: dict[str, str] = {}
-    for name, expression in snippet.inputs:
-        if name not in used:
-            continue
-        value = draw(name, expression, generator._seed)
-        own = f"{name}_{result}"
-        texts[name] = own
-        if not hasattr(value, "shape"):
-            code.append(f"{own} = {value!r}")
-        elif value.dtype.kind == "f" and not expression.startswith("definite"):
-            size = math.prod(value.shape)
-            if count * size > 40_000 or value.dtype.itemsize != 4:
-                return None
-            setup.append(f"self.fit_{own} = nn.Linear({count}, {size})")
-            fitted = f"self.fit_{own}({source}.flatten()).reshape({tuple(value.shape)})"
-            code.append(f"{own} = {_within(fitted, value.min(), value.max(), expression)}")
-        else:
-            kept = f"torch.tensor({value.tolist()}, dtype=torch.{value.dtype})"
-            setup.append(f"self.register_buffer('{own}', {kept})")
-            code.append(f"{own} = self.{own}")
-    if not setup:
-        return None
-    if snippet.layer:
-        setup.append(f"self.layer_{result} = {snippet.layer}")
-        texts["LAYER"] = f"self.layer_{result}"
-    text = _renamed(snippet.code, texts)
-    code.append(f"{result} = {text}")
-    value = _tried(generator, setup, code, result)
-    if isinstance(value, (tuple, list)):
-        places = [i for i, v in enumerate(value) if _is_real(v)]
-        if not places:
-            return None
-        code[-1] = f"{result} = ({text})[{places[0]}]"
-        value = value[places[0]]
-    if not isinstance(value, torch.Tensor):
-        return None
-    if value.dtype != torch.float32:
-        if value.is_complex():
-            return None
-        code.append(f"{result} = {result}.float()")
-    if value.dim() < 2:
-        code.append(f"{result} = {result}.reshape(1, -1)")
-    return Line(result, "\n".join(code), (source,), tuple(setup), api=snippet.api)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _within(text: str, low: float, high: float, expression: str) -> str:
-    if expression.startswith("uniform"):
-        numbers = re.findall(r"-?\d+\.?\d*", expression)[:2]
-        low, high = float(numbers[0]), float(numbers[1])
-        return f"{low} + {high - low:.4g} * torch.sigmoid({text})"
-    return text if low < 0 < high else f"torch.sigmoid({text})"
-
-
-def _renamed(code: str, texts: dict[str, str]) -> str:
-    for name, text in texts.items():
-        code = re.sub(rf"(?<![\w.'\"]){name}\b(?!\s*=[^=])", text, code)
-    return code
-
-
-def _tried(generator: Generator, setup: list[str], code: list[str], result: str) -> Any:
-    space = dict(generator._space)
-    space["self"] = nn.Module()
-    try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            for statement in (*setup, *code):
-                exec(statement, space)  # noqa: S102 - our own text
-    except Exception:  # whatever torch refuses is drawn again
-        return None
-    return space[result]
+        source = (name, self._values[name].numel())
+        return fitted(snippet, self._space, self._fresh("v"), source, self._seed)

@@ -133,7 +133,7 @@ class Network:
             seed = f"seed = {number}"
             parts.append(f"[[inputs]]\n{self.tensors[name].table()}{seed}\n")
         parts += [f"[[targets]]\n{target.table()}" for target in self.ending.targets]
-        parts.append(f'[verify]\nmode = "{self.mode}"\nsteps = 3\n')
+        parts.append(f'[verify]\nmode = "{self.mode}"\nsteps = 3\ncompiled = "off"\n')
         return "\n".join(parts)
 
     def write(self, folder: Path) -> None:

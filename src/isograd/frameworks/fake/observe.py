@@ -13,7 +13,7 @@ from isograd import tree
 from isograd.frameworks.base import FunctionCall
 from isograd.frameworks.common import RecordedCall
 from isograd.frameworks.fake.network import Module, Random
-from isograd.frameworks.fake.tape import Node, Parameter, Tensor, Tracing, identity
+from isograd.frameworks.fake.tape import Node, Parameter, Rule, Tensor, Tracing, identity
 from isograd.tensors import tensor_value
 
 Forward = Callable[..., Any]
@@ -118,18 +118,27 @@ def pinned(modules: dict[str, Module], pins: list[Pin]) -> Iterator[None]:
         yield
 
 
+def _adding(shift: Any) -> Rule:
+    return lambda gradient: (gradient + shift.astype(gradient.dtype),)
+
+
 @contextlib.contextmanager
 def shifted(
     name: str, module: Module, occurrence: int, where: str, shifts: list[Any]
 ) -> Iterator[None]:
-    """Add a shift to the inputs or outputs of one call of a module."""
+    """Add a shift to the inputs or outputs of one call of a module, or to their gradients."""
     count = -1
 
     def moved(value: Any) -> Any:
         tensors, skeleton = tree.flatten(value, is_tensor)
         for slot, shift in enumerate(shifts[: len(tensors)]):
-            if shift is not None and shift.shape == tensors[slot].shape:
-                tensors[slot] = tensors[slot] + shift.astype(tensors[slot].values.dtype)
+            own = tensors[slot]
+            if shift is None or shift.shape != own.shape:
+                continue
+            if where.startswith("gradient."):
+                tensors[slot] = Tensor(own.values, Node(own.values, (own.node,), _adding(shift)))
+            else:
+                tensors[slot] = own + shift.astype(own.values.dtype)
         return tree.unflatten(skeleton, tensors)
 
     def make(_: str, original: Forward) -> Forward:
@@ -138,7 +147,7 @@ def shifted(
             count += 1
             if count != occurrence:
                 return original(*args, **kwargs)
-            if where == "input":
+            if where.endswith("input"):
                 args, kwargs = moved((args, kwargs))
                 return original(*args, **kwargs)
             return moved(original(*args, **kwargs))

@@ -28,6 +28,7 @@ VERBS = {
     "compare": "Two checkpoints, tensor folders, dumps or loss curves: where do they differ?",
     "data": "What does this data set or pipeline yield, and do two of them yield the same?",
     "tune": "Which hyper-parameters are best?",
+    "serve": "The same answers as web pages over every run, report and file below some folders.",
 }
 
 

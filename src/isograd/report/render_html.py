@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
@@ -41,10 +43,26 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _SOUNDS = ("audio/wav", "audio/mpeg")
 
 
-def render_html(document: d.Document) -> str:
-    """The document as the text of an HTML page."""
+@dataclass(frozen=True)
+class Shell:
+    """What surrounds a page that is one of many.
+
+    links: labels with relative addresses.  script: runs beside the page's own.  root: the way from
+    the page to the first one, such as "../".  search: where a search is sent; empty for none.
+    """
+
+    links: tuple[tuple[str, str], ...] = ()
+    script: str = ""
+    root: str = ""
+    search: str = ""
+
+
+def render_html(document: d.Document, shell: Shell | None = None) -> str:
+    """The document as the text of an HTML page, alone or among others."""
     sections = [one for one in document.sections if one.medium is not d.Medium.TEXT]
     script, style = _asset("page.js"), ""
+    if shell is not None and shell.script:
+        script = f"{script}\n{shell.script}"
     if any(_has_chart(section) for section in sections):
         script = f"{_asset('vendor/uplot.min.js')}\n{script}"
         style = _asset("vendor/uplot.min.css")
@@ -56,17 +74,19 @@ def render_html(document: d.Document) -> str:
             sections=sections,
             script=Markup(script),  # noqa: S704 (our own file, no value in it)
             style=Markup(style),  # noqa: S704 (the same)
-            policy=Markup(_policy(script)),  # noqa: S704 (a hash and our own words)
+            shell=shell,
+            policy=Markup(_policy(script, is_served=bool(shell and shell.script))),  # noqa: S704 (a hash and our own words)
             version=__version__,
         )
     )
 
 
-def _policy(script: str) -> str:
+def _policy(script: str, *, is_served: bool) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
+        "img-src data:; media-src data:; base-uri 'none'; "
+        + ("connect-src 'self'; form-action 'self'" if is_served else "form-action 'none'")
     )
 
 
@@ -110,6 +130,7 @@ def _environment() -> Environment:
         greatest=_greatest,
         level_class=lambda level: f"level-{'none' if level is None else level}",
         more_text=more_text,
+        href=_href,
         picture_uri=_picture_uri,
         plain_column=d.Column(""),
         sort_key=_sort_key,
@@ -169,6 +190,16 @@ def _cell(cell: d.Cell, column: d.Column, greatest: float) -> dict[str, object]:
         "level": styled.level if styled is not None else None,
         "width": f"{width:.1f}" if has_bar else "",
     }
+
+
+#: Addresses that a link may have: of this site, or of a section of the page.
+_ADDRESS = re.compile(r"[\w./%?=&~+-]*(#[\w.-]*)?\Z")
+
+
+def _href(link: str) -> str:
+    """Where a link leads: another page of the site if it has a "/", else a section of this page."""
+    is_page = "/" in link and not link.startswith("/") and _ADDRESS.match(link)
+    return link if is_page else f"#{link}"
 
 
 def _sort_key(value: float) -> str:

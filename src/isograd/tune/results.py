@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isograd.tune.model import Trial, TrialState, TuneReport
+from isograd.errors import UsageError
+from isograd.tune.model import Direction, Trial, TrialState, TuneReport
 from isograd.tune.search import REASON, RETRIED, RUN, storage_address, trials_wanted
-from isograd.tune.study import Study
+from isograd.tune.study import Objective, Study
 
 if TYPE_CHECKING:
     import optuna
@@ -78,3 +80,37 @@ def _importance(study: optuna.study.Study, complete: int) -> tuple[dict[str, flo
     except (ValueError, RuntimeError) as error:
         return {}, f"not computed: {error}"
     return {str(name): float(share) for name, share in found.items()}, method
+
+
+def reports_of_journal(path: Path) -> list[TuneReport]:
+    """The reports of all studies in a journal file; UsageError where it is none."""
+    from isograd.tune.search import require_optuna
+
+    require_optuna()
+    import optuna
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    try:
+        storage = JournalStorage(JournalFileBackend(str(path)))
+        names = optuna.get_all_study_names(storage)
+        studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
+    except Exception as error:  # the backend raises whatever a foreign file makes of it
+        raise UsageError(f"{path}: is no journal of studies ({error})", "Name another.") from error
+    if not studies:
+        raise UsageError(f"{path}: holds no study", "Name another.")
+    return [summarised(_plan_of(path, study), study) for study in studies]
+
+
+def _plan_of(path: Path, study: optuna.study.Study) -> Study:
+    """What can be known of the study file from its storage."""
+    names = [f"value {number}" for number in range(len(study.directions))]
+    objectives = tuple(
+        Objective(name if len(names) > 1 else "value", Direction(direction.name.lower()))
+        for name, direction in zip(names, study.directions, strict=True)
+    )
+    count = len(study.get_trials(deepcopy=False))
+    home = path.parent
+    return Study(
+        study.study_name, path, objectives, (), home, home, trials=count, storage=path.name
+    )

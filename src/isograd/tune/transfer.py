@@ -67,10 +67,6 @@ def _of_report(path: Path) -> dict[str, Choice]:
 
 
 def _of_storage(path: Path) -> dict[str, Choice]:
-    import optuna
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
     from isograd.tune.search import open_study
     from isograd.tune.study_file import read_study
 
@@ -78,17 +74,12 @@ def _of_storage(path: Path) -> dict[str, Choice]:
         raise UsageError(f"{path} does not exist", "Give the reference's study or run.")
     if path.suffix in (".toml", ".yaml", ".yml"):
         studies = [open_study(read_study(path))]
-    else:
-        try:
-            storage = JournalStorage(JournalFileBackend(str(path)))
-            names = optuna.get_all_study_names(storage)
-            studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
-        except Exception as error:  # the backend raises whatever a foreign file makes of it
-            raise UsageError(
-                f"{path}: is no journal of studies ({error})", "Give the reference's study or run."
-            ) from error
-    best = [trial for study in studies for trial in study.best_trials]
-    return _plain(best[0].params if best else None, path)
+        best = [trial for study in studies for trial in study.best_trials]
+        return _plain(best[0].params if best else None, path)
+    from isograd.tune.results import reports_of_journal
+
+    found = [trial for report in reports_of_journal(path) for trial in report.best]
+    return _plain(dict(found[0].params) if found else None, path)
 
 
 def _plain(params: object, path: Path) -> dict[str, Choice]:

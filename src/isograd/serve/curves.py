@@ -1,0 +1,127 @@
+"""Curves of runs and event files, thinned so that a browser can draw any number of steps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isograd.compare.files.event_file import read_scalars
+from isograd.errors import IsogradError
+from isograd.runs.reader import Run
+from isograd.serve.model import Item, Kind
+
+Steps = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One scalar of one run.
+
+    steps: int64 of shape (points,); values: float64 of shape (points,).  thinned_from: how many
+    points it had.  times: seconds since the run's first row, or None where they are not known.
+    """
+
+    run: str
+    name: str
+    steps: Steps
+    values: Values
+    thinned_from: int
+    times: Values | None = None
+
+
+def names_of(item: Item) -> tuple[str, ...]:
+    """The scalars of a run or an event file."""
+    try:
+        if item.kind is Kind.RUN:
+            return Run(item.path).scalars.columns
+        return tuple(_events(item))
+    except IsogradError:
+        return ()
+
+
+def curve_of(item: Item, name: str, most: int, span: tuple[float, float] | None = None) -> Curve:
+    """One scalar with at most `most` points, between two steps where a span is given.
+
+    Raises IsogradError where the item cannot be read.
+    """
+    times: Values | None = None
+    if item.kind is Kind.RUN:
+        table = Run(item.path).scalars
+        steps, values = table.series(name)
+        if len(steps) == table.row_count and len(steps):
+            times = table.times - table.times[0]
+    else:
+        points = _events(item).get(name, [])
+        steps = np.array([step for step, _ in points], np.int64)
+        values = np.array([value for _, value in points], np.float64)
+    if span is not None:
+        inside = (steps >= span[0]) & (steps <= span[1])
+        steps, values = steps[inside], values[inside]
+        times = times[inside] if times is not None else None
+    kept = kept_points(values, most)
+    kept_times = None if times is None else times[kept]
+    return Curve(item.name, name, steps[kept], values[kept], len(values), kept_times)
+
+
+def kept_points(values: Values, most: int) -> NDArray[np.intp]:
+    """Positions of at most about `most` points that keep the curve's shape and its extremes.
+
+    values: float64 of shape (points,).  Of each of most/2 stretches the least and the greatest
+    value are kept, and what is not finite first of all, so that no peak and no NaN disappears.
+    """
+    count = len(values)
+    if count <= most:
+        return np.arange(count)
+    edges = np.linspace(0, count, max(1, most // 2) + 1).astype(np.intp)
+    kept: set[int] = {0, count - 1}
+    for start, end in itertools.pairwise(edges):
+        part = values[start:end]
+        finite = np.isfinite(part)
+        if not finite.all():
+            kept.add(int(start + np.flatnonzero(~finite)[0]))
+        if finite.any():
+            kept.add(int(start + np.argmin(np.where(finite, part, np.inf))))
+            kept.add(int(start + np.argmax(np.where(finite, part, -np.inf))))
+    return np.array(sorted(kept), np.intp)
+
+
+def curve_data(curves: Iterable[Curve]) -> list[dict[str, object]]:
+    """Curves as JSON: a value that is not finite is null, and counted."""
+    return [
+        {
+            "run": one.run,
+            "name": one.name,
+            "steps": one.steps.tolist(),
+            "values": [value if np.isfinite(value) else None for value in one.values.tolist()],
+            "nonfinite": int(np.count_nonzero(~np.isfinite(one.values))),
+            "times": None if one.times is None else one.times.round(3).tolist(),
+            "thinned_from": one.thinned_from,
+        }
+        for one in curves
+    ]
+
+
+def common_names(items: Sequence[Item]) -> list[str]:
+    """The scalars of any of the items, those of most items first."""
+    counts: dict[str, int] = {}
+    for item in items:
+        for name in names_of(item):
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(counts, key=lambda name: -counts[name])
+
+
+def _events(item: Item) -> dict[str, list[tuple[int, float]]]:
+    return _read_events(item.path.as_posix(), item.changed, item.size_bytes, item)
+
+
+@lru_cache(maxsize=8)
+def _read_events(
+    path: str, changed: float, size: int, item: Item
+) -> dict[str, list[tuple[int, float]]]:
+    return read_scalars(item.path)

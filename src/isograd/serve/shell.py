@@ -1,0 +1,41 @@
+"""What surrounds every served page: navigation, search, and the scripts that keep it alive."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from urllib.parse import quote
+
+from isograd.report.document import Document
+from isograd.report.render_html import Shell, render_html
+
+
+def in_shell(
+    document: Document, *, depth: int, is_live: bool, links: tuple[tuple[str, str], ...] = ()
+) -> str:
+    """A document as a page of the server or of an export.
+
+    depth: how many levels the page's address lies below the first page; all links are relative, so
+    that the pages work behind any prefix.  is_live: whether a server answers.
+    """
+    up = "../" * depth
+    home = up or "./"
+    shown = [("Overview", home if is_live else f"{up}index.html")]
+    if is_live:
+        shown.append(("Curves", f"{up}curves"))
+    shown += [(label, f"{up}{target}") for label, target in links]
+    script = asset("live.js") if is_live else ""
+    return render_html(
+        document, Shell(tuple(shown), script, root=up, search=home if is_live else "")
+    )
+
+
+@lru_cache(maxsize=8)
+def asset(name: str) -> str:
+    """A file of this package that is sent or written into pages as it is."""
+    return (resources.files("isograd.serve") / "static" / name).read_text(encoding="utf-8")
+
+
+def quoted(text: str) -> str:
+    """A text as one part of an address."""
+    return quote(text, safe="")

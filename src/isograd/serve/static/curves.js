@@ -1,0 +1,160 @@
+// Curves of several runs over each other. What smoothing hides stays visible as a faint line.
+"use strict";
+(function () {
+  const PALETTE = ["#2563a8", "#c0322b", "#1a7f4b", "#9a6700", "#7a3fb0", "#0e7c86", "#b0487f", "#5b6168"];
+  const at = (id) => document.getElementById(id);
+  const chosen = { runs: new Set(), names: new Set() };
+  const settings = new URLSearchParams(location.search);
+  let listing = [];
+  let charts = [];
+  let drawn = [];
+
+  const ink = () => getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
+  const line = () => getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
+  const colour = (run) => PALETTE[[...chosen.runs].indexOf(run) % PALETTE.length];
+
+  async function answer(address) {
+    const found = await fetch(address, { credentials: "same-origin" });
+    if (!found.ok) throw new Error(await found.text());
+    return found.json();
+  }
+  function box(parent, value, set, text) {
+    const label = document.createElement("label");
+    const input = document.createElement("input");
+    input.type = "checkbox";
+    input.checked = set.has(value);
+    input.addEventListener("change", () => { input.checked ? set.add(value) : set.delete(value); changed(); });
+    const mark = document.createElement("span");
+    mark.className = "swatch";
+    label.append(input, " ", mark, document.createTextNode(text));
+    label.dataset.text = text.toLowerCase();
+    label.dataset.value = value;
+    parent.append(label);
+  }
+  function colourBoxes() {
+    for (const label of at("runs").children) {
+      label.querySelector(".swatch").style.background = chosen.runs.has(label.dataset.value) ? colour(label.dataset.value) : "";
+    }
+  }
+  // Exponential smoothing with the start's bias taken out, as in Adam.
+  function smooth(values, weight) {
+    let sum = 0, share = 0;
+    return values.map((value) => {
+      if (value === null) return null;
+      sum = weight * sum + (1 - weight) * value;
+      share = weight * share + (1 - weight);
+      return sum / share;
+    });
+  }
+  async function names() {
+    const found = await answer("names?" + [...chosen.runs].map((run) => "run=" + encodeURIComponent(run)).join("&"));
+    at("names").replaceChildren();
+    if (![...chosen.names].some((name) => found.includes(name)) && found.length) chosen.names = new Set(found.slice(0, 1));
+    for (const name of found) box(at("names"), name, chosen.names, name);
+  }
+  async function changed(keepNames) {
+    try {
+      colourBoxes();
+      remember();
+      if (!chosen.runs.size) { at("names").replaceChildren(); at("charts").replaceChildren(); say("Choose a run."); return; }
+      if (!keepNames) await names();
+      await draw();
+    } catch (error) { say(String(error.message || error)); }
+  }
+  function say(text) { at("message").textContent = text; }
+  function remember() {
+    const kept = new URLSearchParams();
+    for (const run of chosen.runs) kept.append("run", run);
+    for (const name of chosen.names) kept.append("name", name);
+    for (const id of ["x", "smoothing", "reference"]) if (at(id).value && at(id).value !== "0") kept.set(id, at(id).value);
+    if (at("log").checked) kept.set("log", "1");
+    history.replaceState(null, "", "?" + kept);
+  }
+  async function draw() {
+    say("");
+    const wanted = [...chosen.runs].map((run) => "run=" + encodeURIComponent(run)).join("&");
+    const parts = await Promise.all([...chosen.names].map(async (name) => [name, await answer("points?" + wanted + "&name=" + encodeURIComponent(name))]));
+    for (const chart of charts) chart.destroy();
+    charts = [];
+    drawn = parts;
+    at("charts").replaceChildren();
+    for (const [name, curves] of parts) one(name, curves.filter((curve) => curve.steps.length));
+  }
+  function one(name, curves) {
+    const section = document.createElement("section");
+    const heading = document.createElement("h2");
+    heading.textContent = name;
+    section.append(heading);
+    at("charts").append(section);
+    if (!curves.length) { section.append("None of the chosen runs has this scalar."); return; }
+    const x = at("x").value;
+    const weight = Number(at("smoothing").value);
+    const isLog = at("log").checked;
+    const axisOf = (curve) => (x === "times" && curve.times ? curve.times : curve.steps);
+    const positive = (values) => (isLog ? values.map((v) => (v !== null && v > 0 ? v : null)) : values);
+    const tables = [];
+    const series = [{ label: x === "times" ? "time (s)" : "step" }];
+    for (const curve of curves) {
+      if (weight > 0) {
+        tables.push([axisOf(curve), positive(curve.values)]);
+        series.push({ label: curve.run + " as it is", stroke: colour(curve.run) + "40", width: 1, points: { show: false } });
+      }
+      tables.push([axisOf(curve), positive(weight > 0 ? smooth(curve.values, weight) : curve.values)]);
+      series.push({ label: curve.run, stroke: colour(curve.run), width: curve.run === at("reference").value ? 3 : 1.5, points: { show: curve.steps.length < 60 } });
+    }
+    const grid = { stroke: line(), width: 1 };
+    charts.push(new uPlot({
+      width: section.clientWidth - 32, height: 320, series,
+      scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
+      axes: [{ stroke: ink(), grid, ticks: grid, label: series[0].label }, { stroke: ink(), grid, ticks: grid, label: name, size: 80 }],
+      cursor: { drag: { x: true, y: true, uni: 20 }, sync: { key: "isograd" } },
+    }, uPlot.join(tables), section));
+    const lost = curves.filter((curve) => curve.nonfinite).map((curve) => curve.run + ": " + curve.nonfinite + " values are not finite");
+    const thinned = curves.filter((curve) => curve.thinned_from > curve.steps.length).map((curve) => curve.run + ": " + curve.thinned_from.toLocaleString("en") + " steps, drawn with their least and greatest values");
+    if (lost.length + thinned.length) {
+      const note = document.createElement("p");
+      note.className = "hidden-note";
+      note.textContent = [...lost, ...thinned].join("; ") + ".";
+      section.append(note);
+    }
+  }
+  function save(name, kind, content) {
+    const link = document.createElement("a");
+    link.download = name;
+    link.href = content instanceof Blob ? URL.createObjectURL(content) : content;
+    link.click();
+  }
+  at("csv").addEventListener("click", () => {
+    const quote = (text) => '"' + String(text).replace(/"/g, '""').replace(/^([=+\-@])/, "'$1") + '"';
+    const rows = [["run", "scalar", "step", "value"].join(",")];
+    for (const [name, curves] of drawn) for (const curve of curves) curve.steps.forEach((step, i) => rows.push([quote(curve.run), quote(name), step, curve.values[i] === null ? "nan" : curve.values[i]].join(",")));
+    save("curves.csv", "text/csv", new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
+  });
+  at("png").addEventListener("click", () => { const canvas = document.querySelector("#charts canvas"); if (canvas) save("curves.png", "image/png", canvas.toDataURL("image/png")); });
+  at("filter").addEventListener("input", () => {
+    const wanted = at("filter").value.toLowerCase();
+    for (const label of at("runs").children) label.hidden = !label.dataset.text.includes(wanted);
+  });
+  for (const id of ["x", "log", "reference"]) at(id).addEventListener("change", () => changed(true));
+  at("smoothing").addEventListener("input", () => { at("amount").textContent = at("smoothing").value; changed(true); });
+  addEventListener("resize", () => charts.forEach((chart) => chart.setSize({ width: chart.root.parentElement.clientWidth - 32, height: 320 })));
+
+  (async function start() {
+    try {
+      listing = await answer("runs");
+      for (const run of settings.getAll("run")) if (listing.includes(run)) chosen.runs.add(run);
+      for (const name of settings.getAll("name")) chosen.names.add(name);
+      if (!chosen.runs.size) listing.slice(0, 3).forEach((run) => chosen.runs.add(run));
+      for (const run of listing) {
+        box(at("runs"), run, chosen.runs, run);
+        const option = document.createElement("option");
+        option.value = option.textContent = run;
+        at("reference").append(option);
+      }
+      for (const id of ["x", "smoothing", "reference"]) if (settings.has(id)) at(id).value = settings.get(id);
+      at("amount").textContent = at("smoothing").value;
+      at("log").checked = settings.has("log");
+      await changed();
+    } catch (error) { say(String(error.message || error)); }
+  })();
+})();

@@ -1,0 +1,59 @@
+"""Which requests are answered: only those with the token, to this machine, from its own pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from isograd.serve.guard import Request, refusal
+
+TOKEN = "a-token"
+GOOD = Request("GET", "/", f"token={TOKEN}", "127.0.0.1:8765", "", "")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(GOOD, id="token-in-address"),
+        pytest.param(replace(GOOD, query="", cookie=f"isograd_token={TOKEN}"), id="cookie"),
+        pytest.param(replace(GOOD, host="localhost:9999"), id="through-a-tunnel"),
+        pytest.param(replace(GOOD, host="[::1]:8765"), id="ipv6"),
+        pytest.param(replace(GOOD, origin="http://127.0.0.1:8765"), id="own-origin"),
+        pytest.param(replace(GOOD, method="HEAD"), id="head"),
+    ],
+)
+def test_what_is_answered(request_: Request) -> None:
+    assert refusal(request_, TOKEN) is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        pytest.param(replace(GOOD, query=""), 401, id="no-token"),
+        pytest.param(replace(GOOD, query="token=a-toke"), 401, id="a-part-of-the-token"),
+        pytest.param(replace(GOOD, query="token="), 401, id="empty-token"),
+        pytest.param(replace(GOOD, query="token=é"), 401, id="not-ascii"),
+        pytest.param(replace(GOOD, cookie="isograd_token", query=""), 401, id="broken-cookie"),
+        pytest.param(replace(GOOD, host="evil.example:8765"), 421, id="dns-rebinding"),
+        pytest.param(replace(GOOD, host="127.0.0.1.evil.example"), 421, id="looks-like-loopback"),
+        pytest.param(replace(GOOD, host="192.168.0.7:8765"), 421, id="other-interface"),
+        pytest.param(replace(GOOD, host=""), 421, id="no-host"),
+        pytest.param(replace(GOOD, host="[::1"), 421, id="broken-host"),
+        pytest.param(replace(GOOD, origin="http://evil.example"), 403, id="foreign-origin"),
+        pytest.param(replace(GOOD, origin="null"), 403, id="sandboxed-origin"),
+        pytest.param(replace(GOOD, origin="http://127.0.0.1:1"), 403, id="other-port"),
+        pytest.param(replace(GOOD, method="POST"), 405, id="post"),
+        pytest.param(replace(GOOD, path="/" + "a" * 20_000), 414, id="long-address"),
+    ],
+)
+def test_what_is_refused(request_: Request, status: int) -> None:
+    refused = refusal(request_, TOKEN)
+    assert refused is not None
+    assert refused.status == status
+
+
+def test_a_named_host_is_answered_only_where_it_was_asked_for() -> None:
+    request = replace(GOOD, host="cluster-node:8765")
+    assert refusal(request, TOKEN) is not None
+    assert refusal(request, TOKEN, own_host="cluster-node") is None

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
+from tests.serve.conftest import HOSTILE, TOKEN, write_run
 
 from isograd.errors import UsageError
 from isograd.progress import SilentProgress
@@ -14,7 +15,6 @@ from isograd.serve.catalogue import Catalogue
 from isograd.serve.export import export
 from isograd.serve.model import Kind
 from isograd.serve.run import catalogue_of
-from tests.serve.conftest import HOSTILE, TOKEN, write_run
 
 
 def test_what_lies_below_a_folder_is_found_by_its_content(served: Path) -> None:
@@ -115,10 +115,9 @@ def test_curves_of_several_runs(client: TestClient) -> None:
     assert part[0]["steps"] == [5, 6, 7]
 
 
-def test_a_file_that_is_no_report_is_a_page_that_says_so(client: TestClient, served: Path) -> None:
+def test_a_file_that_is_no_report_is_a_page_that_says_so(served: Path) -> None:
     (served / "cut.json").write_text('{"schema": "isograd/verify/1", "findings": [')
     (served / "net.ckpt").write_bytes(b"\x00garbage")
-    client.app._app  # the catalogue looks again after two seconds
     catalogue = Catalogue([served])
     from isograd.serve.pages import page_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -78,17 +77,20 @@ def kept_points(values: Values, most: int) -> NDArray[np.intp]:
     count = len(values)
     if count <= most:
         return np.arange(count)
-    edges = np.linspace(0, count, max(1, most // 2) + 1).astype(np.intp)
-    kept: set[int] = {0, count - 1}
-    for start, end in itertools.pairwise(edges):
-        part = values[start:end]
-        finite = np.isfinite(part)
-        if not finite.all():
-            kept.add(int(start + np.flatnonzero(~finite)[0]))
-        if finite.any():
-            kept.add(int(start + np.argmin(np.where(finite, part, np.inf))))
-            kept.add(int(start + np.argmax(np.where(finite, part, -np.inf))))
-    return np.array(sorted(kept), np.intp)
+    width = -(-count // max(1, most // 2))
+    rows = -(-count // width)
+    padded = np.full(rows * width, np.nan)
+    padded[:count] = values
+    table = padded.reshape(rows, width)
+    finite = np.isfinite(table)
+    starts = np.arange(rows) * width
+    least = starts + np.argmin(np.where(finite, table, np.inf), axis=1)
+    greatest = starts + np.argmax(np.where(finite, table, -np.inf), axis=1)
+    lost = ~finite
+    lost.reshape(-1)[count:] = False
+    first_lost = (starts + np.argmax(lost, axis=1))[lost.any(axis=1)]
+    kept = np.concatenate((least, greatest, first_lost, (0, count - 1)))
+    return np.unique(kept[kept < count])
 
 
 def curve_data(curves: Iterable[Curve]) -> list[dict[str, object]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def serve(folders: Sequence[Path], port: int | None, host: str, say: Callable[[s
         import uvicorn
 
         from isograd.serve.app import make_app
+        from isograd.serve.overview import overview
     except ImportError as error:
         raise UsageError(
             "starlette and uvicorn are not installed",
@@ -58,6 +60,8 @@ def serve(folders: Sequence[Path], port: int | None, host: str, say: Callable[[s
             "what lies below these folders."
         )
     say(f"http://{shown}:{bound}/?token={token}")
+    # The first page is read while a person opens the address.
+    threading.Thread(target=overview, args=(catalogue,), daemon=True).start()
     app = make_app(catalogue, token, "" if host in _LOOPBACK else host)
     settings = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, lifespan="off",

@@ -1,0 +1,83 @@
+"""The pages in a real browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+#: Chromium as root in a container, without the connections that it makes by itself.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+
+
+@pytest.fixture
+def address(served: Path) -> Iterator[str]:
+    """The address that a server process prints."""
+    command = [sys.executable, "-m", "isograd", "serve", str(served), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
+@pytest.fixture
+def page(address: str) -> Iterator[Any]:
+    """A page of a browser in which nothing may go wrong on the console."""
+    api = pytest.importorskip("playwright.sync_api")
+    problems: list[str] = []
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        made = browser.new_page()
+        made.on("pageerror", lambda error: problems.append(str(error)))
+        made.on(
+            "console", lambda said: problems.append(said.text) if said.type == "error" else None
+        )
+        made.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+        made.goto(address)
+        yield made
+        browser.close()
+    assert problems == []
+
+
+def test_from_the_first_page_to_a_finding_and_back(page: Any) -> None:
+    assert "token" not in page.url
+    page.get_by_role("link", name="report.json").click()
+    assert page.get_by_text("net_mindspore.py:41").first.is_visible()
+    page.get_by_role("link", name="Overview").click()
+    assert page.get_by_role("link", name="runs/first").is_visible()
+
+
+def test_a_run_leads_to_its_curves(page: Any) -> None:
+    page.get_by_role("link", name="runs/first").click()
+    page.get_by_role("link", name="Its curves").click()
+    page.wait_for_selector("#charts canvas")
+    assert page.get_by_role("checkbox", name="runs/first").is_checked()
+    page.get_by_role("checkbox", name="learning_rate").check()
+    page.wait_for_function("document.querySelectorAll('#charts canvas').length === 2")
+    page.get_by_role("checkbox", name="logarithmic").check()
+    assert "log=1" in page.url
+
+
+def test_search_and_keyboard(page: Any) -> None:
+    page.get_by_role("searchbox", name="search all pages").fill("net.npz")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**?q=net.npz")
+    assert page.get_by_role("link", name="net.npz").is_visible()
+    assert page.get_by_role("link", name="runs/first").count() == 0
+
+
+def test_a_page_shows_what_was_written_since(page: Any, served: Path) -> None:
+    page.get_by_role("link", name="report.json").click()
+    page.wait_for_timeout(1500)
+    report = served / "report.json"
+    report.write_text(report.read_text().replace("layer1.0.bn1", "layer9.new"))
+    page.get_by_text("layer9.new").first.wait_for(timeout=10_000)

@@ -62,7 +62,7 @@ def test_a_run_leads_to_its_curves(page: Any) -> None:
     page.wait_for_selector("#charts canvas")
     assert page.get_by_role("checkbox", name="runs/first").is_checked()
     page.get_by_role("checkbox", name="learning_rate").check()
-    page.wait_for_function("document.querySelectorAll('#charts canvas').length === 2")
+    page.locator("#charts canvas").nth(1).wait_for()
     page.get_by_role("checkbox", name="logarithmic").check()
     assert "log=1" in page.url
 

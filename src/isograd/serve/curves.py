@@ -89,8 +89,9 @@ def kept_points(values: Values, most: int) -> NDArray[np.intp]:
     lost = ~finite
     lost.reshape(-1)[count:] = False
     first_lost = (starts + np.argmax(lost, axis=1))[lost.any(axis=1)]
-    kept = np.concatenate((least, greatest, first_lost, (0, count - 1)))
-    return np.unique(kept[kept < count])
+    ends = np.array([0, count - 1])
+    kept: NDArray[np.intp] = np.unique(np.concatenate((least, greatest, first_lost, ends)))
+    return kept[kept < count]
 
 
 def curve_data(curves: Iterable[Curve]) -> list[dict[str, object]]:

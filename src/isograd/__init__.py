@@ -15,6 +15,7 @@ from isograd.version import __version__
 if TYPE_CHECKING:
     from isograd.api import compare, convert, diagnose, params, scan, verify, weights
     from isograd.errors import IsogradError
+    from isograd.explain.run import explain
     from isograd.init.run import init
     from isograd.profile.run import profile
     from isograd.recording.reader import Recording
@@ -28,6 +29,7 @@ __all__ = [
     "compare",
     "convert",
     "diagnose",
+    "explain",
     "init",
     "params",
     "profile",
@@ -40,7 +42,7 @@ __all__ = [
 
 #: Verbs that are packages of the same name, which their `__init__.py` makes callable.
 _PACKAGES = frozenset(
-    {"compare", "convert", "diagnose", "init", "profile", "scan", "tune", "verify", "weights"}
+    "compare convert diagnose explain init profile scan tune verify weights".split()
 )
 #: Where the other names stand.
 _MODULES = {

@@ -19,7 +19,7 @@ from isograd.cli.entry import isograd as group
 from isograd.verify.case import read_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fake"
-VERBS = "compare convert diagnose init params profile scan tune verify weights".split()
+VERBS = "compare convert diagnose explain init params profile scan tune verify weights".split()
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
     "json", "csv", "html", "parquet", "sarif", "trace", "quiet", "all", "diff", "list", "fail_on",
@@ -141,6 +141,7 @@ def _log(folder: Path, name: str) -> Path:
             "diagnose",
             id="diagnose",
         ),
+        pytest.param(lambda folder: isograd.explain("batch_norm.eps"), "explain", id="explain"),
         pytest.param(lambda folder: isograd.scan(_source(folder)), "scan", id="scan"),
         pytest.param(
             lambda folder: isograd.convert(_source(folder), folder / "port"),
@@ -185,6 +186,7 @@ def test_a_report_is_what_json_draws(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        pytest.param(lambda: isograd.explain("batch_norm.epsilon"), "batch_norm.eps", id="explain"),
         pytest.param(
             lambda: isograd.init("missing.py", "port.py"), "missing.py cannot be read", id="init"
         ),

@@ -25,6 +25,7 @@ VERBS = {
     "weights": "How does this checkpoint become one that the other framework loads?",
     "diagnose": "Why does this one module differ, and which hypotheses were tried on it?",
     "profile": "Where does the time go, what is the bottleneck, what would change it?",
+    "explain": "What does this cause mean?",
     "compare": "Two checkpoints, tensor folders, dumps or loss curves: where do they differ?",
     "data": "What does this data set or pipeline yield, and do two of them yield the same?",
     "tune": "Which hyper-parameters are best?",

@@ -26,9 +26,7 @@ def document(report: Explanation | Causes) -> Document:
     if report.sources:
         sections.append(Lines("Also named for", report.sources))
     words = [_words(one.text) for one in report.hypotheses] or [*report.rules, *report.sources]
-    sentence = (
-        f"{report.cause}: {words[0]}." if len(words) == 1 else f"{report.cause}: {words[0]} …"
-    )
+    sentence = f"{report.cause}: {words[0]}."
     return Document(f"isograd explain {report.cause}", Outcome("cause", sentence), tuple(sections))
 
 

@@ -6,10 +6,12 @@ report turns these values into JSON, text and HTML and adds nothing of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
+from typing import Any
 
 from isograd.edits import SourceEdit
+from isograd.report.base import Report
 
 
 class Stage(str, Enum):
@@ -224,7 +226,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class VerifyReport:
+class VerifyReport(Report):
     """The whole answer of `isograd verify`."""
 
     verdict: Verdict
@@ -242,11 +244,16 @@ class VerifyReport:
     elapsed_s: float = 0.0
     thresholds: dict[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.json import render_json
+    @property
+    def needs_action(self) -> bool:
+        """Whether the port is anything but equivalent."""
+        return self.verdict is not Verdict.EQUIVALENT
 
-        return render_json(self)
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.verify.data import report_value
+
+        return report_value(self)
 
     @property
     def first_divergence(self) -> FirstDivergence | None:
@@ -340,7 +347,7 @@ class CallDiagnosis:
 
 
 @dataclass(frozen=True)
-class DiagnoseReport:
+class DiagnoseReport(Report):
     """The whole answer of `isograd diagnose`: one module, or the loss, alone.
 
     findings: what other checks say of the module (its parameters, its dropout).
@@ -361,11 +368,16 @@ class DiagnoseReport:
     elapsed_s: float = 0.0
     thresholds: dict[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        """What `--json` writes."""
-        from isograd.report.diagnose_json import render_json
+    @property
+    def needs_action(self) -> bool:
+        """Whether the module differs, or could not be judged."""
+        return self.verdict is not Verdict.EQUIVALENT
 
-        return render_json(self)
+    def to_data(self) -> dict[str, Any]:
+        """What `--json` writes, as plain values."""
+        from isograd.verify.diagnose_data import report_value
+
+        return report_value(self)
 
 
 @dataclass(frozen=True)
@@ -375,3 +387,20 @@ class ListedModule:
     name: str
     kind: str
     calls: int
+
+
+@dataclass(frozen=True)
+class ModuleList(Report):
+    """What `isograd diagnose --list` answers: the modules that `--module` takes."""
+
+    case: str
+    modules: tuple[ListedModule, ...]
+
+    @property
+    def needs_action(self) -> bool:
+        """A list needs none."""
+        return False
+
+    def to_data(self) -> dict[str, Any]:
+        """The modules as plain values."""
+        return {"case": self.case, "modules": [asdict(module) for module in self.modules]}

@@ -37,8 +37,8 @@ def test_every_output(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFi
     options = [part for kind, file in files.items() for part in (f"--{kind}", str(file))]
     assert main(["params", str(checkpoint), *options]) == 1
     shown = capsys.readouterr().out
-    assert "bn.running_var: params.variance a variance is negative: -0.5" in shown
-    assert "bn.weight: params.dead 1 of 2 scales are 0" in shown
+    assert "bn.running_var: a variance is negative: -0.5 [params.variance]" in shown
+    assert "bn.weight: 1 of 2 scales are 0 [params.dead]" in shown
     assert "5 do not train" in shown
     assert "\u202e" not in shown
     found = json.loads(files["json"].read_text())
@@ -62,7 +62,7 @@ def test_two_steps(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     page = tmp_path / "r.html"
     main(["params", str(checkpoint), str(other), "--html", str(page)])
     shown = capsys.readouterr().out
-    assert "b.weight: params.unchanged did not change between the two" in shown
+    assert "b.weight: did not change between the two [params.unchanged]" in shown
     assert "a.weight: 0.125 of its mean size" in shown
     assert "0.125" in page.read_text()
 

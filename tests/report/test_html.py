@@ -10,9 +10,12 @@ from html.parser import HTMLParser
 import pytest
 
 from isograd import __version__
-from isograd.model import LossCurves, ModuleRatio, Stage, VerifyReport
-from isograd.report.html import chart_lines, render_html
-from isograd.report.module_tree import LEVELS, module_rows, ratio_level
+from isograd.model import ModuleRatio, Stage, VerifyReport
+from isograd.report.levels import LEVELS
+from isograd.report.render_html import render_html
+from isograd.report.tree import tree_rows
+from isograd.verify.document import document
+from isograd.verify.module_tree import module_nodes, ratio_level
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
@@ -44,25 +47,31 @@ def _parse(page: str) -> Balance:
     return balance
 
 
+def _plain(page: str) -> str:
+    """The page without what every page has: style, script and version."""
+    page = re.sub(r"(<(style|script)[^>]*>).*?(</\2>)", r"\1…\3", page, flags=re.DOTALL)
+    page = re.sub(r"sha256-[^']*", "sha256-…", page)
+    return page.replace(f"isograd {__version__}", "isograd VERSION")
+
+
 @pytest.mark.parametrize("name", ["equivalent", "divergent", "incomplete"])
 def test_page_is_the_golden_one(
     name: str, request: pytest.FixtureRequest, check_golden: Callable[[str, str], None]
 ) -> None:
-    page = render_html(request.getfixturevalue(f"{name}_report"))
+    page = render_html(document(request.getfixturevalue(f"{name}_report")))
     _parse(page)
-    check_golden(f"{name}.html", page.replace(f"isograd {__version__}", "isograd VERSION"))
+    check_golden(f"{name}.html", _plain(page))
 
 
-def test_page_needs_no_network_and_no_script(divergent_report: VerifyReport) -> None:
-    page = render_html(divergent_report)
+def test_page_needs_no_network(divergent_report: VerifyReport) -> None:
+    page = _plain(render_html(document(divergent_report)))
     assert not re.search(r"https?://|url\(|@import|src=|href=", page)
-    assert "script" not in _parse(page).seen
 
 
 def test_hostile_names_stay_text(hostile_report: VerifyReport) -> None:
-    page = render_html(hostile_report)
+    page = render_html(document(hostile_report))
     parsed = _parse(page)
-    assert "script" not in parsed.seen
+    assert page.count("<script") == 1
     assert not any(attribute.startswith("on") for attribute in parsed.attributes)
     assert "&lt;script&gt;" in page
     assert not any(character in page for character in "\x1b\u202e\ud800")
@@ -72,11 +81,11 @@ def test_hostile_names_stay_text(hostile_report: VerifyReport) -> None:
 def test_deep_names_do_not_exhaust_the_stack(equivalent_report: VerifyReport) -> None:
     name = ".".join(["a"] * 3000)
     report = replace(equivalent_report, modules=(ModuleRatio(name, "K", None, Stage.FORWARD, 2.0),))
-    _parse(render_html(report))
+    _parse(render_html(document(report)))
 
 
 def test_tree_holds_the_modules_between_and_their_worst(divergent_report: VerifyReport) -> None:
-    rows = {row.path: row for row in module_rows(divergent_report)}
+    rows = {row.node.path: row for row in tree_rows(module_nodes(divergent_report))}
     assert list(rows) == [
         "",
         "conv1",
@@ -90,20 +99,20 @@ def test_tree_holds_the_modules_between_and_their_worst(divergent_report: Verify
         "encoder.layer.3",
         "encoder.layer.3.attn",
     ]
-    assert rows["layer1"].level is None
+    assert rows["layer1"].node.level is None
     assert rows["layer1"].below_level == ratio_level(959.0)
-    assert rows["layer1.0.relu"].level is None
-    assert rows["layer1.0.bn1"].is_divergent
-    assert len(rows["layer1.0.bn1"].chips) == 2
+    assert rows["layer1.0.relu"].node.level is None
+    assert rows["layer1.0.bn1"].node.is_marked
+    assert len(rows["layer1.0.bn1"].node.chips) == 2
     assert not rows["conv1"].has_children
 
 
 def test_a_divergent_module_is_never_folded_away(divergent_report: VerifyReport) -> None:
     structural = replace(divergent_report.findings[0], module="a.b.c", ratio=None)
     report = replace(divergent_report, findings=(structural,), modules=())
-    rows = {row.path: row for row in module_rows(report)}
+    rows = {row.node.path: row for row in tree_rows(module_nodes(report))}
     assert all(rows[path].is_open for path in ("", "a", "a.b"))
-    assert rows["a.b.c"].level == LEVELS
+    assert rows["a.b.c"].node.level == LEVELS
 
 
 @pytest.mark.parametrize(
@@ -112,13 +121,3 @@ def test_a_divergent_module_is_never_folded_away(divergent_report: VerifyReport)
 )
 def test_colour_is_logarithmic(ratio: float | None, level: int | None) -> None:
     assert ratio_level(ratio) == level
-
-
-def test_chart_leaves_out_what_is_not_finite() -> None:
-    lines = chart_lines(LossCurves((1.0, float("nan"), 3.0), (1.0, 2.0, 3.0), (0, 0, 0), None))
-    assert lines is not None
-    assert len(lines["reference"].split()) == 2
-
-
-def test_no_chart_of_a_single_step() -> None:
-    assert chart_lines(LossCurves((1.0,), (1.0,), (0.0,), None)) is None

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from isograd.model import Stage, VerifyReport
-from isograd.report.json import render_json
 
 
 def _refuse(constant: str) -> Any:
@@ -17,7 +16,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _load(report: VerifyReport) -> dict[str, Any]:
-    value = json.loads(render_json(report), parse_constant=_refuse)
+    value = json.loads(report.to_json(), parse_constant=_refuse)
     assert isinstance(value, dict)
     return value
 
@@ -25,7 +24,7 @@ def _load(report: VerifyReport) -> dict[str, Any]:
 def test_json_is_the_golden_one(
     divergent_report: VerifyReport, check_golden: Callable[[str, str], None]
 ) -> None:
-    check_golden("divergent.json", render_json(divergent_report))
+    check_golden("divergent.json", divergent_report.to_json())
 
 
 def test_schema_of_the_contract(divergent_report: VerifyReport) -> None:
@@ -76,4 +75,4 @@ def test_numbers_that_are_not_finite_are_null(hostile_report: VerifyReport) -> N
 
 
 def test_json_is_ascii(hostile_report: VerifyReport) -> None:
-    assert render_json(hostile_report).isascii()
+    assert hostile_report.to_json().isascii()

@@ -1,4 +1,4 @@
-"""The report as text."""
+"""The report of `isograd verify` as text."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from dataclasses import replace
 import pytest
 
 from isograd.model import Cause, Finding, Fix, Gap, Severity, Stage, VerifyReport
-from isograd.report.text import render_text, render_verdict
-from isograd.report.wording import (
-    INITIAL,
-    cause_lines,
-    explanation,
-    headline,
-    ratio_text,
-    summary_lines,
-)
+from isograd.report.finding_text import finding_lines, head_text
+from isograd.report.render_text import render_line, render_text
+from isograd.report.words import ratio_text
+from isograd.verify.document import document, drawn
+from isograd.verify.wording import INITIAL, cause_lines, explanation, place, why_lines
 
 CheckGolden = Callable[[str, str], None]
 
@@ -26,12 +22,13 @@ CheckGolden = Callable[[str, str], None]
 def test_text_is_the_golden_one(
     name: str, request: pytest.FixtureRequest, check_golden: CheckGolden
 ) -> None:
-    check_golden(f"{name}.txt", render_text(request.getfixturevalue(f"{name}_report")))
+    check_golden(f"{name}.txt", render_text(document(request.getfixturevalue(f"{name}_report"))))
 
 
 def test_first_divergence_reads_as_in_the_style_guide(first_finding: Finding) -> None:
-    assert [headline(first_finding), *explanation(first_finding, is_first=True)] == [
-        "encoder.layer.3.attn (forward, step 0): outputs differ",
+    finding = drawn(first_finding, is_first=True)
+    assert [head_text(finding), *finding_lines(finding)] == [
+        "encoder.layer.3.attn (forward, step 0): outputs differ [forward.output, effective]",
         "12 / 98,304 elements (0.0 %), first at (0, 17, 5)",
         "error 3.1e-02, 41,000 × the rounding noise of this layer",
         "inputs of this layer agree: this is the first divergence",
@@ -74,24 +71,24 @@ def test_a_cause_without_words_is_its_values() -> None:
 
 
 def test_a_further_finding_says_why_and_what_to_change(first_finding: Finding) -> None:
-    hidden = replace(first_finding, severity=Severity.MASKED)
-    assert summary_lines(hidden) == [
-        "masked (later layers hide it): encoder.layer.3.attn (step 0, 41,000 ×): outputs differ",
+    assert why_lines(first_finding) == [
         "cause: softmax over axis 1 instead of -1 (proved) [softmax.axis]; "
         "fix: net_mindspore.py:88",
     ]
-    assert summary_lines(replace(first_finding, cause=None)) == [
-        "encoder.layer.3.attn (step 0, 41,000 ×): outputs differ; fix: net_mindspore.py:88"
-    ]
+    assert why_lines(replace(first_finding, cause=None)) == ["fix: net_mindspore.py:88"]
+    assert why_lines(replace(first_finding, cause=None, fix=None)) == []
 
 
 def test_findings_without_effect_have_a_heading_of_their_own(
     equivalent_report: VerifyReport, first_finding: Finding
 ) -> None:
     quiet = replace(first_finding, severity=Severity.BELOW_NOISE)
-    text = render_text(replace(equivalent_report, findings=(quiet,)))
+    text = render_text(document(replace(equivalent_report, findings=(quiet,))))
     assert "Findings that change no result" in text
-    assert "below-noise (less than rounding): encoder.layer.3.attn" in text
+    assert (
+        "encoder.layer.3.attn (forward, step 0): outputs differ, 41,000 × the noise"
+        " [forward.output, below-noise]" in text
+    )
 
 
 def test_lists_are_capped_and_say_so(
@@ -103,11 +100,11 @@ def test_lists_are_capped_and_say_so(
         findings=(first_finding, *further),
         gaps=tuple(Gap(Stage.FORWARD, f"g{k}", "why") for k in range(23)),
     )
-    text = render_text(report)
+    text = render_text(document(report))
     assert "m49 (" in text
     assert "m30 (" not in text
-    assert re.search(r"and 4\d more in --json and --html", text)
-    assert re.search(r"and [12]\d more in --json and --html", text)
+    assert re.search(r"and 4\d more in --json", text)
+    assert re.search(r"and [12]\d more in --json", text)
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
@@ -128,14 +125,14 @@ def test_the_first_screen_has_40_lines_at_most(
         gaps=tuple(Gap(Stage.FORWARD, f"g{k}", "why") for k in range(count)),
         notes=tuple(f"note {k}" for k in range(count)),
     )
-    lines = render_text(report, width=width).split("\n")
+    lines = render_text(document(report), width=width).split("\n")
     assert len(lines) <= 40
     assert ("m0 (" in "\n".join(lines)) == (count > 0)
 
 
 def test_modules_of_one_line_are_listed_together(first_finding: Finding) -> None:
     several = replace(first_finding, modules=tuple(f"blocks.{k}.attn" for k in range(12)))
-    assert headline(several) == "blocks.{0..11}.attn (forward, step 0): outputs differ"
+    assert place(several) == "blocks.{0..11}.attn (forward, step 0)"
 
 
 def test_what_cannot_be_applied_is_no_fix(first_finding: Finding) -> None:
@@ -152,37 +149,39 @@ def test_worst_findings_of_late_stages_survive_the_cap(
     mild = tuple(replace(first_finding, module=f"m{k}", ratio=2.0) for k in range(40))
     late = replace(first_finding, stage=Stage.INFERENCE, module="late", ratio=9e9)
     report = replace(divergent_report, findings=(first_finding, *mild, late))
-    assert "late (step 0, 9.0e+09 ×)" in render_text(report)
+    assert "late (inference, step 0): outputs differ, 9.0e+09 × the noise" in render_text(
+        document(report)
+    )
 
 
 def test_hostile_names_stay_harmless(hostile_report: VerifyReport) -> None:
-    text = render_text(hostile_report)
+    text = render_text(document(hostile_report))
     assert "[red]" in text
     assert r"\x1b[31m\n\u202e\ud800" in text
     assert not any(character in text for character in "\x1b\u202e\ud800")
 
 
 def test_colour_is_written_only_when_asked_for(divergent_report: VerifyReport) -> None:
-    assert "\x1b[" not in render_text(divergent_report)
-    assert "\x1b[1;31m" in render_text(divergent_report, colour=True)
+    assert "\x1b[" not in render_text(document(divergent_report))
+    assert "\x1b[1;31m" in render_text(document(divergent_report), colour=True)
 
 
 def test_long_names_are_never_broken(divergent_report: VerifyReport) -> None:
     name = ".".join(["block"] * 60)
     first = replace(divergent_report.findings[0], module=name)
     report = replace(divergent_report, findings=(first,))
-    assert name in render_text(report, width=60)
+    assert name in render_text(document(report), width=60)
 
 
 def test_a_report_without_anything_still_renders(equivalent_report: VerifyReport) -> None:
     empty = replace(
         equivalent_report, reference=None, port=None, stages=(), losses=None, modules=()
     )
-    assert "did not start" in render_text(empty)
+    assert "did not start" in render_text(document(empty))
 
 
 def test_verdict_alone_is_the_last_line(divergent_report: VerifyReport) -> None:
-    assert render_text(divergent_report).endswith(render_verdict(divergent_report))
+    assert render_text(document(divergent_report)).endswith(render_line(document(divergent_report)))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ def test_severities_are_said_in_words(severity: Severity, first_finding: Finding
 def test_the_last_line_says_where_and_why_and_what_to_change(
     divergent_report: VerifyReport,
 ) -> None:
-    assert render_verdict(divergent_report) == (
+    assert render_line(document(divergent_report)) == (
         "Divergent: 3 differences; the first is encoder.layer.3.attn (forward, step 0): "
         "softmax over axis 1 instead of -1; fix: net_mindspore.py:88.\n"
     )

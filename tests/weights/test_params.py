@@ -113,7 +113,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path = tmp_path / "a.safetensors"
     save_file({"[red]<b>.w": np.array([[1.0, np.nan]], np.float32)}, path)
     assert main(["params", str(path)]) == 1
-    assert "[red]<b>.w: params.nan 1 of 2 numbers are NaN" in capsys.readouterr().out
+    assert "[red]<b>.w: 1 of 2 numbers are NaN [params.nan]" in capsys.readouterr().out
     assert main(["params", str(path), "--json", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["schema"] == "isograd/params/1"
     assert main(["params", str(path), "--names-only", "--quiet"]) == 0

@@ -9,8 +9,9 @@ import pytest
 
 CORE = """
     isograd isograd.cli isograd.cli.verify isograd.verify isograd.verify.ladder isograd.recording
-    isograd.recording.reader isograd.recording.recorder isograd.report.html isograd.report.json
-    isograd.report.text isograd.compare.envelope isograd.compare.pairing.parameters
+    isograd.recording.reader isograd.recording.recorder isograd.report.render_html
+    isograd.verify.document isograd.report.render_text isograd.compare.envelope
+    isograd.compare.pairing.parameters
     isograd.frameworks.registry isograd.frameworks.base isograd.worker.host
     isograd.convert.verifying isograd.convert.graph.run isograd.convert.document
 """.split()

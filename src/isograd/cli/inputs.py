@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from isograd.errors import UsageError
 from isograd.files import require_path
 
 
@@ -22,6 +23,22 @@ class Input(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         return path
 
 
+class CaseFile(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A case file of `verify`: UsageError where it is not there or unreadable."""
+
+    name = "case"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        path, advice = Path(value), "Give the path of a case file in TOML."
+        require_path(path, advice, what="the case file ")
+        if path.is_dir():
+            raise UsageError(f"the case file {path} is a folder", advice)
+        return path
+
+
 #: The type of an argument that is read, and of an option that names a file to write.
 INPUT = Input()
 OUTPUT = click.Path(path_type=Path)
+CASE = CaseFile()
+SEED_HELP = "Seed of everything that is drawn at random."

@@ -42,7 +42,16 @@ if TYPE_CHECKING:
     from isograd.report.document import Document
     from isograd.report.screen_progress import ScreenProgress
 
-__all__ = ["INPUT", "OUTPUT", "Output", "is_asked_for", "output_files", "text_to_error", "verb"]
+__all__ = [
+    "INPUT",
+    "OUTPUT",
+    "Output",
+    "is_asked_for",
+    "output_files",
+    "show_before",
+    "text_to_error",
+    "verb",
+]
 
 _JSON_HELP = (
     "Write the report as JSON; `-` is standard output and moves the text to standard error."
@@ -149,6 +158,14 @@ def text_to_error() -> bool:
     is_taken = STANDARD_OUTPUT in meta[_FILES].values()
     meta[_TO_ERROR] = True
     return is_taken
+
+
+def show_before(text: str) -> None:
+    """Show a text before the running verb's report, where that goes."""
+    from isograd.cli.screen import show
+
+    to_error = STANDARD_OUTPUT in click.get_current_context().meta[_FILES].values()
+    show(lambda width, colour: text, to_error=to_error)
 
 
 def _check(context: click.Context, known: Sequence[Output], files: dict[str, Path | None]) -> None:

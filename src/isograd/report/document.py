@@ -110,6 +110,7 @@ class Section:
 
     note: a caption below it.  anchor: by what links of cells find it.  is_folded: a page shows it
     closed.  more: how many entries the document leaves out; renderers add what they leave out.
+    most: how many entries the text shows, unless all are asked for; 0 leaves the section out.
     """
 
     title: str
@@ -119,6 +120,7 @@ class Section:
     is_folded: bool = False
     medium: Medium = Medium.BOTH
     more: int = 0
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class Column:
 
     format: Python's format specification of numbers (",d", ".3f", ".1%").  is_code: names and
     shapes, in a fixed width.  has_bar: a page draws each number as a bar, too.
-    is_only_on_page: the text has no room for it.
+    is_only_on_page: the text has no room for it.  is_cut: the text cuts it to one line.
     """
 
     name: str
@@ -151,6 +153,7 @@ class Column:
     is_code: bool = False
     has_bar: bool = False
     is_only_on_page: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)

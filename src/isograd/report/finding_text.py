@@ -7,6 +7,9 @@ import os
 from isograd.findings import Finding, Location
 from isograd.report.words import printable
 
+#: How a line below a finding's head begins that stands out.
+ANSWERS = ("cause:", "fix:", "look at:", "strongest hypothesis:")
+
 
 def location_text(location: Location, root: str = "") -> str:
     """Where a finding is: `net.py:54:9`, or `layer1.0.bn1 (forward, step 0)`.
@@ -36,12 +39,14 @@ def _file_text(location: Location, root: str) -> str:
 
 
 def head_text(finding: Finding, root: str = "") -> str:
-    """`where: code message`."""
+    """`path:line:column: code message`; of a module `where: message [code, severity]`."""
     where = location_text(finding.location, root)
-    code = printable(finding.code)
-    severity = f" [{printable(finding.severity)}]" if finding.severity else ""
-    text = f"{code}{severity} {printable(finding.message)}".strip()
-    return f"{where}: {text}" if where else text
+    code, severity, message = map(printable, (finding.code, finding.severity, finding.message))
+    if finding.location.file and finding.location.module is None:
+        text = f"{code} [{severity}] {message}" if severity else f"{code} {message}"
+    else:
+        text = f"{message} [{', '.join(part for part in (code, severity) if part)}]"
+    return f"{where}: {text.strip()}" if where else text.strip()
 
 
 def finding_lines(finding: Finding) -> list[str]:

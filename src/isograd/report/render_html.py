@@ -22,7 +22,7 @@ from isograd import __version__
 from isograd.report import document as d
 from isograd.report.chart_data import chart_json
 from isograd.report.excerpt import excerpt, side_by_side
-from isograd.report.finding_text import finding_lines, head_text
+from isograd.report.finding_text import ANSWERS, finding_lines, head_text
 from isograd.report.levels import LEVELS
 from isograd.report.tree import tree_rows
 from isograd.report.words import cell_text, more_text, printable
@@ -116,6 +116,7 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     environment.globals.update(
+        ANSWERS=ANSWERS,
         LEVELS=LEVELS,
         MOST=MOST_ENTRIES,
         MOST_CELLS=MOST_CELLS,

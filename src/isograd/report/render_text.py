@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from io import StringIO
 
@@ -20,7 +20,7 @@ from rich.text import Text
 from isograd.findings import Finding, Level
 from isograd.report import document as d
 from isograd.report.excerpt import excerpt
-from isograd.report.finding_text import finding_lines, head_text
+from isograd.report.finding_text import ANSWERS, finding_lines, head_text
 from isograd.report.words import cell_text, more_text, printable
 
 #: Entries of a section on the screen; the JSON report has them all.
@@ -73,6 +73,8 @@ def render_text(
             _section(pen, section)
     for note in document.notes:
         _line(console, f"Note: {printable(note)}", "dim")
+    if document.notes:
+        console.print()
     style = _OUTCOMES.get(document.outcome.tone, "bold")
     _line(console, printable(document.outcome.sentence), style)
     return "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
@@ -105,6 +107,10 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def _section(pen: _Pen, section: d.Section) -> None:
     console = pen.console
+    if section.most is not None and pen.most == MOST_ENTRIES:
+        pen = replace(pen, most=section.most)
+    if pen.most == 0:
+        return
     if section.title:
         _line(console, printable(section.title), "bold")
     left_out = section.more + _draw(section, pen)
@@ -112,8 +118,7 @@ def _section(pen: _Pen, section: d.Section) -> None:
         _line(console, f"  {more_text(left_out)}", "dim")
     if section.note:
         _line(console, f"  {printable(section.note)}", "dim")
-    is_table = isinstance(section, (d.Table, d.HeatMap, d.Group))
-    if not is_table or left_out > 0 or section.note:
+    if not isinstance(section, d.Group):
         console.print()
 
 
@@ -140,15 +145,15 @@ def _facts(section: d.Facts, pen: _Pen) -> int:
 
 @_draw.register
 def _table(section: d.Table, pen: _Pen) -> int:
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     shown = [at for at, one in enumerate(section.columns) if not one.is_only_on_page]
     for column in (section.columns[at] for at in shown):
         name = f"{column.name}, {column.unit}" if column.unit else column.name
         table.add_column(
             Text(printable(name)),
             justify="right" if column.is_number else "left",
-            no_wrap=column.is_number,
-            overflow="fold",
+            no_wrap=column.is_number or column.is_cut,
+            overflow="ellipsis" if column.is_cut else "fold",
         )
     for row in section.rows[: pen.most]:
         cells = ((row[at], section.columns[at].format) for at in shown)
@@ -168,7 +173,7 @@ def _finding(pen: _Pen, finding: Finding) -> None:
     style = _LEVELS[finding.level]
     _line(pen.console, f"  {head_text(finding, pen.root)}", style)
     for line in finding_lines(finding):
-        is_answer = line.startswith(("cause:", "fix:"))
+        is_answer = line.startswith(ANSWERS)
         _line(pen.console, f"    {line}", "bold" if is_answer and style != "dim" else "")
 
 

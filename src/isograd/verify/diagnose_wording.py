@@ -14,8 +14,8 @@ from isograd.model import (
     StageDiagnosis,
     Verdict,
 )
-from isograd.report import wording
-from isograd.report.wording import number_text, printable, ratio_text
+from isograd.report.words import count_text, number_text, printable, ratio_text
+from isograd.verify import wording
 
 #: Bounds of alpha are written up to here; wider ones say nothing.
 _WIDEST = 10.0
@@ -41,11 +41,11 @@ def sentence(report: DiagnoseReport) -> str:
     """The answer in one sentence."""
     name = "the loss" if _is_loss(report) else wording.module_name(report.module)
     tensors = [tensor for call in report.calls for tensor in call.tensors]
-    calls = wording.count_text(len(report.calls), "call")
+    calls = count_text(len(report.calls), "call")
     if report.verdict is Verdict.EQUIVALENT:
         worst = max((t.ratio for t in tensors if t.ratio is not None), default=0.0)
         return (
-            f"{name} agrees: {wording.count_text(len(tensors), 'tensor')} of {calls} within "
+            f"{name} agrees: {count_text(len(tensors), 'tensor')} of {calls} within "
             f"rounding noise, the worst {ratio_text(worst)} ×."
         )
     if report.verdict is Verdict.INCOMPLETE:

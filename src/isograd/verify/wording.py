@@ -1,4 +1,4 @@
-"""The sentences and numbers that text and HTML share, so that both say the same.
+"""The sentences and numbers of `isograd verify`, which its text and its page share.
 
 Nothing here decides anything: a report value goes in, words come out.  Every string that comes
 from a network passes `printable`, because names are the user's and may hold anything.
@@ -7,7 +7,6 @@ from a network passes `printable`, because names are the user's and may hold any
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable
 
 from isograd.grouping import listed
@@ -24,9 +23,14 @@ from isograd.model import (
     Verdict,
     VerifyReport,
 )
+from isograd.report.words import (
+    count_text,
+    index_text,
+    number_text,
+    printable,
+    ratio_text,
+)
 
-#: From here on a ratio is written with an exponent.
-_GREAT_RATIO = 1e6
 _STAGES = list(Stage)
 _SEVERITIES = list(Severity)
 #: What the noise of a stage belongs to.
@@ -53,62 +57,15 @@ SEVERITY_MEANINGS = {
     Severity.BELOW_NOISE: "differs by less than rounding does",
     Severity.EQUIVALENT: "written differently, computes the same",
 }
-#: The same in few words, where a finding has one line.
-_SEVERITY_WORDS = {
-    Severity.MASKED: "masked (later layers hide it)",
-    Severity.BELOW_NOISE: "below-noise (less than rounding)",
-    Severity.EQUIVALENT: "equivalent (computes the same)",
-}
 #: Findings about initial values: a section of their own.
 INITIAL = "parameter.initialisation"
 INITIAL_TITLE = "Initial values are drawn otherwise (only training from scratch notices)"
 UNKNOWN_CAUSE = "not known to isograd, and it does not guess"
 
 
-def printable(text: str) -> str:
-    """The text on one line, with control and direction characters written as escapes."""
-    return "".join(_escape(character) if _is_hidden(character) else character for character in text)
-
-
-def _is_hidden(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape", errors="backslashreplace").decode("ascii")
-
-
 def module_name(name: str) -> str:
     """A module's name; the root has none of its own."""
     return printable(name) if name else "the whole network"
-
-
-def ratio_text(ratio: float) -> str:
-    """A ratio with two significant digits: `0.43`, `41,000`, `1.4e+09`."""
-    if not math.isfinite(ratio):
-        return "∞" if ratio > 0 else "not a number"
-    if abs(ratio) >= _GREAT_RATIO:
-        return f"{ratio:.1e}"
-    if abs(ratio) >= 10:
-        return f"{float(f'{ratio:.1e}'):,.0f}"
-    return f"{ratio:.2g}"
-
-
-def number_text(value: float | str | None) -> str:
-    """A setting's value as a person would write it."""
-    if isinstance(value, str):
-        return printable(value)
-    return "unknown" if value is None else f"{value:.6g}"
-
-
-def seconds_text(elapsed_s: float) -> str:
-    """A duration in seconds, with one decimal."""
-    return f"{elapsed_s:.1f}"
-
-
-def index_text(index: tuple[int, ...]) -> str:
-    """An index as Python writes it."""
-    return str(tuple(int(part) for part in index))
 
 
 def who(finding: Finding) -> str:
@@ -122,11 +79,6 @@ def place(finding: Finding) -> str:
     """Where a finding is: `layer1.0.bn1 (forward, step 0)`."""
     mode = f", {finding.mode} mode" if finding.mode else ""
     return f"{who(finding)} ({finding.stage.value}{mode}, step {finding.step})"
-
-
-def headline(finding: Finding) -> str:
-    """Where a finding is and what it says."""
-    return f"{place(finding)}: {printable(finding.message)}"
 
 
 def explanation(finding: Finding, *, is_first: bool) -> list[str]:
@@ -236,23 +188,15 @@ def fix_text(fix: Fix) -> str:
     return ": ".join(printable(part) for part in (fix.where, fix.text) if part)
 
 
-def summary_lines(finding: Finding) -> list[str]:
-    """A finding on one line, and on a second one its cause and fix where the cause is known."""
-    ratio = "" if finding.ratio is None else f", {ratio_text(finding.ratio)} ×"
-    mode = f", {finding.mode} mode" if finding.mode else ""
-    step = f"step {finding.step}{mode}{ratio}"
-    line = f"{who(finding)} ({step}): {printable(finding.message)}"
-    if finding.severity is not Severity.EFFECTIVE:
-        line = f"{_SEVERITY_WORDS[finding.severity]}: {line}"
-    if finding.cause is None:
-        if finding.fix is not None and finding.fix.where:
-            line += f"; {fix_word(finding.fix)}: {printable(finding.fix.where)}"
-        return [line]
-    proved = "proved" if finding.cause.proved else "not proved"
-    why = f"cause: {cause_text(finding.cause)} ({proved}) {id_text(finding.cause)}"
+def why_lines(finding: Finding) -> list[str]:
+    """Of a finding in short: its cause and fix on one line, as far as they are known."""
+    parts = []
+    if finding.cause is not None:
+        proved = "proved" if finding.cause.proved else "not proved"
+        parts.append(f"cause: {cause_text(finding.cause)} ({proved}) {id_text(finding.cause)}")
     if finding.fix is not None:
-        why += f"; {fix_word(finding.fix)}: {fix_text(finding.fix)}"
-    return [line, why]
+        parts.append(f"{fix_word(finding.fix)}: {fix_text(finding.fix)}")
+    return ["; ".join(parts)] if parts else []
 
 
 def further_title(report: VerifyReport) -> str:
@@ -291,14 +235,6 @@ def initial_line(finding: Finding) -> str:
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Findings by severity, then by ratio; what is structural or not finite comes before."""
     return sorted(findings, key=lambda f: (_SEVERITIES.index(f.severity), -_weight(f.ratio)))
-
-
-def by_stage(findings: Iterable[Finding]) -> dict[Stage, list[Finding]]:
-    """Findings grouped by stage, in the order of the ladder; the order within a group is kept."""
-    groups: dict[Stage, list[Finding]] = {}
-    for finding in sorted(findings, key=lambda f: _STAGES.index(f.stage)):
-        groups.setdefault(finding.stage, []).append(finding)
-    return groups
 
 
 def _weight(ratio: float | None) -> float:
@@ -392,8 +328,3 @@ def _in_short(finding: Finding) -> str:
     if finding.fix is not None and finding.fix.where:
         text += f"; {fix_word(finding.fix)}: {printable(finding.fix.where)}"
     return text
-
-
-def count_text(number: int, noun: str) -> str:
-    """A number with its noun: `1 call`, `2,000 calls`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 from isograd.model import CallDiagnosis, DiagnoseReport, StageDiagnosis
-from isograd.report.json import finding_value, plain_value
+from isograd.verify.data import finding_value
 
 SCHEMA = "isograd/diagnose/1"
 
 
-def render_json(report: DiagnoseReport) -> str:
-    """The report as JSON text in ASCII, with null for every number that is not finite."""
-    return json.dumps(report_value(report), indent=2, allow_nan=False) + "\n"
-
-
 def report_value(report: DiagnoseReport) -> dict[str, Any]:
-    """The report as plain dictionaries, lists, strings and finite numbers."""
-    value = {
+    """The report as plain dictionaries, lists, strings, enums and numbers."""
+    return {
         "schema": SCHEMA,
         "verdict": report.verdict,
         "case": report.case,
@@ -38,9 +32,6 @@ def report_value(report: DiagnoseReport) -> dict[str, Any]:
             "port": report.port and asdict(report.port),
         },
     }
-    plain = plain_value(value)
-    assert isinstance(plain, dict)
-    return plain
 
 
 def _call(call: CallDiagnosis) -> dict[str, Any]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isograd.model import VerifyReport
-from isograd.report import wording
+from isograd.report.words import count_text
+from isograd.verify import wording
 
 #: Lines of a screen that nobody has to scroll.
 LINES = 40
 #: A heading, the line that says how many more there are, and a blank line.
 _AROUND = 3
 #: The title, the two sides, the table of stages with its heading, what is left out, the verdict.
-_ALWAYS = 11
-#: A further finding: its stage, what differs, why.
-_OF_A_FINDING = 3
+_ALWAYS = 12
+#: A further finding: what differs, and why.
+_OF_A_FINDING = 2
 
 
 _MOST_NOTES = 3
@@ -39,7 +40,7 @@ class Shown:
             (self.notes, len(report.notes), "note"),
             (int(self.losses), int(report.losses is not None), "loss curve"),
         )
-        words = [wording.count_text(n, noun) for given, n, noun in sections if n and not given]
+        words = [count_text(n, noun) for given, n, noun in sections if n and not given]
         return f"{', '.join(words)}: in --json and --html" if words else ""
 
 
@@ -49,7 +50,7 @@ def shown(report: VerifyReport) -> Shown:
     room = LINES - _ALWAYS - len(report.stages)
     room -= sum(bool(side and side.changed) for side in (report.reference, report.port))
     if first is not None:
-        room -= 2 + len(wording.explanation(first, is_first=True))
+        room -= 3 + len(wording.explanation(first, is_first=True))
     wanted = {
         "gaps": (len(report.gaps), 1),
         "findings": (len(wording.further_findings(report)), _OF_A_FINDING),
@@ -62,8 +63,8 @@ def shown(report: VerifyReport) -> Shown:
             room -= _AROUND + lines
     has_losses = report.losses is not None and room >= 2
     room -= 2 if has_losses else 0
-    notes = max(0, min(len(report.notes), room - 2, _MOST_NOTES))
-    room -= notes + 2 if notes else 0
+    notes = max(0, min(len(report.notes), room - 3, _MOST_NOTES))
+    room -= notes + 3 if notes else 0
     for name, (count, lines) in wanted.items():
         while given[name] and given[name] < count and room >= lines:
             given[name] += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import asdict
 from typing import Any
 
@@ -12,14 +10,9 @@ from isograd.model import Finding, VerifyReport
 SCHEMA = "isograd/verify/1"
 
 
-def render_json(report: VerifyReport) -> str:
-    """The report as JSON text in ASCII, with null for every number that is not finite."""
-    return json.dumps(report_value(report), indent=2, allow_nan=False) + "\n"
-
-
 def report_value(report: VerifyReport) -> dict[str, Any]:
-    """The report as plain dictionaries, lists, strings and finite numbers."""
-    value = {
+    """The report as plain dictionaries, lists, strings, enums and numbers."""
+    return {
         "schema": SCHEMA,
         "verdict": report.verdict,
         "case": report.case,
@@ -48,9 +41,6 @@ def report_value(report: VerifyReport) -> dict[str, Any]:
             "port": report.port and asdict(report.port),
         },
     }
-    plain = plain_value(value)
-    assert isinstance(plain, dict)
-    return plain
 
 
 def finding_value(finding: Finding) -> dict[str, Any]:
@@ -70,20 +60,3 @@ def finding_value(finding: Finding) -> dict[str, Any]:
         "cause": finding.cause and asdict(finding.cause),
         "fix": finding.fix and {**asdict(finding.fix), "is_edit": finding.fix.is_edit},
     }
-
-
-def plain_value(value: Any) -> Any:
-    """The value in JSON's own types: enums by their value, tuples as lists, no NaN or infinity."""
-    if isinstance(value, dict):
-        return {str(key): plain_value(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_value(part) for part in value]
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, str):
-        return str(getattr(value, "value", value))
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if hasattr(value, "item"):
-        return plain_value(value.item())
-    raise TypeError(f"a report cannot hold {type(value).__name__}")

@@ -1,0 +1,58 @@
+"""The modules of the reference as nodes of a tree, with the worst ratio of each in every stage."""
+
+from __future__ import annotations
+
+from isograd.model import ModuleRatio, VerifyReport
+from isograd.report.document import Chip, TreeNode
+from isograd.report.levels import LEVELS, log_level
+from isograd.report.words import ratio_text
+
+#: Ratios up to the first are noise; from the second on a colour no longer changes.
+NOISE_RATIO = 1.0
+FULL_RATIO = 1e4
+
+
+def ratio_level(ratio: float | None) -> int | None:
+    """The colour of a ratio, from 0 (noise) to LEVELS on a logarithmic scale; None is grey."""
+    return log_level(ratio, NOISE_RATIO, FULL_RATIO)
+
+
+def module_nodes(report: VerifyReport) -> list[TreeNode]:
+    """All modules that the report names, in the order in which it names them."""
+    measured: dict[str, list[ModuleRatio]] = {}
+    for module in report.modules:
+        measured.setdefault(module.module, []).append(module)
+    divergent = _divergent_levels(report)
+    for name in divergent:
+        measured.setdefault(name, [])
+    return [_node(path, entries, divergent.get(path)) for path, entries in measured.items()]
+
+
+def _node(path: str, entries: list[ModuleRatio], divergent: int | None) -> TreeNode:
+    port = entries[0].port_module if entries else None
+    levels = [*(ratio_level(entry.ratio) for entry in entries), divergent]
+    return TreeNode(
+        path,
+        kind=entries[0].kind if entries else "",
+        detail=f"→ {port}" if port is not None and port != path else "",
+        level=max((level for level in levels if level is not None), default=None),
+        chips=tuple(_chip(entry) for entry in entries),
+        is_marked=divergent is not None,
+    )
+
+
+def _divergent_levels(report: VerifyReport) -> dict[str, int]:
+    """The level of each module with a divergent finding: never that of noise, never grey."""
+    levels: dict[str, int] = {}
+    for finding in report.findings:
+        if finding.diverges:
+            level = ratio_level(finding.ratio)
+            level = LEVELS if level is None else max(1, level)
+            levels[finding.module] = max(level, levels.get(finding.module, 0))
+    return levels
+
+
+def _chip(entry: ModuleRatio) -> Chip:
+    label = entry.stage.value if entry.mode is None else f"{entry.stage.value} {entry.mode}"
+    text = "not compared" if entry.ratio is None else ratio_text(entry.ratio)
+    return Chip(label, text, ratio_level(entry.ratio))

@@ -38,14 +38,15 @@ def isograd_equivalent(request: pytest.FixtureRequest) -> Equivalent:
     def check(case: str | Path, *, seed: int = 0) -> VerifyReport:
         import isograd
         from isograd.model import Verdict
-        from isograd.report.text import render_text
+        from isograd.report.render_text import render_text
+        from isograd.verify.document import document
 
         try:
             report = isograd.verify(request.path.parent / case, seed=seed)
         except isograd.IsogradError as error:
             pytest.fail(f"isograd could not verify {case}: {error}", pytrace=False)
         if report.verdict is not Verdict.EQUIVALENT:
-            pytest.fail(render_text(report, width=_WIDTH, colour=False), pytrace=False)
+            pytest.fail(render_text(document(report), width=_WIDTH), pytrace=False)
         return report
 
     return check

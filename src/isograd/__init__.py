@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from isograd.recording.reader import Recording
     from isograd.recording.recorder import record
     from isograd.tune.run import tune
+    from isograd.watch.run import watch
 
 __all__ = [
     "IsogradError",
@@ -37,12 +38,13 @@ __all__ = [
     "scan",
     "tune",
     "verify",
+    "watch",
     "weights",
 ]
 
 #: Verbs that are packages of the same name, which their `__init__.py` makes callable.
 _PACKAGES = frozenset(
-    "compare convert diagnose explain init profile scan tune verify weights".split()
+    "compare convert diagnose explain init profile scan tune verify watch weights".split()
 )
 #: Where the other names stand.
 _MODULES = {

@@ -19,11 +19,11 @@ from isograd.cli.entry import isograd as group
 from isograd.verify.case import read_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fake"
-VERBS = "compare convert diagnose explain init params profile scan tune verify weights".split()
+VERBS = "compare convert diagnose explain init params profile scan tune verify watch weights".split()
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
     "json", "csv", "html", "parquet", "sarif", "trace", "quiet", "all", "diff", "list", "fail_on",
-    "sql", "help", "fix", "apply",
+    "sql", "help", "fix", "apply", "out", "twice",
 }  # fmt: skip
 #: Builders are verified and exported by the command only.
 OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python"}
@@ -201,6 +201,7 @@ def test_a_report_is_what_json_draws(
             id="diagnose",
         ),
         pytest.param(lambda: isograd.scan("missing"), "missing", id="scan"),
+        pytest.param(lambda: isograd.watch("missing"), "missing does not exist", id="watch"),
         pytest.param(lambda: isograd.convert("net.py"), "no place for the port", id="convert"),
         pytest.param(lambda: isograd.profile("missing"), "missing does not exist", id="profile"),
         pytest.param(lambda: isograd.params("missing.pth"), "missing.pth", id="params"),

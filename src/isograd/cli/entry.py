@@ -27,6 +27,7 @@ VERBS = {
     "profile": "Where does the time go, what is the bottleneck, what would change it?",
     "explain": "What does this cause mean?",
     "compare": "Two checkpoints, tensor folders, dumps or loss curves: where do they differ?",
+    "watch": "Is this training run healthy? Where did the first NaN, Inf or bad gradient arise?",
     "data": "What does this data set or pipeline yield, and do two of them yield the same?",
     "tune": "Which hyper-parameters are best?",
     "serve": "The same answers as web pages over every run, report and file below some folders.",

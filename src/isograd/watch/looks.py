@@ -1,0 +1,104 @@
+"""Statistics of arrays for a look, the same for both frameworks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from isograd.recording.statistics import measure
+from isograd.watch.observation import Activations, TensorTable
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
+#: Elements from which the mean of magnitudes, zeros and updates are estimated.
+SAMPLE = 1 << 14
+#: Modules whose output is zero where their input is negative.
+RECTIFIERS = frozenset(("ReLU", "ReLU6", "Threshold"))
+#: Borders beyond which float32 holds nothing but the limit: tanh(±8.8), σ(±16.2) (MindInsight).
+_TANH = math.tanh(8.8)
+_SIGMOID = 1.0 / (1.0 + math.exp(-16.2))
+SATURATION = {"Tanh": (-_TANH, _TANH), "Sigmoid": (1.0 - _SIGMOID, _SIGMOID)}
+
+
+def sample_of(values: Numbers) -> Numbers:
+    """At most `SAMPLE` elements at even distances, as an array of one axis."""
+    flat = values.reshape(-1)
+    stride = -(-flat.size // SAMPLE)
+    return flat[::stride] if stride > 1 else flat.copy()
+
+
+def extended_row(values: Numbers) -> list[float]:
+    """The row of a `TensorTable`: (count, NaN, infinities, min, max, mean, |mean|, norm, zeros)."""
+    count, nans, infinities, low, high, mean, norm = measure(values)
+    sample = sample_of(values)
+    finite = sample[np.isfinite(sample)] if nans or infinities else sample
+    magnitude = float(np.abs(finite, dtype=np.float64).mean()) if finite.size else math.nan
+    zeros = float((sample == 0).mean()) if sample.size else math.nan
+    return [count, nans, infinities, low, high, mean, magnitude, norm, zeros]
+
+
+def fast_norm(values: Numbers) -> float:
+    """Root of the sum of squares; NaN or infinite where, and only where, an element is not finite.
+
+    One pass in the array's own precision; where that overflows it is asked again in float64.
+    """
+    flat = values.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float(np.dot(flat, flat).real)
+        if np.isfinite(squares):
+            return math.sqrt(squares)
+        if np.isfinite(flat).all():
+            return math.sqrt(float(np.square(flat, dtype=np.float64).sum()))
+    return math.nan
+
+
+def change_of(before: Numbers, after: Numbers) -> float:
+    """The update ratio: mean |change| / mean |weight|, NaN where the weights are all zero."""
+    size = float(np.abs(before).mean()) if before.size else 0.0
+    if size <= 0.0:
+        return math.nan
+    return float(np.abs(after - before).mean()) / (size + 1e-9)
+
+
+def dead_share(values: Numbers) -> float:
+    """The share of channels that are zero throughout.
+
+    Channels are axis 1 of images and the last axis of rows; of three axes the smaller share of
+    both counts.
+    """
+    if values.ndim < 2 or not values.size:
+        return math.nan
+    axes = {2: (1,), 3: (1, 2)}.get(values.ndim, (1,))
+    shares = []
+    for axis in axes:
+        others = tuple(a for a in range(values.ndim) if a != axis)
+        shares.append(float((~values.any(axis=others)).mean()))
+    return min(shares)
+
+
+def inside_share(values: Numbers, borders: tuple[float, float]) -> float:
+    """The share of elements strictly between two borders."""
+    sample = sample_of(values)
+    low, high = borders
+    return float(((sample > low) & (sample < high)).mean()) if sample.size else math.nan
+
+
+class ActivationRows:
+    """Gathers outputs of modules in the order of their calls; the last call of a module counts."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[str, list[float], float, float]] = {}
+
+    def add(self, name: str, kind: str, row: list[float], dead: float, inside: float) -> None:
+        """Add a module's output."""
+        self._found[name] = (kind, row, dead, inside)
+
+    def activations(self) -> Activations | None:
+        """All that was added, or None."""
+        if not self._found:
+            return None
+        kinds, rows, dead, inside = zip(*self._found.values(), strict=True)
+        table = TensorTable(tuple(self._found), np.array(rows))
+        return Activations(table, kinds, np.array(dead), np.array(inside))

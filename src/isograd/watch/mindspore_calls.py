@@ -1,0 +1,156 @@
+"""What MindSpore calls when a network is differentiated, compiled or updated: where it is seen.
+
+In PyNative mode `value_and_grad`, `grad` and TrainOneStepCell all pass through the executor's
+`new_graph`, `end_graph` and `grad`; jit and GRAPH_MODE pass through `_JitExecutor` and
+`Cell.compile_and_run`; optimizers are Cells.  These are replaced while a training is watched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import mindspore  # noqa: TID253  # this module is loaded only for a MindSpore training
+import numpy as np
+
+from isograd import tree
+from isograd.recording.mindspore_recorder import as_array
+from isograd.watch.looks import Numbers
+
+_MISSING = object()
+
+
+class Replacements:
+    """Attributes of classes that are replaced, and put back in the opposite order."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Set an attribute to what `make` returns for the present one; inherited ones too."""
+        own = vars(owner).get(name, _MISSING)
+        setattr(owner, name, make(getattr(owner, name)))
+        if own is _MISSING:
+            self._undo.append(lambda: delattr(owner, name))
+        else:
+            self._undo.append(lambda: setattr(owner, name, own))
+
+    def undo(self) -> None:
+        """Put everything back."""
+        while self._undo:
+            self._undo.pop()()
+
+
+@dataclass
+class ForwardCall:
+    """A function or Cell that is differentiated, or compiled and run, with what it was given.
+
+    weights: with respect to which it was differentiated, None where it was compiled.
+    """
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    where: str
+    random: Any
+    output: Any = None
+    weights: Any = None
+    has_aux: bool = False
+    is_compiled: bool = False
+
+
+def executor_class() -> Any:
+    """The class through which PyNative mode differentiates."""
+    return importlib.import_module("mindspore.graph.api")._PyNativeExecutor
+
+
+def jit_executor_class() -> Any:
+    """The class of one compiled function."""
+    return importlib.import_module("mindspore.graph.api")._JitExecutor
+
+
+def optimizer_classes() -> tuple[Any, ...]:
+    """Bases of all optimizers: mindspore.nn's, and those of mint and experimental."""
+    experimental = importlib.import_module("mindspore.experimental.optim.optimizer")
+    return mindspore.nn.Optimizer, experimental.Optimizer
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor, parameters included."""
+    return isinstance(value, mindspore.Tensor)
+
+
+def floating(nested: Any) -> list[Any]:
+    """All tensors in a nested value that can hold NaN."""
+    return [t for t in tree.flatten(nested, is_tensor)[0] if is_floating(t)]
+
+
+def is_floating(tensor: Any) -> bool:
+    """Whether a tensor can hold NaN."""
+    return str(tensor.dtype).lower().startswith(("float", "bfloat", "complex"))
+
+
+def numbers_of(tensor: Any) -> Numbers | None:
+    """A tensor's elements as float32 or float64, without a copy where that is possible."""
+    array, dtype = as_array(tensor)
+    if array is None:
+        return None
+    if dtype == "bfloat16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def scalar_of(output: Any) -> float | None:
+    """The first floating tensor with one element in an output: the loss."""
+    for tensor in floating(output):
+        if tensor.size == 1:
+            return float(tensor.astype(mindspore.float32).asnumpy().reshape(()))
+    return None
+
+
+def captured(function: Any, wanted: Any, depth: int = 3) -> Iterator[Any]:
+    """Objects of some classes that a function can reach: its closure, its globals, its owner."""
+    seen: set[int] = set()
+    front: list[tuple[Any, int]] = [(function, depth)]
+    while front:
+        value, left = front.pop()
+        if id(value) in seen or left < 0:
+            continue
+        seen.add(id(value))
+        if isinstance(value, wanted):
+            yield value
+        if isinstance(value, mindspore.nn.Cell):
+            front += [(cell, left - 1) for cell in value._cells.values() if cell is not None]
+        front += [(inner, left - 1) for inner in _reach(value)]
+
+
+def _reach(value: Any) -> Iterator[Any]:
+    owner = getattr(value, "__self__", None)
+    if isinstance(owner, mindspore.nn.Cell):
+        yield owner
+    wrapped = getattr(value, "__wrapped__", None)
+    if callable(wrapped):
+        yield wrapped
+    code = getattr(value, "__code__", None)
+    if code is None:
+        return
+    for cell in value.__closure__ or ():
+        # A closure's cell may be empty still.
+        with contextlib.suppress(ValueError):
+            yield cell.cell_contents
+    module = value.__globals__
+    yield from (module[name] for name in code.co_names if name in module)
+
+
+def parameter_paths(root: Any, prefix: str = "") -> dict[int, str]:
+    """Parameters of a Cell by identity, as paths of attributes."""
+    found: dict[int, str] = {}
+    for owner, cell in root.cells_and_names():
+        for attribute, parameter in cell._params.items():
+            if parameter is not None:
+                path = ".".join(part for part in (prefix, owner, attribute) if part)
+                found.setdefault(id(parameter), path)
+    return found

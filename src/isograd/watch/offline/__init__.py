@@ -1,0 +1,1 @@
+"""Runs that others wrote: logs, checkpoints, dumps, and msprobe's monitor."""

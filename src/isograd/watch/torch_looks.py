@@ -1,0 +1,173 @@
+"""Statistics of a torch network's tensors at a step that is looked at.
+
+Extremes, mean and norm are of all elements; the mean of magnitudes, the share of zeros and the
+size of updates are estimated from at most `SAMPLE` elements at even distances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch  # noqa: TID253  # this module is loaded only for a torch training
+
+from isograd.recording.statistics import MISSING_ROW
+from isograd.recording.torch_recorder import as_array
+from isograd.watch.looks import (
+    RECTIFIERS,
+    SAMPLE,
+    SATURATION,
+    ActivationRows,
+    change_of,
+    dead_share,
+    extended_row,
+    inside_share,
+    sample_of,
+)
+from isograd.watch.observation import (
+    Activations,
+    Floats,
+    Look,
+    Network,
+    RunningStatistics,
+    TensorTable,
+)
+
+__all__ = ["SAMPLE", "TorchLook"]
+
+
+class TorchLook:
+    """Gathers the look of one step."""
+
+    def __init__(self, names: Mapping[int, str]) -> None:
+        """names: of modules, by their identity."""
+        self._names = names
+        self._rows = ActivationRows()
+        self._called: set[str] = set()
+        self._norms: dict[str, tuple[Any, bool, list[np.ndarray[Any, Any]]]] = {}
+        self._weights: list[Any] = []
+        self._samples: list[Floats] = []
+        self._gradients: TensorTable | None = None
+
+    def before_module(self, module: torch.nn.Module) -> None:
+        """A module is called: keep its running statistics."""
+        name = self._names.get(id(module))
+        if name is None:
+            return
+        self._called.add(name)
+        averages = running_averages(module)
+        if averages and name not in self._norms:
+            copies = [np.array(as_array(t)[0]) for t in averages]
+            self._norms[name] = (module, module.training, copies)
+
+    def after_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
+        """A module has been called: measure what it gave, and what a linear one was given."""
+        name = self._names.get(id(module))
+        if name is None:
+            return
+        kind = type(module).__name__
+        if isinstance(output, torch.Tensor) and output.is_floating_point():
+            self._measure(name, kind, output)
+        given = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        if given is not None and given.requires_grad and hasattr(module, "weight"):
+            self._measure_given(f"{name} (input)", given)
+
+    def before_update(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Measure weights and gradients, and sample the weights."""
+        rows, gradients = [], []
+        self._samples = []
+        for parameter in parameters:
+            row, sample = _row(parameter)
+            rows.append(row)
+            self._samples.append(sample)
+            gradient = parameter.grad
+            gradients.append([math.nan] * 9 if gradient is None else _row(gradient)[0])
+        self._weights = rows
+        self._gradients = TensorTable((), np.array(gradients).reshape(-1, 9))
+
+    def after_update(
+        self, parameters: Iterable[torch.Tensor], network: Network, state_largest: float
+    ) -> Look:
+        """The look, once the weights have changed."""
+        ratios, unchanged = [], []
+        for parameter, before, row in zip(parameters, self._samples, self._weights, strict=True):
+            after, sample = _row(parameter)
+            ratios.append(change_of(before, sample))
+            unchanged.append(bool(np.array_equal(sample, before) and after[5:8] == row[5:8]))
+        called = [network.module(at) in self._called for at in range(len(network.parameters))]
+        gradients = self._gradients.values if self._gradients is not None else None
+        return Look(
+            weights=TensorTable(network.parameters, np.array(self._weights).reshape(-1, 9)),
+            gradients=None if gradients is None else TensorTable(network.parameters, gradients),
+            update_ratio=np.array(ratios),
+            unchanged=np.array(unchanged, dtype=bool),
+            called=np.array(called, dtype=bool),
+            activations=self._activations(),
+            statistics=tuple(self._statistics()),
+            state_largest=state_largest,
+        )
+
+    def without_update(self, network: Network) -> Look:
+        """The look where the update was left out."""
+        return Look(activations=self._activations(), statistics=tuple(self._statistics()))
+
+    def _activations(self) -> Activations | None:
+        return self._rows.activations()
+
+    def _statistics(self) -> Iterable[RunningStatistics]:
+        for name, (module, was_training, before) in self._norms.items():
+            after = [np.array(as_array(t)[0]) for t in running_averages(module)]
+            same = all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+            initial = bool((before[0] == 0.0).all() and (before[1] == 1.0).all())
+            yield RunningStatistics(name, was_training, not same, initial)
+
+    def _measure(self, name: str, kind: str, output: torch.Tensor) -> None:
+        values = _numbers(output)
+        if values is None:
+            return
+        dead = dead_share(values) if kind in RECTIFIERS else math.nan
+        inside = inside_share(values, SATURATION[kind]) if kind in SATURATION else math.nan
+        self._rows.add(name, kind, extended_row(values), dead, inside)
+
+    def _measure_given(self, name: str, given: torch.Tensor) -> None:
+        """What goes into a layer tells of rectifiers that are functions and no modules."""
+        values = _numbers(given)
+        if values is not None and float((sample_of(values) == 0.0).mean()) > 0.5:
+            self._rows.add(name, "input", extended_row(values), dead_share(values), math.nan)
+
+
+def running_averages(module: torch.nn.Module) -> list[torch.Tensor]:
+    """Running mean and variance of a normalisation that has them."""
+    found = [getattr(module, name, None) for name in ("running_mean", "running_var")]
+    return found if all(isinstance(t, torch.Tensor) for t in found) else []  # type: ignore[return-value]
+
+
+def state_largest(optimizer: Any) -> float:
+    """The greatest magnitude in an optimizer's state; NaN where it has none."""
+    tensors = [
+        value
+        for state in optimizer.state.values()
+        for value in (state.values() if isinstance(state, dict) else ())
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1
+    ]
+    if not tensors:
+        return math.nan
+    largest = [float(norm) for norm in torch._foreach_norm(tensors, float("inf"))]
+    return math.inf if any(map(math.isnan, largest)) else max(largest)
+
+
+def _numbers(tensor: torch.Tensor) -> np.ndarray[Any, Any] | None:
+    """A tensor's elements as float32 or float64; None where they cannot be read."""
+    plain = tensor.detach()
+    if plain.dtype in (torch.bfloat16, torch.float16):
+        plain = plain.float()
+    return as_array(plain)[0]
+
+
+def _row(tensor: torch.Tensor) -> tuple[list[float], Floats]:
+    values = _numbers(tensor)
+    if values is None:
+        return [*MISSING_ROW, math.nan, math.nan], np.empty(0)
+    return extended_row(values), sample_of(values).astype(np.float64)

@@ -19,7 +19,9 @@ from isograd.cli.entry import isograd as group
 from isograd.verify.case import read_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fake"
-VERBS = "compare convert diagnose explain init params profile scan tune verify watch weights".split()
+VERBS = (
+    "compare convert diagnose explain init params profile scan tune verify watch weights".split()
+)
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
     "json", "csv", "html", "parquet", "sarif", "trace", "quiet", "all", "diff", "list", "fail_on",

@@ -266,6 +266,8 @@ class SideSpec:
     optimizer: str | None = None
     #: Called with the network before every pass; puts back what it keeps where nobody sees it.
     reset: str | None = None
+    #: CPU, GPU or Ascend; None leaves it to the framework.
+    device: str | None = None
 
 
 class Framework(Protocol):

@@ -13,8 +13,9 @@ from isograd.knowledge import coverage
 from isograd.knowledge.build import build
 from isograd.knowledge.check import table
 from isograd.knowledge.check.batches import Outcome, chosen, run
+from isograd.knowledge.check.compiled import check_entries
 from isograd.knowledge.entry import Entry
-from isograd.knowledge.store import VERIFIED_FILE, load_knowledge
+from isograd.knowledge.store import COMPILED_FILE, VERIFIED_FILE, load_knowledge
 
 
 @click.group()
@@ -112,6 +113,13 @@ def _check_static_graph(only: tuple[str, ...], again: bool, device: str, out: Pa
 
     results = check_constructs(wanted, report, device, target)
     click.echo(f"{len(results)} constructs have a verdict; {len(wanted) - done} were kept")
+    knowledge = load_knowledge()
+    entries = chosen(knowledge, only)
+    apis = target.with_name(f"apis-{target.name}") if out else COMPILED_FILE
+    told = check_entries(
+        knowledge, entries, lambda api, word: click.echo(f"{api}: {word}"), device, apis
+    )
+    click.echo(f"{len(told)} APIs have a verdict of the static graph")
 
 
 def _current(entry: Entry | None, row: dict[str, object]) -> bool:

@@ -37,7 +37,8 @@ class Verified:
     """What an execution on both frameworks showed, with the versions and the device of it.
 
     forward, gradient: whether all examples agreed; None where it was not executed or has no
-    gradient.  detail: the first disagreement in words.
+    gradient.  detail: the first disagreement in words.  compiled: what `jit` and GRAPH_MODE make of
+    it: "same", "refused (why)", "differs"; empty where that was not executed.
     """
 
     torch: str
@@ -46,6 +47,7 @@ class Verified:
     forward: bool | None
     gradient: bool | None = None
     detail: str = ""
+    compiled: str = ""
 
 
 @dataclass(frozen=True)

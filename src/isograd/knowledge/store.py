@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from isograd.knowledge.entry import Applicability, Entry, Example, Status, Verif
 FOLDER = Path(__file__).parent
 ENTRIES_FILE = FOLDER / "entries.json"
 VERIFIED_FILE = FOLDER / "verified-cpu.json"
+COMPILED_FILE = FOLDER / "compiled-cpu.json"
 #: A person's own table of verdicts, made by `python -m isograd.knowledge check --out FILE`.
 VARIABLE = "ISOGRAD_KNOWLEDGE"
 _METHOD = "torch.Tensor."
@@ -67,6 +69,9 @@ def load_knowledge(verified: Path | None = None) -> Knowledge:
 @lru_cache(maxsize=4)
 def _load(verified: Path, stamp: int) -> Knowledge:
     verdicts = read_verdicts(verified) if stamp else {}
+    for api, word in read_compiled(COMPILED_FILE).items():
+        if api in verdicts and verified == VERIFIED_FILE:
+            verdicts[api] = replace(verdicts[api], compiled=word)
     rows = json.loads(ENTRIES_FILE.read_text(encoding="utf-8"))
     return Knowledge(entry_of(row, verdicts.get(row["api"])) for row in rows)
 
@@ -86,6 +91,14 @@ def read_verdicts(path: Path) -> dict[str, Verified]:
         )
         for api, row in table["results"].items()
     }
+
+
+def read_compiled(path: Path) -> dict[str, str]:
+    """What the static graph makes of each API: same, refused (why) or differs."""
+    if not path.is_file():
+        return {}
+    table = json.loads(path.read_text(encoding="utf-8"))
+    return {api: row["compiled"] for api, row in table["results"].items() if row["compiled"]}
 
 
 def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:

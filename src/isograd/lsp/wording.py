@@ -34,6 +34,8 @@ def evidence(answer: Answer) -> str:
     if not verdicts:
         return ""
     versions = f"torch {facts['torch']} and MindSpore {facts['mindspore']}, {facts['device']}"
+    if facts.get("compiled"):
+        verdicts.append(f"in the static graph {facts['compiled']}")
     return f"Executed on {versions}: {', '.join(verdicts)}."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from isograd.knowledge.entry import Applicability, Entry, Status, Way
 from isograd.knowledge.store import Knowledge
@@ -99,7 +100,7 @@ class Answers:
 
 def _answer(entry: Entry) -> Answer:
     verified = entry.verified
-    evidence = None
+    evidence: tuple[tuple[str, Any], ...] | None = None
     if verified is not None:
         evidence = (
             ("mindspore", verified.mindspore),
@@ -108,6 +109,8 @@ def _answer(entry: Entry) -> Answer:
             ("forward", verified.forward),
             ("gradient", verified.gradient),
         )
+        if verified.compiled:
+            evidence = (*evidence, ("compiled", verified.compiled))
     return Answer(
         api=entry.api,
         status=entry.status.value,

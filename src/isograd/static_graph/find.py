@@ -87,6 +87,19 @@ def find_reached(tree: ast.Module, cls: str, function: str = "") -> list[Occurre
     return sorted(found, key=lambda o: (o.line, o.column, o.code))
 
 
+def functions_called(tree: ast.Module, cls: str, first: int, last: int) -> set[tuple[str, str]]:
+    """The functions that these lines of a class's code reach within the file: class and name."""
+    file = FileScope(tree)
+    lines = ast.Module([], [])
+    lines.body = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno >= first and (node.end_lineno or 0) <= last
+    ]
+    roots = list(_called(file, CompiledFunction(cls, lines)))  # type: ignore[arg-type]
+    return {(c.cls, c.node.name) for c in _reached(file, roots)}
+
+
 def _nothing(file: FileScope) -> Iterator[tuple[str, ast.AST]]:
     return iter(())
 

@@ -160,6 +160,14 @@ class _Reader:
             raise self.error(f"[{key}] framework = {framework!r}", "Use 'torch' or 'mindspore'.")
         if "model" not in side:
             raise self.error(f"[{key}] has no model", 'Name it: model = "file.py:build".')
+        device = side.get("device")
+        if device is not None and framework != "mindspore":
+            raise self.error(
+                f"[{key}] device = {device!r} of a {framework} side",
+                "Only MindSpore's side has a device.",
+            )
+        if device is not None and device not in (devices := choices("side", "device")):
+            raise self.error(f"[{key}] device = {device!r}", f"Use one of {', '.join(devices)}.")
         python = side.get("python")
         if python is not None and ("/" in python and not python.startswith(("/", "~"))):
             python = str(self._folder / python)
@@ -171,6 +179,7 @@ class _Reader:
             side.get("loss"),
             side.get("optimizer"),
             side.get("reset"),
+            device,
         )
         return spec, python
 

@@ -20,6 +20,7 @@ from isograd.model import (
 from isograd.progress import Progress
 from isograd.verify.case import Case, read_case
 from isograd.verify.choice import LOSS, NETWORK, called_modules, require_module, require_partner
+from isograd.verify.compiled.stage import diagnose_compiled
 from isograd.verify.end_to_end import require_numbers
 from isograd.verify.findings import dropout_findings
 from isograd.verify.isolated import IsolatedStage
@@ -95,6 +96,9 @@ def _diagnosed(session: Session, module: str, mode: str) -> DiagnoseReport:
     findings = [f for f in prepared.findings if f.module == name]
     findings += [f for f in dropout_findings(session, mode) if f.module == name]
     notes += [note for note in (*one.notes, *stage.notes) if note not in notes]
+    if not any(call.differs for call in diagnosed) and one.port_module is not None:
+        session.progress.stage(Stage.COMPILED)
+        findings += diagnose_compiled(session, one.port_module, mode, backward)
     report = _report(session, name, mode, diagnosed, findings, notes)
     return dataclasses.replace(report, port_module=one.port_module)
 

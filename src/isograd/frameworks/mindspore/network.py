@@ -42,6 +42,9 @@ from isograd.frameworks.mindspore.neutral import (
 from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import TensorValue
 
+#: The device of every MindSpore side whose case names none.
+_DEVICE = "ISOGRAD_DEVICE"
+
 
 def force_eager() -> None:
     """PyNative mode, in which an error surfaces at the operator that caused it."""
@@ -92,6 +95,9 @@ class MindSporeNetwork:
 
     def build(self, spec: SideSpec, seed: int) -> Structure:
         self._spec = spec
+        device = spec.device or os.environ.get(_DEVICE)
+        if device is not None:
+            _set_device(device)
         builder = load_callables(spec, "port")
         ms.set_seed(seed)
         np.random.seed(seed % 2**32)  # noqa: NPY002 - the user's network may draw from it
@@ -227,6 +233,19 @@ class MindSporeNetwork:
             for cell, training in modes:
                 cell.training = training
             self._model._phase = phase
+
+
+def _set_device(device: str) -> None:
+    """Run on this device; before anything else of MindSpore's runs."""
+    try:
+        ms.set_device(device)
+        ms.ops.ones((1,), ms.float32).asnumpy()
+    except Exception as error:  # whatever the driver says
+        said = " ".join(str(error).split())[:200]
+        raise CaseError(
+            f"[port] device = {device!r} does not run here: {said}",
+            "Install MindSpore for this device, or leave the key out.",
+        ) from None
 
 
 def _buffers_of(cell: nn.Cell) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,16 @@ def main(jobs_file: str, out_file: str, device: str = "CPU") -> None:
 
 
 def _forked(path: Path, way: str, folder: Path) -> dict[str, Any]:
-    """One run in a process of its own: what it yields, or how it failed."""
-    result = folder / "result.json"
+    phases = {"forward": lambda: forward(path, way), "training": lambda: training(path, way)}
+    return forked(phases, folder / "result.json")
+
+
+def forked(phases: Mapping[str, Callable[[], Any]], result: Path) -> dict[str, Any]:
+    """Phases in a process of their own: what each yields, or which failed and how."""
     result.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
-        _run_and_leave(path, way, result)
+        _run_and_leave(phases, result)
     until = time.monotonic() + _LIMIT_S
     while os.waitpid(child, os.WNOHANG)[0] == 0:
         if time.monotonic() > until:
@@ -58,18 +63,18 @@ def _forked(path: Path, way: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _run_and_leave(path: Path, way: str, result: Path) -> None:
+def _run_and_leave(phases: Mapping[str, Callable[[], Any]], result: Path) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
     found: dict[str, Any] = {}
-    phase = "forward"
+    at = "forward"
     try:
-        found["forward"] = forward(path, way)
-        phase = "training"
-        found["training"] = training(path, way)
+        for name, run in phases.items():
+            at = name
+            found[name] = run()
     except BaseException as error:  # whatever ends a run is what it shows
-        found |= {"failed": phase, "message": str(error)[:4000] or type(error).__name__}
+        found |= {"failed": at, "message": str(error)[:4000] or type(error).__name__}
     result.write_text(json.dumps(found), encoding="utf-8")
     os._exit(0)
 
@@ -132,11 +137,12 @@ def _function(path: Path, text: str, space: dict[str, Any]) -> Any:
     """A function in a file and a module of its own, as the compiler wants it."""
     file = path.with_name(f"{path.stem}_{'_'.join(space)}.py")
     file.write_text(text + "\n", encoding="utf-8")
-    module = _module(file, space)
+    module = module_of(file, space)
     return next(v for n, v in vars(module).items() if n in ("run", "loss", "step"))
 
 
-def _module(path: Path, space: dict[str, Any] | None = None) -> Any:
+def module_of(path: Path, space: dict[str, Any] | None = None) -> Any:
+    """A file as a module that holds these values; the compiler looks names up in modules."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -155,7 +161,7 @@ def _network(path: Path, way: str) -> Any:
         ms.runtime.launch_blocking()
     ms.set_seed(0)
     np.random.seed(0)  # noqa: NPY002 - examples draw from it
-    module = _module(path)
+    module = module_of(path)
     kinds = [
         v
         for v in vars(module).values()

@@ -65,7 +65,7 @@ def _executed(batch: Sequence[Construct], device: str) -> dict[str, dict[str, An
         subprocess.run(
             [*command, str(jobs_file), str(out_file), device],
             cwd=folder,
-            env=_environment(),
+            env=environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=False,
@@ -90,9 +90,10 @@ def _jobs(batch: Sequence[Construct]) -> Iterator[dict[str, Any]]:
 def verdicts(runs: dict[str, Any]) -> dict[str, list[str]]:
     """What each way makes of the code, by what the eager run yields."""
     eager = runs["eager"]
+    ways = [way for way in WAYS if way in runs]
     if "forward" not in eager:
-        return {way: ["eager-fails", reduced(eager["message"])] for way in WAYS}
-    return {way: _verdict(eager, runs[way]) for way in WAYS}
+        return {way: ["eager-fails", reduced(eager["message"])] for way in ways}
+    return {way: _verdict(eager, runs[way]) for way in ways}
 
 
 def _verdict(eager: dict[str, Any], other: dict[str, Any]) -> list[str]:
@@ -149,7 +150,8 @@ def _tensors(value: Any) -> Iterator[dict[str, Any]]:
             yield from _tensors(part)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """The variables of a process that executes: quiet, on one thread."""
     source = str(Path(isograd.__file__).parent.parent)
     path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH", "")) if part)
     quiet = {"GLOG_v": "4", "OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX2"}

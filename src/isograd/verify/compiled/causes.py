@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isograd.model import Cause, Fix
-from isograd.static_graph.find import Occurrence, find_reached
+from isograd.static_graph.find import Occurrence, find_reached, functions_called
 from isograd.static_graph.rewrite import is_mechanical, rewritten
 from isograd.static_graph.rule import SILENT
 from isograd.static_graph.scope import FileScope
@@ -82,7 +82,13 @@ class _Source:
         place = located.place
         if place is None or place[0] != self.file:
             return []
-        return [o for o in self.found if o.line <= place[2] and o.end_line >= place[1]]
+        called = functions_called(self.scope.tree, self._cls, place[1], place[2])
+
+        def is_there(occurrence: Occurrence) -> bool:
+            lies = occurrence.line <= place[2] and occurrence.end_line >= place[1]
+            return lies or (occurrence.cls, occurrence.function) in called
+
+        return [o for o in self.found if is_there(o)]
 
     def ranked(self, located: Located) -> list[Occurrence]:
         """Constructs that may be to blame: those that are known to end so, there, come first."""

@@ -33,9 +33,17 @@ class Located:
 class Locator:
     """Looks for the modules to blame, from the whole network downwards."""
 
-    def __init__(self, session: Session, port: CompiledPort, way: str, mode: str) -> None:
+    def __init__(
+        self,
+        session: Session,
+        port: CompiledPort,
+        way: str,
+        mode: str,
+        backward: bool | None = None,
+    ) -> None:
         self._session, self._port, self._way = session, port, way
-        self._backward = session.case.reference.loss is not None
+        has_loss = session.case.reference.loss is not None
+        self._backward = has_loss if backward is None else backward
         self._mode = mode
         self._calls: tuple[CallInfo, ...] = ()
         self._infos: dict[str, ModuleInfo] = {}
@@ -50,6 +58,15 @@ class Locator:
             return []
         found = self._explore(0) if self.alone(0)["verdict"] not in _FINE else []
         return found or self._loss()
+
+    def below(self, module: str) -> list[Located]:
+        """The modules to blame in the first call of a module, itself among them."""
+        self._calls = self._port.record(self._mode)
+        self._infos = {m.name: m for m in self._session.port_structure.modules}
+        call = next((i for i, c in enumerate(self._calls) if c.module == module), None)
+        if call is None or self.alone(call)["verdict"] in _FINE:
+            return []
+        return self._explore(call)
 
     def alone(self, call: int) -> dict[str, Any]:
         """How a call compiles alone; what was asked before is known."""

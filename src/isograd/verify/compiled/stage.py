@@ -60,6 +60,23 @@ def run_compiled(session: Session) -> CompiledResult:
     return result
 
 
+def diagnose_compiled(session: Session, module: str, mode: str, backward: bool) -> list[Finding]:
+    """What the static graph makes of one module of the port, by its name there."""
+    case = session.case
+    if case.compiled == "off" or case.port.framework != "mindspore":
+        return []
+    state: Tensors = session.port.call("state")
+    with CompiledPort(session, "mindspore-compiled", state) as port:
+        insists = case.compiled == "required" or bool(port.plain("asks"))
+        found: list[Finding] = []
+        for way in ("jit", "graph"):
+            located = Locator(session, port, way, mode, backward).below(module)
+            found += _explained(session, port, WayResult(way, mode=mode), located, insists)
+            if any(finding.diverges for finding in found):
+                break
+    return _without_echoes(found)
+
+
 def _without_echoes(findings: list[Finding]) -> list[Finding]:
     """A module that differs one way and is refused the other has one finding."""
     differing = {f.module for f in findings if f.diverges}
@@ -97,6 +114,17 @@ def _findings(
         elif result.refusal is not None:
             yield _refused_whole(result, insists)
         return
+    yield from _explained(session, port, result, located, insists)
+
+
+def _explained(
+    session: Session,
+    port: CompiledPort,
+    result: WayResult,
+    located: list[Located],
+    insists: bool,
+) -> Iterable[Finding]:
+    """A finding of each module that is to blame, with what explains it."""
     backward = session.case.reference.loss is not None
     for found in located:
         finding = _at(session, result, found, insists)

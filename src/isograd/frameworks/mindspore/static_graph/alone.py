@@ -13,7 +13,7 @@ import copy
 import math
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import mindspore as ms
@@ -35,6 +35,9 @@ from isograd.tensors import TensorValue, tensor_value
 #: compiler does otherwise is wrong by far more, and rounding of one module by far less.
 _TOLERANCE = 2e-3
 _TINY = 1e-12
+#: What a construct that is cut returns beside its variables, and what it is where it ends before.
+_MARK = "isograd-holds-here"
+_RETURNED = "returned"
 
 
 class CompiledModules(StaticGraphPort):
@@ -161,8 +164,8 @@ class CompiledModules(StaticGraphPort):
 
         def is_wrong(count: int) -> bool:
             cut = self._cut(cell, function, node, body[:count], args, kwargs)
-            if cut is None:
-                return False
+            if cut is None or cut is _RETURNED:
+                return cut is _RETURNED
             own = "construct" in cell.__dict__
             before = cell.__dict__.get("construct")
             cell.__dict__["construct"] = types.MethodType(cut, cell)
@@ -194,17 +197,25 @@ class CompiledModules(StaticGraphPort):
         body: list[ast.stmt],
         args: Any,
         kwargs: Any,
-    ) -> Callable[..., Any] | None:
-        """The construct up to a statement, returning the tensors that it holds there."""
+    ) -> Any:
+        """The construct up to a statement, returning the tensors that it holds there.
+
+        None where it does not run so far; `_RETURNED` where it has returned by then.
+        """
         probe = copy.deepcopy(node)
-        probe.body = [*body, *ast.parse("return ('isograd', dict(locals()))").body]
+        probe.body = [*body, *ast.parse(f"return ({_MARK!r}, dict(locals()))").body]
         with self._restoring(self._mode), self.in_way(EAGER):
             try:
                 held = self._texts.remade(function, probe)(cell, *args, **kwargs)
             except Exception:  # a cut construct may not run: then another cut is looked at
                 return None
-        if not (isinstance(held, tuple) and len(held) == 2 and held[0] == "isograd"):
-            return None
+        if not (
+            isinstance(held, tuple)
+            and len(held) == 2
+            and isinstance(held[0], str)
+            and held[0] == _MARK
+        ):
+            return _RETURNED
         own = node.args.args[0].arg if node.args.args else ""
         paths = [
             path for name, value in held[1].items() if name != own for path, _ in walk(value, name)
@@ -289,6 +300,12 @@ def _functions_around(cell: nn.Cell) -> Iterator[tuple[Any, str, Any]]:
 
 def _put(owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
+
+
+def _is_marked(held: Any) -> bool:
+    if not isinstance(held, tuple) or len(held) != 2 or not isinstance(held[0], str):
+        return False
+    return held[0] == _MARK
 
 
 def _is_text(statement: ast.stmt) -> bool:

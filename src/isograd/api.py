@@ -30,21 +30,27 @@ def verify(
     *,
     seed: int = 0,
     keep: File | None = None,
+    stage: Sequence[str] = (),
+    module: str | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
     """Is the port equivalent, stage by stage?  Where does it first differ, and why?
 
     case: the path of a case file, or what `isograd.verify.case.read_case` returns.
     keep: a new or empty folder for the recordings of both sides.
+    stage: run only these stages; module: compare only this module of the reference and those in it.
     """
     from isograd.files import prepare_folder
     from isograd.progress import SilentProgress
     from isograd.verify.ladder import verify_case
+    from isograd.verify.part import part_of
 
+    part = part_of((stage,) if isinstance(stage, str) else stage, module)
     place = None if keep is None else Path(keep)
     if place is not None:
         prepare_folder(place)
-    return verify_case(_case(case), seed=seed, keep=place, progress=progress or SilentProgress())
+    listener = progress or SilentProgress()
+    return verify_case(_case(case), seed=seed, keep=place, progress=listener, part=part)
 
 
 def diagnose(

@@ -147,7 +147,9 @@ class IsolatedStage:
         """Pair the calls, and choose those that are replayed."""
         self._partner = dict(self._pair())
         pairs = sorted(self._partner.items())
-        return self._selected(make_units(self._reference, self._port, pairs))
+        units = make_units(self._reference, self._port, pairs)
+        contains = self._session.part.contains
+        return self._selected([u for u in units if contains(self._reference[u.reference].module)])
 
     def _selected(self, units: Sequence[Unit]) -> list[Unit]:
         """All units, but of a module that is called very often only some calls, evenly spread."""

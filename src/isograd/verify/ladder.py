@@ -32,6 +32,7 @@ from isograd.model import (
 )
 from isograd.progress import Progress
 from isograd.verify.case import Case, read_case
+from isograd.verify.choice import require_module
 from isograd.verify.compiled.stage import run_compiled
 from isograd.verify.confirm import PROOF_BATCH
 from isograd.verify.end_to_end import PassResult, look_again, record_pass
@@ -47,6 +48,7 @@ from isograd.verify.keep import Keeper
 from isograd.verify.loss_alone import run_loss
 from isograd.verify.loss_causes import with_causes
 from isograd.verify.parameters import ambiguous_gaps
+from isograd.verify.part import WHOLE, Part, why_skipped
 from isograd.verify.prepare import prepare
 from isograd.verify.session import Session
 from isograd.verify.severity import severity_below_noise, severity_of, severity_of_gradients
@@ -62,12 +64,17 @@ _ONE_NUMBER = 0.1
 
 
 def verify_case(
-    case: Path | Case, *, seed: int, keep: Path | None, progress: Progress
+    case: Path | Case,
+    *,
+    seed: int,
+    keep: Path | None,
+    progress: Progress,
+    part: Part = WHOLE,
 ) -> VerifyReport:
     """Verify a case or a case file; raises `IsogradError` where the work cannot be done."""
     if not isinstance(case, Case):
         case = read_case(case)
-    with Session(case, seed, progress) as session:
+    with Session(case, seed, progress, part) as session:
         return Ladder(session, keep).climb()
 
 
@@ -93,34 +100,24 @@ class Ladder:
     def climb(self) -> VerifyReport:
         """Run all stages and report."""
         begin = time.monotonic()
-        case = self._session.case
-        self._timed(Stage.PARAMETERS, self._parameters)
-        self._timed(Stage.FORWARD, self._forward)
-        if case.reference.loss is None:
-            for stage in (Stage.LOSS, Stage.BACKWARD, Stage.UPDATE, Stage.TRAINING):
-                self._skip(stage, "the case names no loss")
-        else:
-            self._timed(Stage.LOSS, self._loss)
-            self._timed(Stage.BACKWARD, self._backward)
-            if case.reference.optimizer is None:
-                for stage in (Stage.UPDATE, Stage.TRAINING):
-                    self._skip(stage, "the case names no optimizer")
-            elif not any(p.trainable for p in self._session.reference_structure.parameters):
-                for stage in (Stage.UPDATE, Stage.TRAINING):
-                    self._skip(stage, "the network has no parameters to train")
+        rungs = {
+            Stage.PARAMETERS: self._parameters,
+            Stage.FORWARD: self._forward,
+            Stage.LOSS: self._loss,
+            Stage.BACKWARD: self._backward,
+            Stage.UPDATE: self._update,
+            Stage.TRAINING: self._training,
+            Stage.INFERENCE: self._inference,
+            Stage.COMPILED: self._compiled,
+        }
+        for stage, run in rungs.items():
+            why = why_skipped(self._session, stage)
+            if why:
+                self._skip(stage, why)
             else:
-                self._timed(Stage.UPDATE, self._update)
-                self._timed(Stage.TRAINING, self._training)
-        if "eval" not in case.modes:
-            self._skip(Stage.INFERENCE, "the case asks for train mode only")
-        else:
-            self._timed(Stage.INFERENCE, self._inference)
-        if case.compiled == "off":
-            self._skip(Stage.COMPILED, 'the case says compiled = "off"')
-        elif case.port.framework != "mindspore":
-            self._skip(Stage.COMPILED, "the port is not of MindSpore")
-        else:
-            self._timed(Stage.COMPILED, self._compiled)
+                self._timed(stage, run)
+        if self._session.part.sentence:
+            self._notes.insert(0, self._session.part.sentence)
         return self._report(time.monotonic() - begin)
 
     def _timed(self, stage: Stage, run: Callable[[], None]) -> None:
@@ -150,10 +147,13 @@ class Ladder:
     def _parameters(self) -> None:
         session = self._session
         session.build()
+        if session.part.module is not None:
+            require_module(session, session.part.module)
         session.enter(Stage.PARAMETERS.value)
         prepared = prepare(session)
         for position, finding in enumerate(prepared.findings):
-            self._add(finding, position)
+            if session.part.contains(finding.module):
+                self._add(finding, position)
         self._gaps += prepared.gaps
         self._notes += prepared.notes
         if self._keep is not None:
@@ -182,7 +182,8 @@ class Ladder:
             self._modules += isolated.modules
             self._notes += [n for n in isolated.notes if n not in self._notes]
             for finding in dropout_findings(session, mode):
-                self._add(finding, math.inf)
+                if session.part.contains(finding.module):
+                    self._add(finding, math.inf)
         if self._keeper is not None:
             self._keeper.close()
         self._raise_what_is_loud_elsewhere()
@@ -251,6 +252,8 @@ class Ladder:
 
     def _whole(self, stage: Stage, prefixes: tuple[str, ...]) -> None:
         """End to end: an own finding only where no module explains the difference."""
+        if self._session.part.module is not None:
+            return
         if any(f.diverges for _, f in self._findings) and stage is not Stage.INFERENCE:
             return
         for mode, once in list(self._passes.items()):
@@ -267,6 +270,8 @@ class Ladder:
 
     def _loss(self) -> None:
         session = self._session
+        if not self._passes:  # the forward stage was not asked for
+            record_pass(session, session.case.modes[0], False)
         run = run_loss(session)
         findings = list(loss_findings(session, run.judged))
         findings, self._granted_loss = with_causes(session, findings, run)

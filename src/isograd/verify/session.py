@@ -18,14 +18,16 @@ from isograd.progress import Progress
 from isograd.tensors import Array, TensorValue, contiguous
 from isograd.verify.case import Case
 from isograd.verify.inputs import Nested, source_of
+from isograd.verify.part import WHOLE, Part
 from isograd.worker.host import Worker
 
 
 class Session:
     """One verification: its case, its two workers, and how their tensors correspond."""
 
-    def __init__(self, case: Case, seed: int, progress: Progress) -> None:
+    def __init__(self, case: Case, seed: int, progress: Progress, part: Part = WHOLE) -> None:
         self.case = case
+        self.part = part
         self.seed = seed
         self.progress = progress
         self.reference = Worker(case.reference.framework, "reference", case.reference_python)

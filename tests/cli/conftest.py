@@ -9,6 +9,7 @@ import pytest
 
 from isograd.model import Stage, StageResult, StageVerdict, Verdict, VerifyReport
 from isograd.progress import Progress
+from isograd.verify.part import WHOLE, Part
 
 Verifier = Callable[..., VerifyReport]
 
@@ -22,7 +23,13 @@ class FakeVerification:
         self.calls: list[tuple[Path, int, Path | None]] = []
 
     def verify_case(
-        self, path: Path, *, seed: int, keep: Path | None, progress: Progress
+        self,
+        path: Path,
+        *,
+        seed: int,
+        keep: Path | None,
+        progress: Progress,
+        part: Part = WHOLE,
     ) -> VerifyReport:
         self.calls.append((path, seed, keep))
         progress.stage(Stage.FORWARD)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,10 @@ def test_files_are_written(verification: FakeVerification, case: Path, tmp_path:
     ("arguments", "message"),
     [
         (["{tmp}/none.toml"], "isograd: the case file {tmp}/none.toml does not exist. Give "),
-        (["{tmp}"], "isograd: the case file {tmp} is a folder. Give "),
+        (["{tmp}/empty"], "isograd: the folder {tmp}/empty holds no case. Name "),
+        (["{case}", "{case}", "{tmp}/none.toml"], "isograd: the case file {tmp}/none.toml does"),
+        (["{case}", "{other}", "--keep", "{tmp}/k"], "isograd: --keep takes one case, and 2 are"),
+        (["{case}", "--stage", "foward"], "isograd: there is no stage 'foward'. Use one of "),
         (["{case}", "--html", "-"], "isograd: --html cannot write to standard output. Give "),
         (
             ["{case}", "--json", "{tmp}/no/a.json"],
@@ -94,7 +98,7 @@ def test_files_are_written(verification: FakeVerification, case: Path, tmp_path:
         (["{case}", "--keep", "{case}"], "isograd: the folder {case} cannot be made: "),
         (["{case}", "--fast"], "isograd: No such option"),
         (["{case}", "--seed", "-1"], "isograd: Invalid value for '--seed'"),
-        ([], "isograd: Missing argument 'CASE.toml'. See `isograd verify --help`."),
+        ([], "isograd: Missing argument 'CASE.toml…'. See `isograd verify --help`."),
     ],
 )
 def test_wrong_calls_end_before_the_work_begins(
@@ -105,7 +109,9 @@ def test_wrong_calls_end_before_the_work_begins(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    filled = [argument.format(tmp=tmp_path, case=case) for argument in arguments]
+    (tmp_path / "empty").mkdir()
+    other = shutil.copy(case, tmp_path / "other.toml")
+    filled = [argument.format(tmp=tmp_path, case=case, other=other) for argument in arguments]
     assert main(["verify", *filled]) == 2
     error = capsys.readouterr().err
     assert error.startswith(message.format(tmp=tmp_path, case=case))
@@ -176,3 +182,36 @@ def test_a_device_is_written_to_and_not_replaced(
 ) -> None:
     assert main(["verify", str(case), "--json", os.devnull]) == 0
     assert not Path(os.devnull).is_file()
+
+
+def test_several_cases_end_in_a_table(
+    verification: FakeVerification,
+    case: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    for name in ("b.toml", "a.toml"):
+        shutil.copy(case, folder / name)
+    (folder / "settings.toml").write_text("[tool]\n")
+    verification.verdict = Verdict.DIVERGENT
+    assert main(["verify", str(case), str(folder), "--json", str(tmp_path / "all.json")]) == 1
+    text = capsys.readouterr().out
+    assert text.splitlines()[-1] == "0 of 3 cases are equivalent."
+    assert [path.name for path, _, _ in verification.calls] == ["case.toml", "a.toml", "b.toml"]
+    value = json.loads((tmp_path / "all.json").read_text())
+    assert value["schema"] == "isograd/verify-cases/1"
+    assert [one["verdict"] for one in value["cases"]] == ["divergent"] * 3
+    assert [one["report"]["schema"] for one in value["cases"]] == ["isograd/verify/1"] * 3
+
+
+def test_a_case_that_cannot_be_verified_does_not_end_the_others(
+    verification: FakeVerification, case: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = shutil.copy(case, tmp_path / "other.toml")
+    verification.error = CaseError("case.toml has no [port]", "Add the section [port].")
+    assert main(["verify", str(case), str(other)]) == 1
+    text = capsys.readouterr().out
+    assert text.count("case.toml has no [port]. Add the section [port].") == 2
+    assert len(verification.calls) == 2

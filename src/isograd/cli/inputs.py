@@ -37,8 +37,21 @@ class CaseFile(click.ParamType):  # type: ignore[type-arg]  # as above
         return path
 
 
+class CaseFiles(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A case file of `verify`, or a folder of them: UsageError where it is not there."""
+
+    name = "case"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        path = Path(value)
+        require_path(path, "Give the path of a case file in TOML.", what="the case file ")
+        return path
+
+
 #: The type of an argument that is read, and of an option that names a file to write.
 INPUT = Input()
 OUTPUT = click.Path(path_type=Path)
 CASE = CaseFile()
+CASES = CaseFiles()
 SEED_HELP = "Seed of everything that is drawn at random."

@@ -31,10 +31,13 @@ class RefusedError(Exception):
 
 
 class Generator:
-    """Draws one network.  native_only: of what MindSpore has as its own layer."""
+    """Draws one network.
 
-    def __init__(self, seed: int, native_only: bool = False) -> None:
-        self.draw = random.Random(seed)
+    native_only: of what MindSpore has as its own layer; most: of how many statements at most.
+    """
+
+    def __init__(self, seed: int, native_only: bool = False, most: int = 12) -> None:
+        self.draw, self._most = random.Random(seed), most
         self._seed, self._native_only = seed, native_only
         self._container = nn.Module()
         self._space: dict[str, Any] = {"torch": torch, "nn": nn, "F": functional}
@@ -46,13 +49,13 @@ class Generator:
         self._number = 0
 
     def network(self) -> Network:
-        """A network of 2 to 12 statements."""
+        """A network of at least two statements."""
         torch.manual_seed(self._seed)
         for _ in range(self.draw.choice([1, 1, 1, 2, 3])):
             self._input(self.draw.choice([2, 3, 3, 4, 4, 4, 5]))
         if self.draw.random() < 0.25:
             self._embedding()
-        length = self.draw.randint(2, 12)
+        length = self.draw.randint(max(2, self._most // 6), self._most)
         for _ in range(length * _TRIES):
             if len(self._lines) >= length:
                 break
@@ -65,7 +68,8 @@ class Generator:
         lines = tuple(line for line in self._lines if line.result in reached)
         inputs = tuple(name for name in self._inputs if name in reached)
         if not lines or not inputs:
-            return Generator(self._seed + 7_919_000, self._native_only).network()
+            again = Generator(self._seed + 7_919_000, self._native_only, self._most)
+            return again.network()
         values = [self._values[name] for name in ends]
         returns_dict = len(ends) > 1 and not self._native_only and self.draw.random() < 0.3
         names = [f"output['{n}']" if returns_dict else n for n in ends]

@@ -39,6 +39,7 @@ from isograd.verify.ladder import verify_case
 _HERE = Path(__file__).resolve().parent
 #: Of networks, this share is drawn from what MindSpore has as its own layers.
 _NATIVE_EVERY = 3
+_MOST_STATEMENTS = 12
 
 
 @dataclass
@@ -59,9 +60,9 @@ class Outcome:
         return self.verdict not in ("equivalent", "marked")
 
 
-def draw_network(seed: int) -> Network:
+def draw_network(seed: int, most: int = _MOST_STATEMENTS) -> Network:
     """The network of a seed."""
-    return Generator(seed, native_only=seed % _NATIVE_EVERY == 0).network()
+    return Generator(seed, native_only=seed % _NATIVE_EVERY == 0, most=most).network()
 
 
 def judge(network: Network, folder: Path, verify_seed: int, port: str) -> tuple[str, str]:
@@ -98,9 +99,9 @@ def _words(report: VerifyReport) -> str:
     return " | ".join(parts)
 
 
-def run_one(seed: int, verify_seed: int, keep: Path | None) -> Iterator[Outcome]:
+def run_one(seed: int, verify_seed: int, keep: Path | None, most: int) -> Iterator[Outcome]:
     """Draw the network of a seed and judge its ports."""
-    network = draw_network(seed)
+    network = draw_network(seed, most)
     apis = [line.api for line in network.lines]
     ports = ["convert", "native"] if network.has_native else ["convert"]
     with tempfile.TemporaryDirectory() as place:
@@ -125,7 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     deadline = time.monotonic() + arguments.limit
     outcomes: list[Outcome] = []
     with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as pool:
-        jobs = [pool.submit(_work, *job, arguments.keep, deadline) for job in asked]
+        place = arguments.keep, arguments.most, deadline
+        jobs = [pool.submit(_work, *job, *place) for job in asked]
         for job in as_completed(jobs):
             for outcome in job.result():
                 outcome.commit = commit
@@ -138,13 +140,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if any(o.is_alarm for o in outcomes) else 0
 
 
-def _work(seed: int, verify_seed: int, keep: Path | None, deadline: float) -> list[Outcome]:
+def _work(
+    seed: int, verify_seed: int, keep: Path | None, most: int, deadline: float
+) -> list[Outcome]:
     """One network in a process of its own: the generator seeds torch, convert keeps a library."""
     if time.monotonic() > deadline:
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(run_one(seed, verify_seed, keep))
+        return list(run_one(seed, verify_seed, keep, most))
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -152,6 +156,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=20, help="networks (default 20)")
     parser.add_argument("--first", type=int, default=0, help="the first network's seed (default 0)")
     parser.add_argument("--verify-seeds", type=int, nargs="+", default=[0], help="verify's seeds")
+    parser.add_argument(
+        "--most", type=int, default=_MOST_STATEMENTS, help="statements of a network at most"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="at the same time (default 2)")
     parser.add_argument("--limit", type=float, default=1e9, help="start no network after SECONDS")
     parser.add_argument("--out", type=Path, help="append results here, and skip what it holds")
@@ -196,7 +203,7 @@ def _commit() -> str:
 
 
 def _shrink(arguments: argparse.Namespace) -> int:
-    network = draw_network(arguments.shrink)
+    network = draw_network(arguments.shrink, arguments.most)
     seed: Any = arguments.verify_seeds[0]
 
     def alarms(part: Network) -> bool:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import FrameType, GeneratorType
 from typing import Any, Protocol
 
 import numpy as np
@@ -190,6 +190,11 @@ def split_optimizer(made: Any) -> tuple[Any, list[Any]]:
     if made is None:
         raise UserCodeError("the optimizer callable returned None", "Return an optimizer.")
     return made, []
+
+
+def yielded(output: Any) -> Any:
+    """What a network returns; of one that yields its outputs, all of them."""
+    return tuple(output) if isinstance(output, GeneratorType) else output
 
 
 @contextlib.contextmanager

@@ -59,6 +59,7 @@ from isograd.verify.training import (
     resynchronised_steps,
 )
 
+_NOTHING_COMPARED = "the networks return no tensor that both have, so nothing was compared"
 #: Two estimates of one number may be this far apart, relative.
 _ONE_NUMBER = 0.1
 
@@ -137,7 +138,11 @@ class Ladder:
     def _set(self, stage: Stage, checked: int, detail: str, divergent: bool = False) -> None:
         wrong = divergent or any(f.stage is stage and f.diverges for _, f in self._findings)
         verdict = StageVerdict.DIVERGENT if wrong else StageVerdict.EQUIVALENT
-        if not wrong and (checked == 0 or any(g.stage is stage for g in self._gaps)):
+        gaps = any(g.stage is stage for g in self._gaps)
+        if not wrong and not checked and not gaps:
+            self._gaps.append(Gap(stage, f"stage {stage.value}", _NOTHING_COMPARED))
+            gaps = True
+        if not wrong and gaps:
             verdict = StageVerdict.ERROR
         self._results[stage] = StageResult(stage, verdict, checked, 0.0, detail)
 

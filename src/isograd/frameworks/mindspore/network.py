@@ -7,6 +7,7 @@ code cannot be watched.  Both are reported as changed by `describe`.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import platform
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from isograd.frameworks.common import (
     load_callables,
     reset_network,
     with_tensors,
+    yielded,
 )
 from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.mindspore.construction import ConstructionLog, is_library
@@ -109,6 +111,9 @@ class MindSporeNetwork:
                 "Return the network.",
             )
         force_eager()
+        if inspect.isgeneratorfunction(type(model).construct):
+            construct = model.construct
+            model.construct = lambda *args, **kwargs: yielded(construct(*args, **kwargs))
         self._model = model
         self._cells = dict(model.cells_and_names())
         return self._structure()

@@ -29,6 +29,7 @@ from isograd.frameworks.common import (
     load_callables,
     plain_of,
     with_tensors,
+    yielded,
 )
 from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.torch.arithmetic import with_input_noise
@@ -93,6 +94,8 @@ class TorchNetwork:
                 f"{spec.model} returned a {type(model).__name__}, not a torch.nn.Module",
                 "Return the network.",
             )
+        if inspect.isgeneratorfunction(type(model).forward):
+            model.register_forward_hook(lambda _, args, output: yielded(output))
         self._model = model
         return self._structure()
 

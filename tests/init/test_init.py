@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import textwrap
 from pathlib import Path
@@ -13,6 +14,7 @@ from isograd.cli import main
 from isograd.init.apis import load_apis
 from isograd.init.sides import find_side
 from isograd.init.values import Tensor, Value
+from isograd.init.writing import MARKS
 from isograd.verify.case import read_case
 
 PAIRS = Path(__file__).parent / "pairs"
@@ -123,6 +125,110 @@ def test_a_case_that_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "match.py",
         "match_ms.py",
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """A program, and what is found in it."""
+
+    source: str
+    model: str
+    loss: str | None = None
+    optimizer: str | None = None
+    inputs: tuple[tuple[int, ...] | None, ...] = ()
+
+
+HEAD = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.embed = nn.Embedding(config.words, config.width)
+        self.head = nn.Linear(config.width, config.words)
+
+    def forward(self, ids, targets=None):
+        logits = self.head(self.embed(ids))
+        return logits, None if targets is None else F.cross_entropy(logits.mT, targets)
+
+    def make_optimizer(self, lr):
+        return torch.optim.AdamW(self.parameters(), lr=lr)
+
+class Settings:
+    words: int = 20
+    width: int = 8
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, count):
+        self.x, self.y = torch.randn(count, 5), torch.randint(0, 2, (count,))
+
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+"""
+STYLES = {
+    "loss-in-the-network": Style(
+        """
+model = Net(Settings(width=4))
+optimizer = model.make_optimizer(3e-4)
+ids = torch.randint(0, 20, (2, 6))
+logits, loss = model(ids, torch.roll(ids, -1, 1))
+loss.backward()
+""",
+        "users_file.Net(users_file.Settings(width=4))",
+        "output[1]",
+        "model.make_optimizer(0.0003)",
+        ((2, 6), (2, 6)),
+    ),
+    "configuration-of-a-class": Style("", "users_file.Net(config=users_file.Settings())"),
+    "networks-in-a-network": Style(
+        """
+width = 2 * 4
+layers = [nn.Linear(5, width), nn.ReLU()]
+model = nn.Sequential(*layers, nn.Sequential(nn.Linear(width, 2)))
+model(torch.zeros(3, 5))
+""",
+        "torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), "
+        "torch.nn.Sequential(torch.nn.Linear(8, 2)))",
+        inputs=((3, 5),),
+    ),
+    "rows-of-a-data-set-and-a-constant-in-the-loss": Style(
+        """
+model = nn.Linear(5, 2)
+criterion = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0]))
+for x, y in torch.utils.data.DataLoader(Rows(100), batch_size=16):
+    criterion(model(x), y).backward()
+""",
+        "torch.nn.Linear(5, 2)",
+        "users_file.criterion(output, target)",
+        inputs=((16, 5),),
+    ),
+    "keyword-arguments-from-a-batch": Style(
+        """
+model = nn.Bilinear(4, 4, 2)
+batch = {"input1": torch.rand(2, 4), "input2": torch.rand(2, 4)}
+(0.5 * F.mse_loss(model(**batch), torch.ones(2, 2))).backward()
+""",
+        "torch.nn.Bilinear(4, 4, 2)",
+        "0.5 * torch.nn.functional.mse_loss(output, target)",
+        inputs=((2, 4), (2, 4)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_programs(name: str, tmp_path: Path) -> None:
+    style = STYLES[name]
+    path = tmp_path / "01-train.py"  # a name that no import statement can hold
+    path.write_text(HEAD + style.source)
+    side = find_side(path, load_apis())
+    assert side.model is not None
+    assert side.model.code == style.model
+    loss = None if side.loss is None else MARKS.sub("target", side.loss.code)
+    assert _plain(loss) == _plain(style.loss)
+    assert (side.optimizer and side.optimizer.code) == style.optimizer
+    assert _shapes(list((side.inputs or {}).values())) == list(style.inputs)
 
 
 TORCH = """

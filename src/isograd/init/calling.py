@@ -6,7 +6,7 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from isograd.init import tensors
+from isograd.init import parsers, tensors
 from isograd.init.coding import as_value, call_text, free_names, text
 from isograd.init.values import (
     Api,
@@ -28,7 +28,8 @@ from isograd.init.values import (
 )
 
 if TYPE_CHECKING:
-    from isograd.init.reading import Reading, Scope
+    from isograd.init.reading import Reading
+    from isograd.init.scopes import Scope
 
 #: Methods that return the network, tensor or loss that they are called on.
 _ITSELF = frozenset(
@@ -51,7 +52,7 @@ class Calls:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._apis = reading.apis
-        self._kinds: dict[int, str] = {}
+        self._classes = reading.classes
 
     def attribute(self, owner: Value, node: ast.Attribute, scope: Scope) -> Value:
         """`owner.name`."""
@@ -59,7 +60,7 @@ class Calls:
             name = f"{owner.name}.{node.attr}"
             return Api(name, name)
         if isinstance(owner, Instance):
-            found = self._member(owner, node.attr)
+            found = self._classes.member(owner, node.attr)
             if found is not None:
                 return found
         if isinstance(owner, Parser):
@@ -88,6 +89,8 @@ class Calls:
         code = call_text(text(function), positional, keywords)
         if isinstance(function, Network):
             return self._network_called(function, arguments, node)
+        if isinstance(function, Instance):
+            return Output("output") if function.code == "model" else Value()
         if isinstance(function, Loss):
             return Scalar(
                 call_text(function.code, positional, keywords), function.kind, node.lineno
@@ -163,9 +166,13 @@ class Calls:
         if isinstance(owner, Data):
             return self._of_data(owner, name, arguments)
         if isinstance(owner, Parser):
-            return self._of_parser(owner, name, arguments)
+            return parsers.method(owner, name, arguments)
         if isinstance(owner, Known):
             return self._of_known(owner, name, arguments)
+        if isinstance(owner, Network) and owner.definition is not None:
+            return self._of_network(owner, name, arguments)
+        if isinstance(owner, Output) and name == "backward":
+            self._reading.found.losses.append(Scalar(owner.code, "", node.lineno))
         if isinstance(owner, Output) and name in _REDUCTIONS and not any(arguments):
             return Scalar(f"{owner.code}.{name}()", "", node.lineno)
         if name == "scale" and arguments[0] and isinstance(arguments[0][0], Scalar):
@@ -173,6 +180,23 @@ class Calls:
         if name == "backward" and arguments[0] and isinstance(arguments[0][0], Scalar):
             self._reading.found.losses.append(arguments[0][0])  # of an accelerator
         return None
+
+    def _of_network(self, owner: Network, name: str, arguments: Arguments) -> Value | None:
+        """A method of the user's network, such as one that makes its optimizer."""
+        assert owner.definition is not None
+        method = self._classes.method_of(owner.definition, (name,))
+        if method is None:
+            return None
+        count = len(self._reading.found.optimizers)
+        found = self._reading.run(
+            method, owner.definition.scope, [owner, *arguments[0]], arguments[1]
+        )
+        if not isinstance(found, (Optimizer, Scalar)):
+            return None
+        found = dataclasses.replace(found, code=call_text(f"model.{name}", *arguments))
+        if isinstance(found, Optimizer):
+            self._reading.found.optimizers[count:] = [found]
+        return found
 
     def _of_scalar(self, owner: Scalar, name: str, node: ast.Call) -> Value | None:
         if name == "backward":
@@ -202,30 +226,6 @@ class Calls:
             return owner
         return owner if name in ("get_dataset_size", "prefetch", "project") else None
 
-    def _of_parser(self, owner: Parser, name: str, arguments: Arguments) -> Value | None:
-        if name == "add_argument":
-            self._add_argument(owner, arguments)
-            return Value()
-        if name in ("parse_args", "parse_known_args"):
-            return owner if name == "parse_args" else Parts(None, [owner, Value()])
-        return None
-
-    @staticmethod
-    def _add_argument(owner: Parser, arguments: Arguments) -> None:
-        words = [v.value for v in arguments[0] if isinstance(v, Known) and isinstance(v.value, str)]
-        chosen = next((w for w in words if w.startswith("--")), words[0] if words else "")
-        name = chosen.lstrip("-").replace("-", "_")
-        given = arguments[1]
-        if "dest" in given and isinstance(given["dest"], Known):
-            name = str(given["dest"].value)
-        default = given.get("default")
-        action = given.get("action")
-        if default is None and isinstance(action, Known):
-            default = {"store_true": Known("False", False), "store_false": Known("True", True)}.get(
-                str(action.value)
-            )
-        owner.defaults[name] = Known("None", None) if default is None else default
-
     @staticmethod
     def _of_known(owner: Known, name: str, arguments: Arguments) -> Value | None:
         if isinstance(owner.value, dict) and name in ("items", "keys", "values", "get"):
@@ -239,7 +239,7 @@ class Calls:
     # Calls
 
     def _network_called(self, network: Network, arguments: Arguments, node: ast.Call) -> Value:
-        from isograd.init.reading import NetworkCall
+        from isograd.init.scopes import NetworkCall
 
         call = NetworkCall(network, *arguments, node.lineno)
         self._reading.found.calls.append(call)
@@ -271,7 +271,8 @@ class Calls:
         if apis.is_wrapper(name) and positional:
             return positional[0]
         if apis.is_module(name):
-            return self._new_network(code, None, node, arguments)
+            built = call_text(name, *arguments, is_built=True)
+            return self._new_network(built, None, node, arguments)
         return self._other_api(name, arguments, node, code)
 
     def _other_api(
@@ -279,8 +280,11 @@ class Calls:
     ) -> Value:
         positional, keywords = arguments
         last = name.rpartition(".")[2]
-        if self._apis.filling(name):
+        if self._apis.filling(name) not in ("", "like"):
             made = tensors.made(self._apis.filling(name), positional, keywords, node.lineno)
+            if self._apis.filling(name) == "same" and positional:
+                if isinstance(positional[0], Known):
+                    made.code = code  # a constant of the program, such as the weights of classes
             return made if made.code else self._reading.note_tensor(made)
         if name == "argparse.ArgumentParser":
             return Parser()
@@ -294,6 +298,14 @@ class Calls:
                 return Scalar(code, "", node.lineno)
         if name in _THROUGH and positional:
             return positional[0]
+        if self._apis.filling(name) == "like" and positional and isinstance(positional[0], Tensor):
+            return self._reading.note_tensor(dataclasses.replace(positional[0], line=node.lineno))
+        data = self._data_api(name, last, arguments, node)
+        return as_value(code) if data is None else data
+
+    def _data_api(self, name: str, last: str, arguments: Arguments, node: ast.Call) -> Value | None:
+        """A data set or a loader."""
+        positional, keywords = arguments
         if (known := self._apis.dataset(name)) is not None:
             return self._known_dataset(*known, node.lineno)
         if last in ("DataLoader", "GeneratorDataset") and (positional or keywords):
@@ -301,7 +313,7 @@ class Calls:
         if last in ("TensorDataset", "NumpySlicesDataset"):
             item = positional if last == "TensorDataset" else self._slices(positional)
             return Data(None, Parts(None, [tensors.sample(part) for part in item]))
-        return as_value(code)
+        return None
 
     @staticmethod
     def _slices(positional: list[Value]) -> list[Value]:
@@ -373,123 +385,22 @@ class Calls:
     def _class_called(
         self, function: Defined, arguments: Arguments, node: ast.Call, code: str | None
     ) -> Value:
-        kind = self.class_kind(function)
+        kind = self._classes.class_kind(function)
         if kind == "module":
-            loss = self.loss_of_class(function, arguments)
+            loss = self._classes.loss_of_class(function, arguments)
             if loss is not None:
                 return Loss(code, loss.kind)
-            return self._new_network(code, function, node, arguments)
-        made = self.instance(function, arguments)
+            built = call_text(function.code, *arguments, is_built=True)
+            return self._new_network(built, function, node, arguments)
+        made = self._classes.instance(function, arguments)
         if kind == "dataset":
             return self._dataset(made)
         made.code = code
         return made
 
-    def class_kind(self, function: Defined) -> str:
-        """Whether a class of the user's is a module, a data set, or anything else."""
-        key = id(function.node)
-        if key not in self._kinds:
-            self._kinds[key] = ""
-            self._kinds[key] = self._kind_of(function)
-        return self._kinds[key]
-
-    def _kind_of(self, function: Defined) -> str:
-        for base in function.node.bases:
-            found = self._look_up(base, function)
-            if isinstance(found, Api) and self._apis.is_base(found.name):
-                return "module"
-            if isinstance(found, Defined) and isinstance(found.node, ast.ClassDef):
-                if kind := self.class_kind(found):
-                    return kind
-        if any(getattr(part, "name", "") == "__getitem__" for part in function.node.body):
-            return "dataset"
-        return ""
-
-    def _look_up(self, node: ast.expr, function: Defined) -> Value:
-        if isinstance(node, ast.Name):
-            return found if (found := function.scope.lookup(node.id)) is not None else Value()
-        if isinstance(node, ast.Attribute):
-            owner = self._look_up(node.value, function)
-            if isinstance(owner, Api):
-                return Api(None, f"{owner.name}.{node.attr}")
-        return Value()
-
-    def loss_of_class(self, function: Defined, arguments: Arguments) -> Scalar | None:
-        """What a module of the user's returns, if it is the value of a loss of its arguments."""
-        method = self._method_of(function, ("forward", "construct"))
-        if method is None:
-            return None
-        seen = len(self._reading.found.calls)
-        made = self.instance(function, arguments)
-        count = len(method.args.args) - 1
-        given: list[Value] = [Output("output")]
-        given += [self._reading.placeholder() for _ in range(max(0, count - 1))]
-        found = self._reading.run(method, function.scope, [made, *given[:count]], {})
-        called = self._reading.found.calls[seen:]
-        del self._reading.found.calls[seen:]
-        if isinstance(found, Scalar) and not called:
-            return found
-        return None
-
-    def instance(self, function: Defined, arguments: Arguments) -> Instance:
-        """An object of a class, with what its `__init__` sets."""
-        made = Instance(None, function)
-        method = self._method_of(function, ("__init__",))
-        found = self._reading.found
-        counts = len(found.networks), len(found.losses)
-        if method is not None:
-            self._reading.run(method, function.scope, [made, *arguments[0]], arguments[1])
-        else:
-            self._fields(function, made, arguments)
-        if self.class_kind(function) == "module":  # its parts are not networks of their own
-            del found.networks[counts[0] :], found.losses[counts[1] :]
-        return made
-
-    def _fields(self, function: Defined, made: Instance, arguments: Arguments) -> None:
-        """Of a dataclass or a plain class: the values in its body, then those that are given."""
-        from isograd.init.reading import Scope
-
-        outer = function.scope if isinstance(function.scope, Scope) else None
-        scope = Scope(outer.source if outer else function.scope, outer)
-        names = []
-        for part in function.node.body:
-            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-                names.append(part.target.id)
-                if part.value is not None:
-                    made.attributes[part.target.id] = self._reading.value(part.value, scope)
-            elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
-                made.attributes[part.targets[0].id] = self._reading.value(part.value, scope)
-        made.attributes.update(zip(names, arguments[0], strict=False))
-        made.attributes.update(arguments[1])
-
     def _dataset(self, made: Instance) -> Value:
         assert made.definition is not None
-        method = self._method_of(made.definition, ("__getitem__",))
+        method = self._classes.method_of(made.definition, ("__getitem__",))
         assert method is not None
         item = self._reading.run(method, made.definition.scope, [made, Known("0", 0)], {})
         return Data(None, item)
-
-    def _method_of(self, function: Defined, names: tuple[str, ...]) -> Any:
-        for part in function.node.body:
-            if isinstance(part, ast.FunctionDef) and part.name in names:
-                return part
-        for base in function.node.bases:
-            found = self._look_up(base, function)
-            if isinstance(found, Defined) and isinstance(found.node, ast.ClassDef):
-                if (method := self._method_of(found, names)) is not None:
-                    return method
-        return None
-
-    def _member(self, owner: Instance, name: str) -> Value | None:
-        if name in owner.attributes:
-            return owner.attributes[name]
-        if owner.definition is None:
-            return None
-        method = self._method_of(owner.definition, (name,))
-        if method is not None:
-            return Method(None, method, owner)
-        for part in owner.definition.node.body:
-            if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
-                if part.targets[0].id == name and isinstance(part.value, ast.Constant):
-                    return Known(repr(part.value.value), part.value.value)
-        return None

@@ -6,14 +6,28 @@ import ast
 import builtins
 from collections.abc import Callable, Iterable, Mapping
 
-from isograd.init.values import Network, Output, Value
+from isograd.init.values import Network, Output, Parts, Value
 
 Lookup = Callable[[str], Value | None]
 
 
-def text(value: Value) -> str | None:
-    """How a value is called there: a network is `model`; None where it has no name."""
-    return "model" if isinstance(value, Network) else value.code
+def text(value: Value, *, is_built: bool = False) -> str | None:
+    """How a value is written there, or None where it cannot be.
+
+    A network is `model`; with is_built it is the text that builds it.
+    """
+    if isinstance(value, Network):
+        return value.construction if is_built else "model"
+    if not isinstance(value, Parts):
+        return value.code
+    parts = [text(part, is_built=is_built) for part in value.items]
+    if value.code is None or None in parts:
+        return None
+    if value.keys is not None:
+        pairs = [f"{key!r}: {part}" for key, part in zip(value.keys, parts, strict=True)]
+        return "{" + ", ".join(pairs) + "}"
+    joined = ", ".join(part for part in parts if part is not None)
+    return f"({joined},)" if value.is_tuple else f"[{joined}]"
 
 
 def as_value(code: str | None) -> Value:
@@ -32,11 +46,15 @@ def free_names(code: str | None) -> set[str]:
 
 
 def call_text(
-    function: str | None, positional: Iterable[Value], keywords: Mapping[str, Value]
+    function: str | None,
+    positional: Iterable[Value],
+    keywords: Mapping[str, Value],
+    *,
+    is_built: bool = False,
 ) -> str | None:
-    """The text of a call."""
-    parts = [text(value) for value in positional]
-    named = {word: text(value) for word, value in keywords.items()}
+    """The text of a call; is_built: networks among its arguments are built there."""
+    parts = [text(value, is_built=is_built) for value in positional]
+    named = {word: text(value, is_built=is_built) for word, value in keywords.items()}
     if function is None or None in parts or None in named.values():
         return None
     shown = [part for part in parts if part is not None]

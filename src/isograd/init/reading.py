@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from dataclasses import dataclass, field
 from typing import Any
 
 from isograd.init.apis import Apis
 from isograd.init.coding import as_value, subscript_text, text, with_names
+from isograd.init.scopes import Found, Returned, Scope
 from isograd.init.source import Source, bind_definition
 from isograd.init.values import (
     MARK,
@@ -23,7 +23,6 @@ from isograd.init.values import (
     Known,
     Loss,
     Network,
-    Optimizer,
     Output,
     Parts,
     Scalar,
@@ -35,65 +34,19 @@ _DEEPEST = 12
 _MOST_STEPS = 200_000
 
 
-@dataclass
-class NetworkCall:
-    """A network that is called: with what."""
-
-    network: Network
-    positional: list[Value]
-    keywords: dict[str, Value]
-    line: int
-
-
-@dataclass
-class Found:
-    """What a program was seen to do, in its order; losses are those that are differentiated."""
-
-    calls: list[NetworkCall] = field(default_factory=list)
-    losses: list[Scalar] = field(default_factory=list)
-    optimizers: list[Optimizer] = field(default_factory=list)
-    networks: list[Network] = field(default_factory=list)
-    schedulers: list[int] = field(default_factory=list)
-    tensors: list[Tensor] = field(default_factory=list)
-
-
-class Returned(Exception):  # noqa: N818 - it leaves a function's body, as `return` does
-    """A function's value."""
-
-    def __init__(self, value: Value) -> None:
-        super().__init__()
-        self.value = value
-
-
-class Scope:
-    """Names in a function, over those of the file."""
-
-    def __init__(self, source: Source, outer: Scope | None = None) -> None:
-        self.source = source
-        self.outer = outer
-        self.names: dict[str, Value] = {}
-
-    def lookup(self, name: str) -> Value | None:
-        """What a name is bound to, or None for a builtin or an unknown name."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.outer
-        return self.source.lookup(name)
-
-
 class Reading:
     """Follows statements; what it sees is in `found`."""
 
     def __init__(self, source: Source, apis: Apis) -> None:
         from isograd.init.calling import Calls
+        from isograd.init.classes import Classes
 
         self.source = source
         self.apis = apis
         self.found = Found()
         self.depth = 0
         self._steps = 0
+        self.classes = Classes(self)
         self._calls = Calls(self)
 
     def follow_file(self) -> None:
@@ -255,11 +208,7 @@ class Reading:
         if all(isinstance(item, Known) for item in items):
             values = kind(item.value for item in items if isinstance(item, Known))
             return Known(repr(values), values)
-        shown = [text(item) for item in items]
-        if None in shown:
-            return Parts(None, items)
-        joined = ", ".join(part for part in shown if part is not None)
-        return Parts(f"[{joined}]" if kind is list else f"({joined},)", items)
+        return Parts("", items, is_tuple=kind is tuple)
 
     _list = _tuple
 
@@ -272,9 +221,7 @@ class Reading:
         if all(isinstance(item, Known) for item in items):
             known = dict(zip(names, [i.value for i in items if isinstance(i, Known)], strict=True))
             return Known(repr(known), known)
-        shown = [text(item) for item in items]
-        pairs = [f"{name!r}: {part}" for name, part in zip(names, shown, strict=True)]
-        return Parts(None if None in shown else "{" + ", ".join(pairs) + "}", items, names)
+        return Parts("", items, names)
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Value | None:
         return self._calls.attribute(self.value(node.value, scope), node, scope)
@@ -299,6 +246,9 @@ class Reading:
             if isinstance(owner, Data) and not owner.is_batched:
                 return owner.item
         if isinstance(owner, Tensor):
+            if owner.shape and isinstance(index, Known) and isinstance(index.value, int):
+                row = dataclasses.replace(owner, shape=owner.shape[1:], line=node.lineno)
+                return self.note_tensor(row)
             return self.placeholder(node.lineno)
         return as_value(subscript_text(owner, node, scope.lookup))
 
@@ -346,8 +296,10 @@ class Reading:
 
     def _ifexp(self, node: ast.IfExp, scope: Scope) -> Value:
         test = self.value(node.test, scope)
-        chosen = node.body if isinstance(test, Known) and test.value else node.orelse
-        return self.value(chosen, scope)
+        if isinstance(test, Known):
+            return self.value(node.body if test.value else node.orelse, scope)
+        self.value(node.body, scope)
+        return self.value(node.orelse, scope)
 
     def _call(self, node: ast.Call, scope: Scope) -> Value | None:
         return self._calls.call(node, scope)

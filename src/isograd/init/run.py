@@ -11,8 +11,9 @@ from isograd.files import require_writable, write_text
 from isograd.frameworks.base import SideSpec
 from isograd.init.apis import FRAMEWORKS, load_apis
 from isograd.init.model import Choice, InitReport
+from isograd.init.offers import Callee, LossCallee, SideFound
 from isograd.init.probe import Probe, Wanted
-from isograd.init.sides import Callee, LossCallee, SideFound, find_side
+from isograd.init.sides import find_side
 from isograd.init.values import Known, Parts, Tensor, Value
 from isograd.init.writing import SideFile, case_text, loss_parameters
 from isograd.verify.arguments import Argument, ContainerSpec, PlainSpec, TensorSpec
@@ -146,7 +147,8 @@ class _Work:
         seen = reference.inputs if reference.inputs is not None else port.inputs
         names = reference.arguments or ()
         if seen is None:
-            seen = {str(i): Tensor() for i in range(max(1, len(names)))}
+            count = len(reference.required or ())
+            seen = {str(i): Tensor() for i in range(max(1, count))}
         wanted = []
         for key, value in seen.items():
             is_place = key.isdigit()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from isograd.init.apis import FRAMEWORKS, Apis
-from isograd.init.reading import NetworkCall, Reading, Scope
+from isograd.init.classes import FORWARD
+from isograd.init.offers import Callee, LossCallee, SideFound
+from isograd.init.reading import Reading
+from isograd.init.scopes import NetworkCall, Scope
 from isograd.init.source import Source, read_source
 from isograd.init.values import (
     MARK,
@@ -26,60 +29,24 @@ from isograd.init.values import (
     Value,
 )
 
+#: Names that the written functions use.
+_RESERVED = ("model", "output", "target", "loss", "optimizer", "build")
 #: Marks of the targets of a loss that no program was seen to call begin here.
 _CLASS_MARKS = 1_000_000
 _MARKS = re.compile(MARK.format(r"(\d+)"))
 
 
-@dataclass(frozen=True)
-class Callee:
-    """What a case calls: a name of the file, or a text that has to be put into a function.
-
-    kwargs: keyword arguments of the name.  parameters: those that it takes; missing: those that it
-    needs and nobody gives.
-    """
-
-    name: str | None
-    code: str
-    line: int = 0
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    parameters: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class LossCallee(Callee):
-    """A loss; kind: what its target is, by apis.toml; targets: how many, with what is known."""
-
-    kind: str = ""
-    targets: tuple[Tensor, ...] = ()
-
-
-@dataclass(frozen=True)
-class SideFound:
-    """What a file offers; inputs: by position or keyword, None where no call was seen.
-
-    arguments: names of the network's own required arguments, None where they are not known.
-    consumers: the module that an argument goes into first, by the argument's name.
-    others: further networks that could have been meant.
-    """
-
-    path: Path
-    module: str
-    framework: str | None
-    model: Callee | None
-    loss: LossCallee | None = None
-    optimizer: Callee | None = None
-    inputs: dict[str, Value] | None = None
-    arguments: tuple[str, ...] | None = None
-    consumers: dict[str, str] = field(default_factory=dict)
-    others: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+def module_name(path: Path) -> str:
+    """How the written file calls the user's module; its own functions have other names."""
+    stem = path.stem
+    if not stem.isidentifier():
+        return "users_file"
+    return f"{stem}_file" if stem in _RESERVED else stem
 
 
 def find_side(path: Path, apis: Apis) -> SideFound:
     """Read a file; raises `UsageError` where it cannot be read."""
-    source = read_source(path.resolve())
+    source = read_source(path.resolve(), module_name(path))
     reading = Reading(source, apis)
     reading.follow_file()
     return _Finder(source, reading, path).find()
@@ -92,9 +59,10 @@ class _Finder:
         self._source = source
         self._reading = reading
         self._path = path
+        self._classes = reading.classes
         self._notes: list[str] = []
         self._functions = [n for n in source.tree.body if isinstance(n, ast.FunctionDef)]
-        self._classes = [n for n in source.tree.body if isinstance(n, ast.ClassDef)]
+        self._class_nodes = [n for n in source.tree.body if isinstance(n, ast.ClassDef)]
         self._returned = {node.name: self._returns(node) for node in self._functions}
 
     def find(self) -> SideFound:
@@ -107,6 +75,7 @@ class _Finder:
                 f"{self._path.name}:{found.schedulers[0]}: the schedule of the learning rate is "
                 "left out; an optimizer's callable may return (optimizer, scheduler)"
             )
+        self._note_import()
         return SideFound(
             self._path,
             self._source.module,
@@ -115,11 +84,22 @@ class _Finder:
             self._loss(),
             self._optimizer(),
             None if call is None else self._inputs(call),
-            self._required_arguments(network),
+            self._arguments(network, _all_arguments),
+            self._arguments(network, _required),
             self._consumers(network),
             others,
             tuple(self._notes),
         )
+
+    def _note_import(self) -> None:
+        """Say where a file trains as soon as it is imported, which verifying it does."""
+        for node in self._source.tree.body:
+            if isinstance(node, (ast.For, ast.While, ast.With)):
+                if any(_within(loss.line, node) for loss in self._reading.found.losses):
+                    self._notes.append(
+                        f"{self._path.name}:{node.lineno}: this trains when the file is imported; "
+                        'put it under if __name__ == "__main__":'
+                    )
 
     def _framework(self) -> str | None:
         roots = set()
@@ -159,12 +139,11 @@ class _Finder:
 
     def _root_class(self) -> tuple[Network | None, tuple[str, ...]]:
         """A class that no other class of the file uses; the last, because parts stand first."""
-        calls = self._reading._calls
         kinds = {}
-        for node in self._classes:
+        for node in self._class_nodes:
             defined = self._source.names[node.name]
-            if isinstance(defined, Defined) and calls.class_kind(defined) == "module":
-                if calls.loss_of_class(defined, ([], {})) is None:
+            if isinstance(defined, Defined) and self._classes.class_kind(defined) == "module":
+                if self._classes.loss_of_class(defined, ([], {})) is None:
                     kinds[node.name] = node
         roots = [name for name in kinds if not self._is_used(name, kinds)] or list(kinds)
         if not roots:
@@ -180,6 +159,7 @@ class _Finder:
         defined = self._source.names[name]
         assert isinstance(defined, Defined)
         for word, annotation in self._missing_arguments(defined).items():
+            annotation = annotation or self._configuration(defined, word)
             if annotation is not None and self._has_defaults(annotation):
                 made = ast.parse(f"{annotation}()", mode="eval").body
                 call.keywords.append(ast.keyword(word, made))
@@ -188,7 +168,7 @@ class _Finder:
         return replace(value, line=defined.node.lineno)
 
     def _missing_arguments(self, defined: Defined) -> dict[str, str | None]:
-        method = self._reading._calls._method_of(defined, ("__init__",))
+        method = self._classes.method_of(defined, ("__init__",))
         if method is None:
             return {}
         required = _required(method)[1:]
@@ -196,11 +176,29 @@ class _Finder:
             a.arg: a.annotation.id if isinstance(a.annotation, ast.Name) else None for a in required
         }
 
+    def _configuration(self, defined: Defined, word: str) -> str | None:
+        """A class of the file with a default for everything that is read from this argument."""
+        method = self._constructor(defined)
+        read = {
+            n.attr
+            for n in ast.walk(method)
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == word
+        }
+        for node in self._class_nodes:
+            fields = {
+                part.target.id
+                for part in node.body
+                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+            }
+            if read and read <= fields:
+                return node.name
+        return None
+
     def _has_defaults(self, name: str) -> bool:
         found = self._source.lookup(name)
         if not isinstance(found, Defined) or not isinstance(found.node, ast.ClassDef):
             return False
-        method = self._reading._calls._method_of(found, ("__init__",))
+        method = self._classes.method_of(found, ("__init__",))
         if method is not None:
             return len(_required(method)) <= 1
         fields = [p for p in found.node.body if isinstance(p, ast.AnnAssign)]
@@ -208,24 +206,26 @@ class _Finder:
 
     def _is_used(self, name: str, among: dict[str, Any]) -> bool:
         """Whether another of these definitions names this one."""
-        definitions: list[ast.FunctionDef | ast.ClassDef] = [*self._functions, *self._classes]
+        definitions: list[ast.FunctionDef | ast.ClassDef] = [*self._functions, *self._class_nodes]
         for node in definitions:
             if node.name != name and node.name in among:
                 if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
                     return True
         return False
 
-    def _required_arguments(self, network: Network | None) -> tuple[str, ...] | None:
+    def _arguments(
+        self, network: Network | None, chosen: Callable[[Any], list[ast.arg]]
+    ) -> tuple[str, ...] | None:
         if network is None or network.definition is None:
             return None
-        method = self._reading._calls._method_of(network.definition, ("forward", "construct"))
-        return None if method is None else tuple(a.arg for a in _required(method)[1:])
+        method = self._classes.method_of(network.definition, FORWARD)
+        return None if method is None else tuple(a.arg for a in chosen(method)[1:])
 
     def _consumers(self, network: Network | None) -> dict[str, str]:
         """For each argument of the network the attribute that is the first to be called with it."""
         if network is None or network.definition is None:
             return {}
-        method = self._reading._calls._method_of(network.definition, ("forward", "construct"))
+        method = self._classes.method_of(network.definition, FORWARD)
         found: dict[str, str] = {}
         for node in _inner_first(method) if method is not None else ():
             if not isinstance(node, ast.Call):
@@ -267,7 +267,7 @@ class _Finder:
     def _constructor(self, defined: Defined) -> Any:
         """What runs when a function or a class is called."""
         if isinstance(defined.node, ast.ClassDef):
-            return self._reading._calls._method_of(defined, ("__init__",))
+            return self._classes.method_of(defined, ("__init__",))
         return defined.node
 
     def _plain_arguments(self, call: ast.Call, defined: Defined) -> dict[str, Any] | None:
@@ -304,17 +304,16 @@ class _Finder:
         for name, value in self._source.names.items():
             if isinstance(value, Loss):
                 return LossCallee(name, "", kind=value.kind, targets=(Tensor(),))
-        return next((f for node in self._classes if (f := self._loss_class(node))), None)
+        return next((f for node in self._class_nodes if (f := self._loss_class(node))), None)
 
     def _loss_class(self, node: ast.ClassDef) -> LossCallee | None:
         defined = self._source.names[node.name]
-        calls = self._reading._calls
-        if not isinstance(defined, Defined) or calls.class_kind(defined) != "module":
+        if not isinstance(defined, Defined) or self._classes.class_kind(defined) != "module":
             return None
-        found = calls.loss_of_class(defined, ([], {}))
+        found = self._classes.loss_of_class(defined, ([], {}))
         if found is None or self._missing_arguments(defined):
             return None
-        method = calls._method_of(defined, ("forward", "construct"))
+        method = self._classes.method_of(defined, FORWARD)
         marks = [MARK.format(_CLASS_MARKS + i) for i in range(1, len(_required(method)) - 1)]
         code = f"{defined.code}()({', '.join(['output', *marks])})"
         targets = tuple(Tensor() for _ in marks)
@@ -340,7 +339,7 @@ class _Finder:
         return None
 
     def _calls_network(self, node: ast.FunctionDef) -> bool:
-        return any(c.line for c in self._reading.found.calls if _inside(c.line, node))
+        return any(_within(call.line, node) for call in self._reading.found.calls)
 
     def _optimizer(self) -> Callee | None:
         for found in self._reading.found.optimizers:
@@ -384,8 +383,12 @@ def _inner_first(node: ast.AST) -> Iterator[ast.AST]:
     yield node
 
 
-def _inside(line: int, node: ast.FunctionDef) -> bool:
+def _within(line: int, node: ast.stmt) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _all_arguments(node: Any) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
 def _required(node: Any) -> list[ast.arg]:

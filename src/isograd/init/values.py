@@ -26,10 +26,11 @@ class Known(Value):
 
 @dataclass
 class Parts(Value):
-    """A tuple, list or dictionary of values."""
+    """A list or dictionary of values, or a tuple where is_tuple."""
 
     items: list[Value] = field(default_factory=list)
     keys: list[Any] | None = None
+    is_tuple: bool = False
 
 
 @dataclass

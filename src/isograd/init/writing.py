@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from isograd.init.sides import Callee, LossCallee, SideFound
+from isograd.init.offers import Callee, LossCallee, SideFound
 from isograd.init.values import MARK
 from isograd.verify.arguments import Argument, ContainerSpec, PlainSpec, TensorSpec
 
@@ -124,6 +124,8 @@ class SideFile:
             "",
         ]
         folder = _relative(self._side.path.parent, self.path.parent)
+        if needs_own and not self._side.path.stem.isidentifier():
+            lines.append("import importlib")
         if needs_own and folder != ".":
             lines += ["import sys", "from pathlib import Path", ""]
         lines += [f"import {name}" for name in imports if name != "numpy"]
@@ -135,8 +137,14 @@ class SideFile:
             place = f"Path(__file__).resolve().parent / {folder!r}"
             lines += ["", f"sys.path.insert(0, str({place}))"]
         if needs_own:
-            lines.append(f"import {self._side.module}")
+            lines.append(self._own_import())
         return "\n".join(lines) + "\n\n\n" + body
+
+    def _own_import(self) -> str:
+        stem, module = self._side.path.stem, self._side.module
+        if not stem.isidentifier():
+            return f"{module} = importlib.import_module({stem!r})"
+        return f"import {stem}" if stem == module else f"import {stem} as {module}"
 
     @staticmethod
     def _packages(body: str) -> set[str]:

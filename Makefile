@@ -1,12 +1,13 @@
 # make demo   shows one faithful and one unfaithful port
 # make test   runs the tests
 # make check  runs the linter, the formatter, the type checker and the tests
+# make benchmarks   writes the tables of docs/benchmarks.md from samples (30 minutes)
 # make dist   builds the wheel and the source distribution into dist/
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test check dist clean
+.PHONY: help environment demo test check dist benchmarks benchmarks-full clean
 
 # python3.11 where it runs, else python3; MindSpore 2.10 has wheels for 3.10, 3.11 and 3.12.
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -51,6 +52,12 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q $(PARALLEL)
+
+benchmarks: $(READY)
+	$(BIN)/python benchmarks/make.py
+
+benchmarks-full: $(READY)
+	$(BIN)/python benchmarks/make.py --full
 
 dist: $(READY)
 	rm -rf dist

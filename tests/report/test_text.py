@@ -56,7 +56,7 @@ def test_an_unproved_cause_says_how_much_it_explains_and_what_else_it_may_be() -
     assert cause_lines(cause) == [
         "cause: batch_norm with eps 0.001 instead of 1e-05"
         " (explains 1.00 of the error, 0.99 to 1.01; not proved on the port) [batch_norm.eps]",
-        "cannot be told apart from: batch_norm.mode",
+        "cannot be distinguished from: batch_norm.mode",
     ]
 
 

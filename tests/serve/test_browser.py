@@ -81,3 +81,4 @@ def test_a_page_shows_what_was_written_since(page: Any, served: Path) -> None:
     report = served / "report.json"
     report.write_text(report.read_text().replace("layer1.0.bn1", "layer9.new"))
     page.get_by_text("layer9.new").first.wait_for(timeout=10_000)
+    assert page.get_by_text("layer1.0.bn1").count() == 0

@@ -391,7 +391,7 @@ class FileEdit:
     def rewritten(self, entry: Entry, call: Call) -> Rewritten | NotRewritten:
         """A call in MindSpore's words, spelled as this file does."""
         if entry.applicability is Applicability.HAND:
-            reason = entry.difference or f"{entry.api} has no counterpart that could stand for it"
+            reason = entry.difference or f"{entry.api} has no counterpart in MindSpore"
             return NotRewritten(reason)
         result = rewrite(self.answers.marked(entry), call)
         if isinstance(result, NotRewritten):

@@ -27,7 +27,7 @@ class Way(str, Enum):
     """The migration guide's ways out of a missing API."""
 
     REPLACE = "equivalent replacement"
-    COMPOSE = "composition of existing operators"
+    COMPOSE = "combination of existing operators"
     CUSTOM = "custom operator"
     ASK = "ask the community"
 

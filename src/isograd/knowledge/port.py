@@ -101,7 +101,7 @@ class _Port(ast.NodeTransformer):
         if name.startswith(_PACKAGES):
             entry = self._knowledge.find(name)
             if entry is None or not reference(entry):
-                raise NoPortError(f"{name} has no name in MindSpore that stands for it")
+                raise NoPortError(f"{name} has no name in MindSpore")
             return ast.parse(reference(entry), mode="eval").body
         if node.attr == "forward":
             node.attr = "construct"
@@ -136,7 +136,7 @@ class _Classes(ast.NodeTransformer):
             return node
         entry = self._knowledge.find(name)
         if entry is None or not class_of(entry):
-            raise NoPortError(f"{name} has no class in MindSpore that stands for it")
+            raise NoPortError(f"{name} has no class in MindSpore")
         return ast.parse(class_of(entry), mode="eval").body
 
 

@@ -139,7 +139,7 @@ class ArgumentReader:
         fill, low, high = self._fill(entry, dtype, where)
         seed = entry.get("seed", default("argument", "seed"))
         if not isinstance(seed, int) or seed < 0:
-            raise self._error(f"{where}: seed = {seed!r}", "Use a whole number of 0 or more.")
+            raise self._error(f"{where}: seed = {seed!r}", "Use an integer of 0 or more.")
         valid, padding = self._marks(entry, fill, shape, where)
         return TensorSpec(tuple(shape), dtype, fill, seed, name, low, high, None, valid, padding)
 

@@ -86,7 +86,7 @@ def case_of(table: Mapping[str, Any], path: Path) -> Case:
         raise reader.error(f"[verify] mode = {mode!r}", f"Use one of {', '.join(modes)}.")
     steps = options.get("steps", default("verify", "steps"))
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
-        raise reader.error(f"[verify] steps = {steps!r}", "Use a whole number of 1 or more.")
+        raise reader.error(f"[verify] steps = {steps!r}", "Use an integer of 1 or more.")
     compiled = options.get("compiled", default("verify", "compiled"))
     if compiled not in (ways := choices("verify", "compiled")):
         raise reader.error(f"[verify] compiled = {compiled!r}", f"Use {', '.join(ways)}.")

@@ -230,7 +230,7 @@ class IsolatedStage:
         self._session.moved_borders.update(freed)
         names = ", ".join(dict.fromkeys(filter(None, freed)))
         self._result.notes.append(
-            f"the port draws the borders of {names} elsewhere; judged together with what is "
+            f"the port divides {names} into modules otherwise; judged together with what is "
             "around them"
         )
         kept = [r for r in results if r.unit.reference in partner]

@@ -146,7 +146,7 @@ def cause_lines(cause: Cause) -> list[str]:
     lines = [f"cause: {cause_text(cause)} ({_standing(cause)}) {id_text(cause)}"]
     others = other_ids(cause)
     if others:
-        lines.append(f"cannot be told apart from: {', '.join(others)}")
+        lines.append(f"cannot be distinguished from: {', '.join(others)}")
     return lines
 
 

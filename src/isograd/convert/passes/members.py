@@ -70,7 +70,7 @@ def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
     if entry is None or entry.applicability is Applicability.HAND:
         if use.is_sure and use.api not in plain.SAME_ATTRIBUTES:
             reason = entry.difference if entry is not None else ""
-            reason = reason or f"{use.api} has no counterpart that could stand for it"
+            reason = reason or f"{use.api} has no counterpart in MindSpore"
             advice = entry.advice if entry is not None else ""
             file.finding(node, "not-converted", reason, advice, api=use.api)
         return True

@@ -77,7 +77,7 @@ def _write_looked_up(node: ast.Call, api: str, file: FileEdit) -> bool:
         layout.write(file, node, file.spelled(plain.TYPES[api]) if api in plain.TYPES else code)
         file.converted += 1
     else:
-        reason = f"{api} has no counterpart that could stand for it"
+        reason = f"{api} has no counterpart in MindSpore"
         missing(node, Use(api, node), file, reason, entry)
     return True
 
@@ -87,7 +87,7 @@ def _why_missing(parent: ast.AST | None, node: ast.expr, api: str, entry: Entry 
         return entry.difference
     if _asked_by_name(parent, node):
         return f"{api} is asked for a name, and no text of the project says for which"
-    return f"{api} has no counterpart that could stand for it"
+    return f"{api} has no counterpart in MindSpore"
 
 
 def _asked_by_name(parent: ast.AST | None, node: ast.expr) -> bool:

@@ -13,7 +13,7 @@ from isograd.convert.signs import SIGNS
 from isograd.convert.tree import is_over_parameters
 from isograd.scan.values import PARAMETER
 
-_ONE = "{0} and {1} are one memory from here on in torch; the port copies the values"
+_ONE = "{0} and {1} share one storage from here on in torch; the port copies the values"
 _ONE_ADVICE = "If both are to stay one, make it one Parameter: a.weight = b.weight"
 
 

@@ -75,8 +75,8 @@ def parse_input(text: str) -> TensorSpec:
     if not good or (most and not most.isdigit()) or (most and dtype in _FLOATS):
         raise UsageError(
             f"{text!r} is not an input",
-            "Write its sizes and dtype, for example 2x3x64x64, or 2x16:int64<1000 for whole "
-            "numbers below 1000.",
+            "Write its sizes and dtype, for example 2x3x64x64, or 2x16:int64<1000 for integers "
+            "below 1000.",
         )
     shape = tuple(int(size) for size in sizes.split("x"))
     if dtype in _FLOATS:

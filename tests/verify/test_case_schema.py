@@ -43,7 +43,8 @@ def test_the_schema_is_one() -> None:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_case_in_the_repository_fits(path: Path) -> None:
-    jsonschema.Draft202012Validator(schema()).validate(tomllib.loads(path.read_text()))
+    found = jsonschema.Draft202012Validator(schema()).iter_errors(tomllib.loads(path.read_text()))
+    assert [error.message for error in found] == []
 
 
 X = {"shape": [2, 3]}

@@ -9,14 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 from isograd.errors import IsogradError, UsageError
-from isograd.findings import Level
 from isograd.report.document import (
     Axis,
     Chart,
     ChartKind,
     Document,
     Facts,
-    FindingList,
     Outcome,
     Section,
     Series,
@@ -70,31 +68,10 @@ def _report(item: Item) -> Document:
 
 
 def _run(item: Item) -> Document:
-    from isograd.runs.reader import Run
-    from isograd.serve.report_document import as_finding
+    from isograd.watch.document import document
+    from isograd.watch.reading import read_source
 
-    run = Run(item.path)
-    about = run.information
-    alerts = [as_finding(one) for one in run.alerts()]
-    names = names_of(item)
-    facts = [("state", about.state.value), ("framework", about.framework)]
-    facts += [("device", about.device), ("command", " ".join(about.command))]
-    facts += [("started", about.started), ("git commit", about.git_commit or "")]
-    is_bad = any(one.level is Level.ERROR for one in alerts)
-    return Document(
-        title=f"Run {item.name}",
-        outcome=Outcome(
-            about.state.value,
-            f"{about.state.value.capitalize()}: {run.scalars.row_count:,} steps, "
-            f"{len(alerts):,} alerts.",
-            Tone.BAD if is_bad else Tone.PLAIN,
-        ),
-        sections=[
-            *([FindingList("Alerts", alerts)] if alerts else []),
-            *(_chart(item, name) for name in names[:_MOST_CURVES]),
-            Facts("Run", pairs=facts),
-        ],
-    )
+    return document(read_source(item.path))
 
 
 def _events(item: Item) -> Document:

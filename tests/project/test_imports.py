@@ -1,0 +1,74 @@
+"""Who imports whom is what docs/architecture.md says; no module imports itself through others."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "isograd"
+FILES = {
+    ".".join(("isograd", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for path in SOURCE.rglob("*.py")
+}
+
+
+def imported(module: str) -> set[str]:
+    """The modules of isograd that a module imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            parts = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [part if part in FILES else node.module for part in parts]
+        found |= {name for name in names if name in FILES and name != module}
+    return found
+
+
+IMPORTS = {module: imported(module) for module in FILES}
+
+
+def room(module: str) -> str:
+    """The file or folder directly below the package."""
+    return (module.split(".") + ["isograd"])[1]
+
+
+def allowed() -> dict[str, set[str]]:
+    """The table of docs/architecture.md."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|$", text, re.MULTILINE)
+    return {name: set(re.findall(r"`(\w+)`", may)) for name, may in rows}
+
+
+def test_imports_are_those_of_the_table() -> None:
+    table = allowed()
+    wrong = sorted(
+        f"{module} imports {other}"
+        for module, others in IMPORTS.items()
+        for other in others
+        if room(module) != room(other) and room(other) not in table.get(room(module), set())
+    )
+    assert wrong == []
+
+
+def test_the_table_allows_nothing_that_is_not_used() -> None:
+    used: dict[str, set[str]] = defaultdict(set)
+    for module, others in IMPORTS.items():
+        used[room(module)] |= {room(other) for other in others} - {room(module)}
+    idle = {name: may - used[name] for name, may in allowed().items()}
+    assert {name: may for name, may in idle.items() if may} == {}
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = {
+        module: {other for other in others if not module.startswith(f"{other}.")}
+        for module, others in IMPORTS.items()
+    }
+    tuple(graphlib.TopologicalSorter(graph).static_order())

@@ -6,6 +6,7 @@ import ast
 import graphlib
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -18,10 +19,21 @@ FILES = {
 }
 
 
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below one, without what stands under `if TYPE_CHECKING:`."""
+    for child in ast.iter_child_nodes(node):
+        is_for_types = (
+            isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"
+        )
+        if not is_for_types:
+            yield child
+            yield from executed(child)
+
+
 def imported(module: str) -> set[str]:
-    """The modules of isograd that a module imports, also inside functions."""
+    """The modules of isograd that a module imports when it runs, also inside functions."""
     found = set()
-    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
+    for node in executed(ast.parse(FILES[module].read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -37,7 +49,7 @@ IMPORTS = {module: imported(module) for module in FILES}
 
 def room(module: str) -> str:
     """The file or folder directly below the package."""
-    return (module.split(".") + ["isograd"])[1]
+    return [*module.split("."), "isograd"][1]
 
 
 def allowed() -> dict[str, set[str]]:

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from isograd.tune.lineage import read_lineage
-from isograd.tune.search import REASON, RUN
 from isograd.tune.space import Kind, Parameter
+from isograd.tune.storage import REASON, RUN
 from isograd.tune.study import Study
 
 if TYPE_CHECKING:

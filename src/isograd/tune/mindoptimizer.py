@@ -14,9 +14,9 @@ from typing import Any
 
 from isograd.errors import UsageError
 from isograd.tune.model import Direction
+from isograd.tune.ranges import range_parameter, suggestion
 from isograd.tune.space import Kind, Parameter
 from isograd.tune.study import Objective, Origin, Sampler, Study
-from isograd.tune.study_file import range_parameter, suggestion
 
 _KEYS = frozenset("summary_base_dir command tuner target parameters".split())
 _PARAMETER_KEYS = frozenset("bounds choice type source decimal".split())

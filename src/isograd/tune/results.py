@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from isograd.errors import UsageError
 from isograd.tune.model import Direction, Trial, TrialState, TuneReport
-from isograd.tune.search import REASON, RETRIED, RUN, storage_address, trials_wanted
+from isograd.tune.search import trials_wanted
+from isograd.tune.storage import REASON, RETRIED, RUN, require_optuna, storage_address
 from isograd.tune.study import Objective, Study
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ def _importance(study: optuna.study.Study, complete: int) -> tuple[dict[str, flo
 
 def reports_of_journal(path: Path) -> list[TuneReport]:
     """The reports of all studies in a journal file; UsageError where it is none."""
-    from isograd.tune.search import require_optuna
-
     require_optuna()
     import optuna
     from optuna.storages import JournalStorage

@@ -38,7 +38,8 @@ def tune(
     engine: "processes" here, or "dask" for the workers of a scheduler.
     Raises UsageError for a study that is wrong and for a program that cannot be started.
     """
-    from isograd.tune.search import Search, require_optuna
+    from isograd.tune.search import Search
+    from isograd.tune.storage import require_optuna
     from isograd.tune.study_file import read_study
 
     require_optuna()
@@ -97,7 +98,7 @@ def _prepared(search: Search, same_as: str | Path | None) -> tuple[str, ...]:
 
 
 def _checked(plan: Study, start: Mapping[str, Choice]) -> dict[str, Any]:
-    from isograd.tune.study_file import suggestion
+    from isograd.tune.ranges import suggestion
 
     known = {parameter.name: parameter for parameter in plan.parameters}
     for name, value in start.items():

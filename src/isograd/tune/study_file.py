@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Collection, Mapping
@@ -11,7 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from isograd.errors import UsageError
+from isograd.tune.mindoptimizer import read_mindoptimizer
 from isograd.tune.model import Choice, Direction
+from isograd.tune.ranges import range_parameter, suggestion
 from isograd.tune.space import Kind, Parameter
 from isograd.tune.study import Objective, Origin, Pruner, Reduction, Sampler, Study
 
@@ -31,8 +32,6 @@ def read_study(path: Path) -> Study:
     """Read a study file by its content; UsageError names the key that is wrong."""
     text = _text(path)
     if path.suffix in (".yaml", ".yml"):
-        from isograd.tune.mindoptimizer import read_mindoptimizer
-
         return checked(read_mindoptimizer(text, path))
     try:
         found = tomllib.loads(text)
@@ -83,12 +82,6 @@ def checked(study: Study) -> Study:
             f"{study.file}: trials of several objectives cannot be pruned", "Leave out `pruner`."
         )
     return study
-
-
-def suggestion(word: str, known: Collection[str]) -> str:
-    """`; did you mean …?` where a known word is near, else nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 class _Reader:
@@ -255,31 +248,3 @@ class _Reader:
 
     def _error(self, what: str) -> UsageError:
         return UsageError(f"{self._path}: {what}", "docs/tune.md has the keys of a study file.")
-
-
-def range_parameter(
-    path: Path,
-    name: str,
-    kind: Kind,
-    bounds: tuple[float, float],
-    *,
-    step: float | None = None,
-    is_log: bool = False,
-    condition: Mapping[str, tuple[Choice, ...]] | None = None,
-) -> Parameter:
-    """A parameter with a range; UsageError where Optuna could not draw from it."""
-    low, high = bounds
-    problem = ""
-    if high < low:
-        problem = f"low {low:g} is above high {high:g}"
-    elif is_log and low <= 0:
-        problem = f"a logarithmic scale needs low above 0, not {low:g}"
-    elif is_log and step is not None:
-        problem = "log and step exclude each other"
-    elif step is not None and not step > 0:
-        problem = f"step {step:g} is not positive"
-    elif kind is Kind.INT and not (low.is_integer() and high.is_integer()):
-        problem = f"the bounds {low:g} and {high:g} of an int are no integers"
-    if problem:
-        raise UsageError(f"{path}: {name}: {problem}", "Mend the range.")
-    return Parameter(name, kind, low, high, step, is_log, condition=condition)

@@ -67,7 +67,7 @@ def _of_report(path: Path) -> dict[str, Choice]:
 
 
 def _of_storage(path: Path) -> dict[str, Choice]:
-    from isograd.tune.search import open_study
+    from isograd.tune.storage import open_study
     from isograd.tune.study_file import read_study
 
     if not path.is_file():

@@ -69,7 +69,7 @@ def _called(task: Mapping[str, Any]) -> dict[str, Any]:
     import optuna
 
     from isograd.frameworks.user_code import load_callable
-    from isograd.tune.search import open_study
+    from isograd.tune.storage import open_study
     from isograd.tune.study_file import read_study
 
     try:

@@ -214,5 +214,5 @@ def _in_words(fix: PortFix, line: str, where: str | None) -> str:
     if fix.function == "identity":
         what = "the value that goes in should come out as it is"
     if where is None:
-        return f"{line}: {what}" if line else what
+        return f"the module that is built here should {line}" if line else what
     return f"`{_shown(line)}`: {what}"

@@ -337,6 +337,16 @@ class Service:
         found: str | None = getattr(self._framework, "optimizer_line", None)
         return found
 
+    def do_optimizer_kind(self) -> str:
+        """The framework's class of the port's optimizer that was made last, as `nn.Adam`."""
+        return str(getattr(self._framework, "optimizer_kind", ""))
+
+    def do_optimizer_edits(self, settings: dict[str, Any]) -> tuple[SourceEdit, ...]:
+        """The edits that give the port's optimizer these settings, by the fields of a rule."""
+        edits = getattr(self._framework, "optimizer_edits", None)
+        found: tuple[SourceEdit, ...] = edits(settings) if edits is not None else ()
+        return found
+
     def do_diagnose(
         self,
         request: ReplayRequest | None,

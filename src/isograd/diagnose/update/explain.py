@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from isograd.diagnose.update.parts import Blame, blame_rules, blame_with
 from isograd.diagnose.update.problem import Updates
-from isograd.diagnose.update.proof import Proof
+from isograd.diagnose.update.proof import MadeOptimizer, Proof
 from isograd.diagnose.update.words import Words, explanation_words, places, some_names
+from isograd.edits import SourceEdit
 from isograd.model import Cause, Finding, Fix, Severity, Stage
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def explain_updates(
     for one in told:
         explained.unexplained -= set(one.blame.names)
         explained.granted |= {n: r.plain() for n, r in one.blame.rules.items()}
-    explained.findings += _findings(session, updates, told, result, line)
+    explained.findings += _findings(session, updates, told, result, proof.made())
     return explained
 
 
@@ -121,14 +122,15 @@ def _findings(
     updates: Updates,
     told: list[_Told],
     result: StepsResult,
-    line: str | None,
+    made: MadeOptimizer,
 ) -> Iterator[Finding]:
     """One finding for each hypothesis, though several may hold for some parameters."""
     together: dict[tuple[str, str], list[tuple[_Told, Words]]] = {}
     for one in told:
         assert one.blame.explanation is not None
         part = updates.part(one.blame.names)
-        every = explanation_words(one.blame.explanation, part.rule, updates.clipping(part))
+        clipping = updates.clipping(part)
+        every = explanation_words(one.blame.explanation, part.rule, clipping, made.kind)
         for cause_id, words in zip(one.blame.causes, every, strict=True):
             together.setdefault((cause_id, words.text), []).append((one, words))
     sizes = Counter(w.group for w in updates.parameters.values())
@@ -162,8 +164,19 @@ def _findings(
                 () if several else explanation.alternatives,
                 f"{text}, for {where}{_interval_words(explanation.known, explanation.values)}",
             ),
-            fix=Fix(words.fix + _for_whom(blame, sizes), line),
+            fix=_fix(session, words, _for_whom(blame, sizes), made),
         )
+
+
+def _fix(session: Session, words: Words, whom: str, made: MadeOptimizer) -> Fix:
+    """The edit of the call that makes the optimizer; what to do where there is none."""
+    edits: tuple[SourceEdit, ...] = ()
+    if words.settings and not whom:
+        edits = session.port.call("optimizer_edits", words.settings)
+    if edits:
+        text = "; ".join(f"{edit.old} → {edit.new}" for edit in edits)
+        return Fix(text, edits[0].where, edits)
+    return Fix(words.fix + whom, made.line)
 
 
 def _joined(blames: list[Blame]) -> Blame:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,14 @@ _ARGUMENTS = frozenset(
 _OUTSIDE = frozenset(("clip", "clip_at", "gradient_scale"))
 
 
+@dataclass(frozen=True)
+class MadeOptimizer:
+    """Where the port makes its optimizer (``file:line``), and MindSpore's class, as `nn.Adam`."""
+
+    line: str | None
+    kind: str = ""
+
+
 class Proof:
     """Runs the port's update steps again with mended optimizers."""
 
@@ -45,6 +54,10 @@ class Proof:
         """``file:line`` of the port's code that makes the optimizer."""
         found: str | None = self._session.port.call("optimizer_line")
         return found
+
+    def made(self) -> MadeOptimizer:
+        """What the port's optimizer is, and where it is made."""
+        return MadeOptimizer(self.line(), self._session.port.call("optimizer_kind"))
 
     def mending(self, blame: Blame) -> dict[str, Any] | None:
         """The change of the port's optimizer with which it agrees at all steps, if there is one."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from isograd.diagnose.update.advice import class_advice, settings_of, switch_advice
 from isograd.diagnose.update.hypotheses import Hypothesis
 from isograd.diagnose.update.parts import Blame
 from isograd.diagnose.update.problem import Clipping
@@ -29,16 +31,25 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class Words:
-    """A difference in words, with both sides' values."""
+    """A difference in words, with both sides' values.
+
+    settings: arguments of the optimizer as they should be, where the difference is just that.
+    """
 
     text: str
     reference: float | str | None
     port: float | str | None
     fix: str
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
-def explanation_words(explanation: Explanation, rule: Rule, clipping: Clipping) -> list[Words]:
-    """What an explanation says of parameters with this rule, for each of its hypotheses."""
+def explanation_words(
+    explanation: Explanation, rule: Rule, clipping: Clipping, kind: str = ""
+) -> list[Words]:
+    """What an explanation says of parameters with this rule, for each of its hypotheses.
+
+    kind: MindSpore's class that the port uses, as `nn.Adam`; "" where it is not known.
+    """
     parts: list[Words] = []
     values = explanation.values
     for member in explanation.combination.members:
@@ -47,7 +58,10 @@ def explanation_words(explanation: Explanation, rule: Rule, clipping: Clipping) 
         if member.cause == "optimizer.clip":
             parts.append(_clip(clipping, there))
         else:
-            parts.append(_member(explanation, member, rule, there))
+            words = _member(explanation, member, rule, there)
+            advice = class_advice(kind, member, rule) or words.fix
+            settings = settings_of(member, rule, there)
+            parts.append(replace(words, fix=advice, settings=settings))
         values = values[count:]
     return parts
 
@@ -97,19 +111,24 @@ def _plain(member: Hypothesis, ours: Rule, theirs: Rule) -> Words:
     if switch is not None:
         on = not getattr(ours, member.toggled[0]) if member.toggled else True
         reference, port = switch if on else switch[::-1]
-        return Words(f"{port} instead of {reference}", reference, port, f"{reference}, not {port}")
-    field = next(
+        is_on = bool(member.toggled and getattr(ours, member.toggled[0])) or member.key in _WITHOUT
+        advice = switch_advice(member, ours, is_on)
+        text = f"{port} instead of {reference}"
+        if member.key in _WITHOUT:
+            text = f"the optimizer has {port}; the reference's optimizer has it"
+        return Words(text, reference, port, advice)
+    changed_field = next(
         name
         for name in (*(u.name for u in member.unknowns), *member.fixed)
         if getattr(ours, name) != getattr(theirs, name) or name == "dampening"
     )
-    label = _LABELS.get(field, field.replace("_", " "))
-    first, second = getattr(ours, field), getattr(theirs, field)
+    label = _LABELS.get(changed_field, changed_field.replace("_", " "))
+    first, second = getattr(ours, changed_field), getattr(theirs, changed_field)
     changed = f"{number(second)} instead of {number(first)}"
     written = f"{number(first)} instead of {number(second)}"
-    if field == "first_square":
+    if changed_field == "first_square":
         label = "initial accumulator" if ours.kind.value == "Adagrad" else label
-    if field == "weight_decay" and theirs.decoupled != ours.decoupled:
+    if changed_field == "weight_decay" and theirs.decoupled != ours.decoupled:
         changed += (
             ", decoupled from the gradient" if theirs.decoupled else ", added to the gradient"
         )
@@ -117,6 +136,8 @@ def _plain(member: Hypothesis, ours: Rule, theirs: Rule) -> Words:
     return Words(f"{label} {changed}{also}", first, second, f"{label.replace(' ', '_')}={written}")
 
 
+#: Switches by which the port lacks what the reference has.
+_WITHOUT = ("no bias correction", "no first bias correction", "no second bias correction")
 #: Reference's and port's words for a switch that is off in the reference.
 _SWITCHES = {
     "nesterov": ("plain momentum", "Nesterov momentum"),

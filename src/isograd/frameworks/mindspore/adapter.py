@@ -8,6 +8,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import nn
 
+from isograd.edits import SourceEdit
 from isograd.errors import UserCodeError
 from isograd.frameworks.base import (
     NATIVE,
@@ -34,8 +35,10 @@ from isograd.frameworks.mindspore.neutral import (
 from isograd.frameworks.mindspore.optimizers import (
     MendedOptimizer,
     Mending,
+    Noted,
     constructing,
     read_mending,
+    setting_edits,
 )
 from isograd.frameworks.mindspore.passes import MindSporePasses
 from isograd.frameworks.mindspore.rebuild import rebuilt
@@ -53,8 +56,8 @@ class MindSporeFramework(MindSporePasses):
         self._before_training: Tensors | None = None
         self._kept = kept_state(())
         self._mending: Mending | None = None
-        self.optimizer_line: str | None = None
         self._untouched: set[str] = set()
+        self._made = Noted()
 
     def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:
         assert self._spec is not None
@@ -69,10 +72,24 @@ class MindSporeFramework(MindSporePasses):
         making = constructing(self._mending, self._parameters)
         with user_code(f"the optimizer {self._spec.optimizer}"), making as noted:
             self._optimizer, self._schedulers = split_optimizer(function(self._model))
-        self.optimizer_line = noted.line
+        self._made = noted
         if self._mending is not None:
             self._optimizer = MendedOptimizer(self._optimizer, self._mending, self._parameters)
         return tuple(self._updated_names())
+
+    @property
+    def optimizer_line(self) -> str | None:
+        """``file:line`` of the user's code that made the optimizer last."""
+        return self._made.line
+
+    @property
+    def optimizer_kind(self) -> str:
+        """MindSpore's class of the optimizer that was made last, as `nn.Adam`."""
+        return self._made.name
+
+    def optimizer_edits(self, settings: dict[str, Any]) -> tuple[SourceEdit, ...]:
+        """The edits that give the optimizer these settings, by the fields of a rule."""
+        return setting_edits(self._made, settings)
 
     def mend_optimizer(self, mending: dict[str, Any]) -> None:
         """From the next `start_training` the port's optimizer is changed so; {} ends it."""

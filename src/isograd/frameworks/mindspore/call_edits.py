@@ -55,6 +55,17 @@ def replacing_edits(
     return () if edit is None else (edit,)
 
 
+def argument_edits(
+    place: tuple[str, int], name: str, wanted: Mapping[str, Any]
+) -> tuple[SourceEdit, ...]:
+    """The edit of the only call of this name on a line: these arguments, by its own names."""
+    path, line = place
+    source = "".join(linecache.getlines(path))
+    named = [call for call in _calls(source, line) if _name(call) == name]
+    edit = _with_arguments(path, source, named[0], wanted) if len(named) == 1 else None
+    return () if edit is None else (edit,)
+
+
 def _calls(source: str, line: int) -> Iterator[ast.Call]:
     """The calls that stand on a line."""
     try:
@@ -132,6 +143,8 @@ def _with_arguments(
 def _is_plain(value: Any) -> bool:
     if isinstance(value, str):
         return not value.startswith("@")
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
     return isinstance(value, (bool, int, float))
 
 

@@ -11,6 +11,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import mindspore as ms
@@ -18,7 +19,9 @@ import numpy as np
 from mindspore import nn, ops
 from mindspore.experimental.optim.optimizer import Optimizer as GroupOptimizer
 
-from isograd.frameworks.common import building_line
+from isograd.edits import SourceEdit
+from isograd.frameworks.common import building_place
+from isograd.frameworks.mindspore.call_edits import argument_edits
 from isograd.frameworks.rules import Functions, Rule, advance, incoming, rule_from
 
 MINDSPORE = Functions(ops.sqrt, ops.abs, ops.maximum, ops.sign, ops.clamp)
@@ -87,9 +90,40 @@ def read_mending(plain: dict[str, Any]) -> Mending | None:
 
 @dataclass
 class Noted:
-    """Where the optimizer is made."""
+    """Where the optimizer is made, and of which class of MindSpore."""
 
-    line: str | None = None
+    place: tuple[str, int] | None = None
+    kind: type | None = None
+
+    @property
+    def line(self) -> str | None:
+        """``file:line``, without folders."""
+        return f"{Path(self.place[0]).name}:{self.place[1]}" if self.place else None
+
+    @property
+    def name(self) -> str:
+        """The class as people write it: `nn.Adam`, `experimental.optim.AdamW`."""
+        if self.kind is None:
+            return ""
+        parts = self.kind.__module__.split(".")[1:]
+        package = ".".join(parts[: 2 if parts[:1] != ["nn"] else 1])
+        return f"{package}.{self.kind.__name__}"
+
+
+def setting_edits(noted: Noted, settings: dict[str, Any]) -> tuple[SourceEdit, ...]:
+    """The edit of the call that makes the optimizer; nothing where an argument is not plain."""
+    if noted.place is None or noted.kind is None:
+        return ()
+    parameters = inspect.signature(_undecorated(vars(noted.kind)["__init__"])).parameters
+    wanted: dict[str, Any] = {}
+    for name, value in settings.items():
+        names = ("learning_rate", "lr") if name == "lr" else _ARGUMENTS[name]
+        own = next((n for n in names if n in parameters), None)
+        if own is None:
+            return ()
+        pair = own == "betas"
+        wanted[own] = (settings["beta1"], settings["beta2"]) if pair else value
+    return argument_edits(noted.place, noted.kind.__name__, wanted)
 
 
 def _library_classes() -> list[type]:
@@ -112,7 +146,8 @@ def constructing(mending: Mending | None, parameters: dict[str, Any]) -> Iterato
     def wrap(original: Callable[..., None]) -> Callable[..., None]:
         def made(self: Any, *positional: Any, **keywords: Any) -> None:
             if not inside[0]:
-                noted.line = building_line(self)
+                noted.place = building_place(self, 2)
+                noted.kind = next(k for k in type(self).__mro__ if k in originals)
                 if mending is not None and (mending.settings or mending.add):
                     positional, keywords = _mended_arguments(
                         self, original, positional, keywords, mending, parameters

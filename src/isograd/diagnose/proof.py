@@ -30,6 +30,10 @@ _MOST_FIXES = 12
 #: Functions behind the cause, as far as they change, at which the port may be mended.
 _MOST_SITES = 8
 _MOST_ELEMENTS = 1 << 21
+#: Types of sixteen bits.
+NARROW = ("float16", "bfloat16")
+#: Functions that only change the type.
+CASTS = ("astype", "to", "cast", "half", "bfloat16", "type")
 #: Functions that only pass on what they get.
 _PASSING = ("stop_gradient", "detach", "StopGradient")
 
@@ -85,7 +89,9 @@ class Prover:
             return
         if cause.argument is not None:
             yield from ((fix,) for fix in self._rebuilt(site, cause.argument))
-        yield from self._passing()
+        if cause.id == "precision.cast":
+            yield from self._without(is_narrowing, together=True)
+        yield from self._without(lambda event: event.function.strip("_") in _PASSING)
         yield from ((fix,) for fix in self._replaced(site))
 
     def _rebuilt(self, site: FunctionSite, argument: str) -> Iterator[PortFix]:
@@ -95,16 +101,21 @@ class Prover:
             if fix is not None:
                 yield fix
 
-    def _passing(self) -> Iterator[tuple[PortFix, ...]]:
-        """Where the port stops gradients, without: each line as often as it runs, then once."""
+    def _without(
+        self, is_one: Callable[[FunctionCall], bool], *, together: bool = False
+    ) -> Iterator[tuple[PortFix, ...]]:
+        """Functions that hand on what they get, left out: each line as often as it runs, then once.
+
+        together: all of them first.
+        """
         lines: dict[str, tuple[PortFix, ...]] = {}
         for number, event in enumerate(self.view.events):
-            if event.function.strip("_") in _PASSING:
-                fix = PortFix(
-                    "replace", "", f"event.{number}", "identity", {"input": "@argument.0"}
-                )
+            if is_one(event):
+                fix = without_event(number)
                 line = event.where or f"event {number}"
                 lines[line] = (*lines.get(line, ()), fix)
+        if together and len(lines) > 1:
+            yield tuple(fix for fixes in lines.values() for fix in fixes)
         yield from lines.values()
         yield from ((fix,) for fixes in lines.values() for fix in fixes if len(fixes) > 1)
 
@@ -209,6 +220,16 @@ class Prover:
             values = self.sites[int(event)].values
             return values[int(slot)].values if int(slot) < len(values) else None
         return self.inputs.get(operand.source)
+
+
+def without_event(number: int) -> PortFix:
+    """The port without one of its functions: what it got goes on."""
+    return PortFix("replace", "", f"event.{number}", "identity", {"input": "@argument.0"})
+
+
+def is_narrowing(event: FunctionCall) -> bool:
+    """Whether a function only casts to sixteen bits."""
+    return event.value.dtype in NARROW and event.function.strip("_") in CASTS
 
 
 class _Missing:

@@ -58,6 +58,8 @@ class IsolatedResult:
     #: Findings below the noise whose gradients are beyond it.
     loud: set[int] = field(default_factory=set)
     granted: tuple[Trial, ...] = ()
+    #: Whether every named cause can be made in the reference.
+    can_grant: bool = True
 
     def add(self, finding: Finding, position: float) -> None:
         self.findings.append(finding)
@@ -289,7 +291,7 @@ class IsolatedStage:
                 self._follow(wrong)
                 return
             else:
-                self._find(stage, call, found, self.culprit(result, stage))
+                self._find(stage, call, found, result)
             if stage is not Stage.FORWARD:
                 continue
             if known is None or not known.causes:
@@ -375,16 +377,29 @@ class IsolatedStage:
         return find_culprit(self._session, *result.requests)
 
     def _find(
-        self, stage: Stage, call: CallInfo, wrong: list[TensorResult], culprit: Culprit | None
+        self, stage: Stage, call: CallInfo, wrong: list[TensorResult], result: UnitResult
     ) -> None:
-        """A finding without a known cause."""
+        """A finding that no hypothesis explains."""
+        culprit = self.culprit(result, stage)
         first, message = self._described(stage, call, wrong)
         if culprit is not None and not first.problem:  # a wrong shape says enough
             message += f"; the first function to differ is {culprit.function}"
             message += f" ({culprit.where})" if culprit.where else ""
             if culprit.module != call.module:
                 call = dataclasses.replace(call, module=culprit.module, occurrence=0)
-        self._add(stage, call, wrong, first, message, fix=self._look_at(first, culprit))
+        cause, fix = self._in_half(result, wrong) if stage is Stage.FORWARD else (None, None)
+        self._add(stage, call, wrong, first, message, cause, fix or self._look_at(first, culprit))
+
+    def _in_half(
+        self, result: UnitResult, wrong: list[TensorResult]
+    ) -> tuple[Cause | None, Fix | None]:
+        """The cause and fix where the port computes in sixteen bits; they cannot be granted."""
+        errors = [t.comparison.evidence for t in wrong if t.comparison is not None]
+        found = self.causes.in_half(result, errors) if len(errors) == len(wrong) else None
+        if found is None:
+            return None, None
+        self._result.can_grant = False
+        return found
 
     def _look_at(self, first: TensorResult, culprit: Culprit | None) -> Fix | None:
         """Where to look, if nothing is proved: the line of the port at which the tensors part."""

@@ -340,6 +340,8 @@ class Ladder:
         diverging = [f for _, f in self._findings if f.diverges]
         if any(f.cause is None or f.stage is Stage.PARAMETERS for f in diverging):
             return False
+        if not all(isolated.can_grant for isolated in self._isolated.values()):
+            return False
         trials: list[Trial] = []
         for isolated in self._isolated.values():
             trials += [t for t in isolated.granted if t not in trials]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from isograd.compare.envelope import ISOLATED_THRESHOLD
@@ -10,7 +11,7 @@ from isograd.diagnose.library import all_hypotheses
 from isograd.diagnose.matched_filter import INTERVAL_DEVIATIONS
 from isograd.errors import IsogradError
 from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
-from isograd.model import Cause, Fix, Stage
+from isograd.model import Cause, Evidence, Fix, Stage
 from isograd.tensors import Array
 from isograd.verify.explain import (
     PortSide,
@@ -22,6 +23,7 @@ from isograd.verify.explain import (
     prove,
     wanted_keys,
 )
+from isograd.verify.half_precision import half_cause
 from isograd.verify.replay import Replayer, UnitResult, forward_only, with_misshapen
 from isograd.verify.session import Session
 
@@ -129,6 +131,28 @@ class UnitCauses:
             return self._side(result, stage, quiet_trials).agrees(fixes)
         except IsogradError:
             return False
+
+    def in_half(
+        self, result: UnitResult, errors: Sequence[Evidence]
+    ) -> tuple[Cause, Fix | None] | None:
+        """The cause where the port computes in sixteen bits, and its fix; see `half_precision`."""
+        if result.requests is None:
+            return None
+        self.replayer.settle()
+        side = self._side(result, Stage.FORWARD, ())
+        try:
+            found = half_cause(
+                self.session.reference.call("trace", result.requests[0]),
+                side.trace(),
+                errors,
+                side.agrees,
+            )
+        except IsogradError:
+            return None
+        if found is None:
+            return None
+        port_module = self.replayer.port_calls[result.unit.port].module
+        return found.cause, fix_of(self.session, found.fixes, port_module)
 
     def module_of(self, cause: NamedCause, result: UnitResult) -> str:
         """The module whose code holds the cause: what is done to a child is its caller's code."""

@@ -44,8 +44,8 @@ def replacing_edits(
     source = "".join(linecache.getlines(path))
     calls = list(_calls(source, line))
     if fix.function == "identity" and fix.arguments == {"input": "@argument.0"}:
-        stops = [call for call in calls if _name(call) in STOPS]
-        found = [_without(path, source, call) for call in stops]
+        passing = [call for call in calls if _name(call) in STOPS or _narrows(call)]
+        found = [_without(path, source, call) for call in passing]
         return tuple(edit for edit in found if edit is not None)
     named = _FUNCTIONS.get(fix.function, (fix.function,))
     same = [call for call in calls if _name(call) in named]
@@ -83,10 +83,22 @@ def _name(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
+def _narrows(call: ast.Call) -> bool:
+    """Whether a call casts to sixteen bits: ``x.astype(ms.float16)``, ``ops.cast(x, ms.half)``."""
+    if _name(call) in ("half", "bfloat16"):
+        return True
+    last = call.args[-1] if call.args else None
+    dtype = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "")
+    return _name(call) in ("astype", "to", "cast", "type") and dtype in (
+        *("float16", "half", "bfloat16"),
+    )
+
+
 def _without(path: str, source: str, call: ast.Call) -> SourceEdit | None:
     """The call replaced by what it is given: ``ops.stop_gradient(x)``, ``x.detach()``."""
-    given: ast.expr | None = call.args[0] if len(call.args) == 1 and not call.keywords else None
-    if given is None and not call.args and isinstance(call.func, ast.Attribute):
+    of_tensor = isinstance(call.func, ast.Attribute) and _name(call) not in ("cast", *STOPS[::2])
+    given: ast.expr | None = call.args[0] if call.args and not call.keywords else None
+    if of_tensor and isinstance(call.func, ast.Attribute):
         given = call.func.value
     old = ast.get_source_segment(source, call)
     new = ast.get_source_segment(source, given) if given is not None else None

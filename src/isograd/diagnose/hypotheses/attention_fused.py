@@ -125,7 +125,7 @@ HYPOTHESES = (
         _FUSED,
         _propose_heads,
         _other_heads,
-        "the heads of query, key and value: {port}",
+        "the heads of query, key and value are split or merged otherwise: {port}",
         rank=4,
         port_value=lambda values: values["how"],
         examples=(

@@ -202,7 +202,7 @@ HYPOTHESES = (
         ("module",),
         _together,
         _change_heads,
-        "the heads of query, key and value: {port}",
+        "the heads of query, key and value are split or merged otherwise: {port}",
         rank=3,
         port_value=lambda values: values["how"],
         examples=(

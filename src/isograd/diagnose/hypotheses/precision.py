@@ -15,6 +15,11 @@ from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Valu
 from isograd.frameworks.base import FunctionSite, Operand
 
 _TYPES = ("float16", "bfloat16")
+#: What is rounded, in words that stand before a function's name.
+_OPERANDS, _RESULT = "the operands of", "the result of"
+_BOTH = "the operands and the result of"
+_APART = "the operands, the product and the sum with the bias of"
+_INSIDE, _STEPS = "everything inside", "every step of"
 _CONVOLUTIONS = (*(f"conv{n}d" for n in "123"), *(f"conv_transpose{n}d" for n in "123"))
 #: Functions whose operands are worth rounding: they compute with all of them.
 _PRODUCTS = ("linear", "matmul", "bmm", "baddbmm", "addmm", "einsum", *_CONVOLUTIONS)
@@ -70,23 +75,23 @@ def _propose(site: FunctionSite, context: Context) -> Iterator[Values]:
         return
     if function == "module":
         if is_closed(site, context):
-            forms: tuple[str, ...] = ("operands", "result")
+            forms: tuple[str, ...] = (_OPERANDS, _RESULT)
         elif _computes(site, context):
-            forms = ("everything inside",)
+            forms = (_INSIDE,)
         else:
             return
     elif function in _PRODUCTS:
-        forms = ("operands", "result", "operands and result")
+        forms = (_OPERANDS, _RESULT, _BOTH)
         if isinstance(site.arguments.get("bias"), Operand):
-            forms += ("operands, result and its bias apart",)
+            forms += (_APART,)
     else:
-        forms = ("result", "operands", "operands and result")
+        forms = (_RESULT, _OPERANDS, _BOTH)
         if function in ("embedding", "relu", "leaky_relu"):
-            forms = ("result",)
+            forms = (_RESULT,)
         if function in ("add", "mul", "div"):
-            forms = ("result", "operands and result")
+            forms = (_RESULT, _BOTH)
         if function == "softmax":
-            forms += ("every step",)
+            forms += (_STEPS,)
     for form in forms:
         for name in _TYPES:
             yield {"form": form, "type": name}
@@ -106,11 +111,11 @@ def _computes(site: FunctionSite, context: Context) -> bool:
 
 def _cast(call: Call, values: Values) -> Any:
     name, form = values["type"], values["form"]
-    if form == "every step":
+    if form == _STEPS:
         return _softmax_in_steps(call["input"], int(call["dim"]), name)
-    if form == "result":
+    if form == _RESULT:
         return rounded(call.run(), name)
-    if form == "everything inside":
+    if form == _INSIDE:
         with _half_mode(name):
             return call.run(**{k: rounded(v, name) for k, v in call.arguments.items()})
     changed = {
@@ -118,9 +123,9 @@ def _cast(call: Call, values: Values) -> Any:
         for key, value in call.arguments.items()
         if not (call.function in ("batch_norm", "instance_norm") and key.startswith("running"))
     }
-    if form == "operands":
+    if form == _OPERANDS:
         return call.run(**changed)
-    if form == "operands and result":
+    if form == _BOTH:
         return rounded(call.run(**changed), name)
     bias = changed["bias"]
     result = rounded(call.run(**{**changed, "bias": None}), name)
@@ -160,7 +165,7 @@ HYPOTHESES = (
         (*_PRODUCTS, *_OTHERS, "module"),
         _propose,
         _cast,
-        "{form} of {function} in {port}",
+        "{form} {function} in {port}",
         reference_value=lambda site, context: site.outputs[0].dtype,
         port_value=lambda values: values["type"],
         rank=6,

@@ -80,7 +80,7 @@ HYPOTHESES = (
         ("module",),
         _propose,
         _from_elsewhere,
-        "{what} is added instead",
+        "{what} is added instead of the reference's tensor",
         rank=5,
         port_value=lambda values: values["what"],
         examples=(

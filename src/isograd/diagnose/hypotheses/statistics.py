@@ -122,7 +122,7 @@ HYPOTHESES = (
         ("batch_norm", "instance_norm"),
         _propose_moving,
         lambda call, values: call.run(momentum=values["momentum"]),
-        "running statistics move by {port} of a batch's instead of {reference} "
+        "running statistics take {port} of each batch instead of {reference} "
         "(torch's momentum; MindSpore's is 1 less this)",
         "momentum",
         Numeric(

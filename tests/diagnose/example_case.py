@@ -124,7 +124,7 @@ def write_example(folder: Path, example: Example) -> Path:
             )
         else:
             case.append('dtype = "float32"\nfill = "normal"\n')
-    case.append(f'[verify]\nmode = "{example.mode}"\ncompiled = "off"\n')
+    case.append(f'[verify]\nmode = "{example.mode}"\ncompiled = "off"\ninput_gradients = true\n')
     path = folder / "case.toml"
     path.write_text("\n".join(case))
     return path

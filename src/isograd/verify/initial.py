@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -51,19 +51,69 @@ class Distribution:
 
 
 @dataclass
-class _Row:
-    """Parameters of one kind that differ alike."""
+class _Alike:
+    """Parameters of one kind and size that are drawn alike on each side."""
 
-    ours: Distribution
-    theirs: Distribution
-    names: list[str] = field(default_factory=list)
-    modules: list[str] = field(default_factory=list)
-    where: str | None = None
+    kind: str
+    attribute: str
+    fans: tuple[int, int]
+    ours: list[Array]
+    theirs: list[Array]
+    names: list[str]
+    modules: list[str]
+    where: str | None
+
+    def takes(self, other: _Alike) -> bool:
+        """Whether another parameter may be drawn by the same rules, as far as values show it."""
+        same = (self.kind, self.attribute, self.fans) == (other.kind, other.attribute, other.fans)
+        return (
+            same
+            and _one_spread(self.ours[0], other.ours[0])
+            and _one_spread(self.theirs[0], other.theirs[0])
+        )
+
+    def add(self, other: _Alike) -> None:
+        """Count another one in."""
+        self.ours += other.ours
+        self.theirs += other.theirs
+        self.names += other.names
+        self.modules += other.modules
+        self.where = self.where or other.where
+
+
+def _one_spread(first: Array, second: Array) -> bool:
+    """Whether two samples' deviations are equal within 4 of their standard errors."""
+    one, other = float(first.std()), float(second.std())
+    if not one or not other:
+        return bool(one == other and first[0] == second[0])
+    error = math.sqrt(0.5 / first.size + 0.5 / second.size)
+    return abs(math.log(one / other)) <= 4.0 * error
 
 
 def initial_findings(session: Session) -> Iterator[Finding]:
     """One finding for each (kind of layer, parameter, distributions) that differs."""
-    rows: dict[tuple[str, str, str, str], _Row] = {}
+    groups: list[_Alike] = []
+    for found in _differing(session):
+        known = next((group for group in groups if group.takes(found)), None)
+        if known is None:
+            groups.append(found)
+        else:
+            known.add(found)
+    rows: dict[tuple[str, str, str, str], tuple[Distribution, Distribution, _Alike]] = {}
+    for group in groups:
+        ours = distribution(np.concatenate(group.ours)[:_MOST_VALUES], *group.fans)
+        theirs = distribution(np.concatenate(group.theirs)[:_MOST_VALUES], *group.fans)
+        key = (group.kind, group.attribute, ours.words, theirs.words)
+        if key in rows:
+            rows[key][2].add(group)
+        else:
+            rows[key] = (ours, theirs, group)
+    for ours, theirs, group in rows.values():
+        yield _finding(group, ours, theirs)
+
+
+def _differing(session: Session) -> Iterator[_Alike]:
+    """Trainable pairs whose initial values come from different distributions."""
     ours, theirs = session.infos()
     kinds = {m.name: m.kind for m in session.reference_structure.modules}
     places = {m.name: m.where for m in session.port_structure.modules}
@@ -74,33 +124,33 @@ def initial_findings(session: Session) -> Iterator[Finding]:
         arrays = [session.port_initial[name].values for name in pair.port]
         first = np.concatenate([session.reference_state[n].values.ravel() for n in pair.reference])
         second = np.concatenate([a.ravel() for a in pair.transform.invert(arrays)])
-        if not differ(first, second):
-            continue
-        fan_in, fan_out = _fans(session, info.module, info.shape)
-        wanted, found = (distribution(v, fan_in, fan_out) for v in (first, second))
-        key = (kinds.get(info.module, ""), info.attribute, wanted.words, found.words)
-        row = rows.setdefault(key, _Row(wanted, found))
-        row.names.append(pair.reference[0])
-        row.modules.append(info.module)
-        row.where = row.where or places.get(theirs[pair.port[0]].module)
-    for (kind, attribute, *_), row in rows.items():
-        yield _finding(kind, attribute, row)
+        if differ(first, second):
+            yield _Alike(
+                kinds.get(info.module, ""),
+                info.attribute,
+                _fans(session, info.module, info.shape),
+                [np.asarray(first, np.float64)],
+                [np.asarray(second, np.float64)],
+                [pair.reference[0]],
+                [info.module],
+                places.get(theirs[pair.port[0]].module),
+            )
 
 
-def _finding(kind: str, attribute: str, row: _Row) -> Finding:
-    count = len(row.names)
-    who = f"{attribute} of {kind or 'the network'}"
+def _finding(group: _Alike, ours: Distribution, theirs: Distribution) -> Finding:
+    count, kind = len(group.names), group.kind
+    who = f"{group.attribute} of {kind or 'the network'}"
     if count > 1:
-        who = f"{attribute} of {count} {kind} layers" if kind else f"{count} parameters"
+        who = f"{group.attribute} of {count} {kind} layers" if kind else f"{count} parameters"
     return Finding(
         "parameter.initialisation",
         Severity.EQUIVALENT,
         Stage.PARAMETERS,
-        row.modules[0],
-        f"{who} is drawn otherwise: {row.theirs.words} instead of {row.ours.words}; with "
+        group.modules[0],
+        f"{who} is drawn otherwise: {theirs.words} instead of {ours.words}; with "
         "transferred weights the networks agree, training from scratch starts elsewhere",
-        fix=Fix(written(kind, attribute, row.ours), row.where),
-        modules=tuple(dict.fromkeys(row.modules)),
+        fix=Fix(written(kind, group.attribute, ours), group.where),
+        modules=tuple(dict.fromkeys(group.modules)),
     )
 
 

@@ -132,7 +132,7 @@ def run(job: Job) -> dict[str, Any]:
     """The stage on one job, and whether it says what it must."""
     from isograd.progress import SilentProgress
     from isograd.verify.case import read_case
-    from isograd.verify.compiled.stage import run_compiled
+    from isograd.verify.compiled.stage import begin_compiled, run_compiled
     from isograd.verify.prepare import prepare
     from isograd.verify.session import Session
 
@@ -146,7 +146,7 @@ def run(job: Job) -> dict[str, Any]:
             session.build()
             prepare(session)
             built = time.monotonic()
-            found = run_compiled(session)
+            found = run_compiled(session, begin_compiled(session))
         elapsed = time.monotonic() - built
     findings = [f for f in found.findings if f.diverges]
     causes = [f.cause.id if f.cause else "" for f in findings]

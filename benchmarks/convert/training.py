@@ -245,6 +245,7 @@ optimizer = "{port}/networks.py:{optimizer}"
 {targets}
 [verify]
 steps = 5
+compiled = "off"
 """
 IMAGES = 'shape = [4, 3, 32, 32]\ndtype = "float32"\nfill = "normal"'
 LATENT = 'shape = [4, 16, 1, 1]\ndtype = "float32"\nfill = "normal"'

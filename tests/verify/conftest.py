@@ -103,7 +103,7 @@ class CaseMaker:
             lines = [f'{key} = "net_{side}.py:{key}"' for key in keys]
             lines = [f'framework = "{framework}"', f'model = "net_{side}.py:build"', *lines, extra]
             text += f"[{side}]\n" + "\n".join(lines) + "\n"
-        steps = "" if "[verify]" in self.extra else "[verify]\nsteps = 2\n"
+        steps = "" if "[verify]" in self.extra else '[verify]\nsteps = 2\ncompiled = "off"\n'
         path = self.folder / "case.toml"
         path.write_text(text + self.inputs + self.targets + steps + self.extra)
         return path

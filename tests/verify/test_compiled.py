@@ -9,7 +9,7 @@ import pytest
 from isograd.model import Severity, Stage
 from isograd.progress import SilentProgress
 from isograd.verify.case import read_case
-from isograd.verify.compiled.stage import CompiledResult, run_compiled
+from isograd.verify.compiled.stage import CompiledResult, begin_compiled, run_compiled
 from isograd.verify.prepare import prepare
 from isograd.verify.session import Session
 
@@ -102,7 +102,7 @@ def compiled(folder: Path, first: str, second: str, decorator: str = "") -> Comp
     with Session(read_case(folder / "case.toml"), 0, SilentProgress()) as session:
         session.build()
         prepare(session)
-        return run_compiled(session)
+        return run_compiled(session, begin_compiled(session))
 
 
 def test_a_port_that_compiles_has_no_finding(tmp_path: Path) -> None:

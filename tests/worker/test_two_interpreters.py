@@ -37,7 +37,7 @@ def test_two_numpy_versions_meet(tmp_path: Path) -> None:
         f'[reference]\n{side("torch")}python = "{PYTHON}"\n[port]\n{side("mindspore")}'
         '[[inputs]]\nshape = [6, 4]\n[[inputs]]\nshape = [6]\ndtype = "int64"\nhigh = 7\n'
         '[[inputs]]\nshape = [4]\nfill = "uniform"\nname = "scale"\n'
-        "[[targets]]\nshape = [6, 4]\n[verify]\nsteps = 2\n"
+        "[[targets]]\nshape = [6, 4]\n[verify]\nsteps = 2\ncompiled = 'off'\n"
     )
     report = tmp_path / "report.json"
     assert main(["verify", str(case), "--quiet", "--json", str(report)]) == 0

@@ -33,7 +33,8 @@ from isograd.model import (
 from isograd.progress import Progress
 from isograd.verify.case import Case, read_case
 from isograd.verify.choice import require_module
-from isograd.verify.compiled.stage import run_compiled
+from isograd.verify.compiled.port import CompiledPort
+from isograd.verify.compiled.stage import begin_compiled, run_compiled
 from isograd.verify.confirm import PROOF_BATCH
 from isograd.verify.end_to_end import PassResult, look_again, record_pass
 from isograd.verify.findings import (
@@ -97,6 +98,7 @@ class Ladder:
         self._passes: dict[str, PassResult] = {}
         self._granted_rules: dict[str, dict[str, Any]] = {}
         self._granted_loss: tuple[Trial, ...] = ()
+        self._port_compiled: CompiledPort | None = None
 
     def climb(self) -> VerifyReport:
         """Run all stages and report."""
@@ -116,6 +118,9 @@ class Ladder:
             if why:
                 self._skip(stage, why)
             else:
+                if stage is Stage.LOSS and not why_skipped(self._session, Stage.COMPILED):
+                    # It builds its network while the stages before it run.
+                    self._session.compiled = self._port_compiled = begin_compiled(self._session)
                 self._timed(stage, run)
         if self._session.part.sentence:
             self._notes.insert(0, self._session.part.sentence)
@@ -399,7 +404,7 @@ class Ladder:
         self._set(Stage.INFERENCE, len(whole.comparisons), detail, divergent=wrong)
 
     def _compiled(self) -> None:
-        found = run_compiled(self._session)
+        found = run_compiled(self._session, self._port_compiled or begin_compiled(self._session))
         for finding in found.findings:
             self._add(finding)
         self._notes += found.notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -20,6 +20,13 @@ from isograd.verify.case import Case
 from isograd.verify.inputs import Nested, source_of
 from isograd.verify.part import WHOLE, Part
 from isograd.worker.host import Worker
+
+
+class _Closes(Protocol):
+    """What a session closes when it ends."""
+
+    def close(self) -> None:
+        """Safe to call again."""
 
 
 class Session:
@@ -47,6 +54,8 @@ class Session:
         self.scales_dropout = False
         #: Hypotheses that explained a module of this port; the next module is asked them first.
         self.explained_by: list[str] = []
+        #: The process that compiles the port, once it has begun.
+        self.compiled: _Closes | None = None
         #: Modules whose borders the port was seen to draw elsewhere, for the next mode.
         self.moved_borders: set[str] = set()
 
@@ -61,6 +70,8 @@ class Session:
     ) -> None:
         self.reference.close()
         self.port.close()
+        if self.compiled is not None:
+            self.compiled.close()
 
     def enter(self, stage: str) -> None:
         """Tell both workers where they are, for what they say when they die."""

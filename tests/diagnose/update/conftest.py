@@ -111,6 +111,7 @@ shape = [6, 3]
 dtype = "float32"
 [verify]
 steps = STEPS
+compiled = "off"
 """
 
 

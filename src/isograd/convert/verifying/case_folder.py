@@ -117,7 +117,7 @@ class CaseFolder:
             lines.append("")
         for spec in inputs:
             lines += ["[[inputs]]", *_tensor_lines(spec), ""]
-        lines += ["[verify]", f'mode = "{mode}"', f"steps = {steps}", ""]
+        lines += ["[verify]", f'mode = "{mode}"', f"steps = {steps}", 'compiled = "off"', ""]
         self.path.write_text("\n".join(lines), encoding="utf-8")
         return self.path
 

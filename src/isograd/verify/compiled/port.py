@@ -20,14 +20,24 @@ class CompiledPort:
     kind: "mindspore-compiled", or "mindspore-own" for the port's own `jit` and mode.
     """
 
-    def __init__(self, session: Session, kind: str, state: Tensors) -> None:
-        self._session, self._kind, self._state = session, kind, state
+    def __init__(self, session: Session, kind: str) -> None:
+        self._session, self._kind = session, kind
+        self._state: Tensors = {}
         self._worker: Worker | None = None
-        self._edits: list[tuple[str, str, int, str]] = []
         self._recorded: tuple[Any, ...] | None = None
 
+    def begin(self) -> None:
+        """Start the process and let it build the network, without waiting for it."""
+        case = self._session.case
+        self._worker = Worker(self._kind, "port", case.port_python)
+        self._worker.stage = "compiled"
+        self._worker.send("build", case.port, self._session.seed)
+
     def __enter__(self) -> CompiledPort:
-        self._start()
+        self._state = self._session.port.call("state")
+        if self._worker is None:
+            self.begin()
+        self._loaded()
         return self
 
     def __exit__(
@@ -36,14 +46,22 @@ class CompiledPort:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; safe to call again."""
         if self._worker is not None:
             self._worker.close()
+            self._worker = None
 
     def _start(self) -> Worker:
-        case = self._session.case
-        self._worker = Worker(self._kind, "port", case.port_python)
-        self._worker.stage = "compiled"
-        self._worker.call("build", case.port, self._session.seed)
+        self.begin()
+        return self._loaded()
+
+    def _loaded(self) -> Worker:
+        """Wait until the network is built, and give it the weights."""
+        assert self._worker is not None
+        self._worker.receive()
         self._worker.call("load_state", self._state)
         if self._recorded is not None:
             self._worker.call("static_graph", "record", list(self._recorded))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isograd.compare.pairing.modules import pair_modules
-from isograd.frameworks.base import Tensors
 from isograd.model import Finding, Fix, Severity, Stage
+from isograd.verify.case import Case
 from isograd.verify.compiled.causes import explain
 from isograd.verify.compiled.judge import Deviation, WayResult
 from isograd.verify.compiled.locate import Located, Locator
@@ -36,14 +36,25 @@ class CompiledResult:
     notes: list[str] = field(default_factory=list)
 
 
-def run_compiled(session: Session) -> CompiledResult:
+def wants_compiled(case: Case) -> bool:
+    """Whether a case's port has a static graph, and the case asks for the stage."""
+    return case.compiled != "off" and case.port.framework == "mindspore"
+
+
+def begin_compiled(session: Session) -> CompiledPort:
+    """Start the process that will compile, so that it is built while other stages run."""
+    port = CompiledPort(session, "mindspore-compiled")
+    port.begin()
+    return port
+
+
+def run_compiled(session: Session, port: CompiledPort) -> CompiledResult:
     """Compile the port both ways, and its own way where it asks for one."""
     result = CompiledResult()
-    state: Tensors = session.port.call("state")
-    with CompiledPort(session, "mindspore-compiled", state) as port:
+    with port:
         result.asks = tuple(port.plain("asks"))
         runs = WayRuns(session, port, ("jit", "graph")).run()
-        own = _own(session, state, result.asks)
+        own = _own(session, result.asks)
         result.checked = sum(r.checked for r in (*runs.values(), *own))
         result.notes += [n for r in runs.values() for n in r.notes]
         result.refused = any(r.refusal is not None for r in (*runs.values(), *own))
@@ -63,10 +74,9 @@ def run_compiled(session: Session) -> CompiledResult:
 def diagnose_compiled(session: Session, module: str, mode: str, backward: bool) -> list[Finding]:
     """What the static graph makes of one module of the port, by its name there."""
     case = session.case
-    if case.compiled == "off" or case.port.framework != "mindspore":
+    if not wants_compiled(case):
         return []
-    state: Tensors = session.port.call("state")
-    with CompiledPort(session, "mindspore-compiled", state) as port:
+    with CompiledPort(session, "mindspore-compiled") as port:
         insists = case.compiled == "required" or bool(port.plain("asks"))
         found: list[Finding] = []
         for way in ("jit", "graph"):
@@ -84,11 +94,11 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
     return list(dict.fromkeys(kept))
 
 
-def _own(session: Session, state: Tensors, asks: tuple[str, ...]) -> list[WayResult]:
+def _own(session: Session, asks: tuple[str, ...]) -> list[WayResult]:
     """The port's own `jit` and mode, where it has them."""
     if not asks:
         return []
-    with CompiledPort(session, "mindspore-own", state) as port:
+    with CompiledPort(session, "mindspore-own") as port:
         return list(WayRuns(session, port, ("own",)).run().values())
 
 

@@ -45,7 +45,7 @@ def dropping(
 ) -> Callable[[str, str], dict[str, Any]]:
     """What verify says of a network that has one torch layer where the port has another."""
 
-    def run(torch_layer: str, mindspore_layer: str) -> dict[str, Any]:
+    def run(torch_layer: str, mindspore_layer: str, mode: str = "train") -> dict[str, Any]:
         make_case.frameworks = ("torch", "mindspore")
         make_case.spoil_reference = (
             (("def build", f"{TORCH_DROP}\ndef build"),) if ("DropPath" in torch_layer) else ()
@@ -56,7 +56,7 @@ def dropping(
         make_case.spoil += (("nn.ReLU()", mindspore_layer),)
         make_case.inputs = "[[inputs]]\nshape = [6, 3, 5, 4]\n"
         make_case.targets = "[[targets]]\nshape = [6, 3, 5, 3]\n"
-        make_case.extra = '[verify]\nsteps = 1\nmode = "train"\ncompiled = "off"\n'
+        make_case.extra = f'[verify]\nsteps = 1\nmode = "{mode}"\ncompiled = "off"\n'
         path = tmp_path / "report.json"
         answer = verify(make_case.write(), "--json", str(path))
         assert answer.error == ""
@@ -95,3 +95,12 @@ def test_what_the_draws_cannot_tell_is_never_proved(
     """0.3 and 0.302 differ by less than 360,000 draws show: right or wrong, it is not named."""
     found = dropping("nn.Dropout2d(0.3)", "nn.Dropout2d(p=0.302)")
     assert (found["verdict"], found["findings"]) == ("equivalent", [])
+
+
+def test_a_port_that_draws_where_the_reference_does_not(
+    dropping: Callable[..., dict[str, Any]],
+) -> None:
+    """MindSpore's RReLU draws its slopes in inference too, torch's takes their mean."""
+    found = dropping("nn.RReLU()", "nn.RReLU()", "eval")
+    assert found["verdict"] == "divergent"
+    assert [f["cause"]["id"] for f in found["findings"]] == ["random.active"]

@@ -45,6 +45,7 @@ OTHER_SOURCES = (
         "a parameter that the port's optimizer does not hold",
     ),
     Source("dropout.active", "verify/findings.py", "dropout that is active on one side only"),
+    Source("random.active", "verify/findings.py", "draws in eval mode on one side only"),
     Source("dropout.p", "verify/findings.py", "dropout that zeroes another share"),
     Source(
         "optimizer.no_decay",

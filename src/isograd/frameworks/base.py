@@ -384,6 +384,10 @@ class Framework(Protocol):
         """
         ...
 
+    def draws(self) -> tuple[str, ...]:
+        """The random functions that the recorded pass called, dropouts apart."""
+        ...
+
     def draws_by_hand(self) -> bool:
         """Whether the recorded pass draws uniform or Bernoulli numbers outside the dropouts."""
         ...

@@ -94,6 +94,8 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
             ),
         )
         return
+    if mode == "eval" and not any(site.probability for site in (*ours, *theirs)):
+        yield from _draws_of_one_side(session)
     for number, (first, second) in enumerate(zip(ours, theirs, strict=True)):
         if not rates_differ(first, second):
             continue
@@ -109,6 +111,25 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
             cause=cause,
             fix=fix,
         )
+
+
+def _draws_of_one_side(session: Session) -> Iterator[Finding]:
+    """A network that draws where the other computes: neutral chance would hide it."""
+    ours, theirs = session.reference.call("draws"), session.port.call("draws")
+    if bool(ours) == bool(theirs):
+        return
+    side, other = ("port", "reference") if theirs else ("reference", "port")
+    text = f"in eval mode the {side} draws random numbers ({some(theirs or ours)}), "
+    text += f"the {other} draws none"
+    yield Finding(
+        "forward.random",
+        Severity.EFFECTIVE,
+        Stage.FORWARD,
+        "",
+        text,
+        mode="eval",
+        cause=Cause("random.active", some(ours) or None, some(theirs) or None, text=text),
+    )
 
 
 def _dropout_cause(

@@ -36,7 +36,7 @@ from isograd.worker.batch import batch_of
 
 _OWN = (
     "build describe state load_state forward calls recorded replay trace loss start_training "
-    "end_training dropout_sites draws_by_hand keep_scale fix_for edit_text trace_loss"
+    "end_training dropout_sites draws draws_by_hand keep_scale fix_for edit_text trace_loss"
 ).split()
 
 

@@ -385,6 +385,9 @@ class FakeFramework:
                     sites[call.module] = site_of(call.module, call.occurrence, out == 0, scale)
         return tuple(sites.values())
 
+    def draws(self) -> tuple[str, ...]:
+        return ()
+
     def draws_by_hand(self) -> bool:
         return False
 

@@ -26,6 +26,7 @@ from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import differentiate
 from isograd.frameworks.mindspore.kept import detach_kept, kept_state
 from isograd.frameworks.mindspore.neutral import (
+    MASKING,
     dropout_cells,
     keep_scale,
     measure_dropout,
@@ -195,8 +196,11 @@ class MindSporeFramework(MindSporePasses):
                 sites.append(dataclasses.replace(site, module=layer or site.module))
         return tuple(sites)
 
+    def draws(self) -> tuple[str, ...]:
+        return self._drawn
+
     def draws_by_hand(self) -> bool:
-        return self._draws_by_hand
+        return not MASKING.isdisjoint(self._drawn)
 
     def keep_scale(self, keeps: bool) -> None:
         keep_scale(keeps)

@@ -70,7 +70,7 @@ class MindSporeNetwork:
         self._calls: list[RecordedCall] = []
         self._mode = "train"
         self._dropouts: list[DropoutSite] = []
-        self._draws_by_hand = False
+        self._drawn: tuple[str, ...] = ()
         self._built = ConstructionLog()
         self._lines: list[tuple[str, int] | None] = []
         #: Names of the functions at these lines.

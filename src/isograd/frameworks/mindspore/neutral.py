@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from mindspore import Tensor, dtype, mint, nn, ops
@@ -23,8 +23,9 @@ from isograd.frameworks.draws import probe_shape, site_of
 _DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUT_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")
 _DROPOUT_PRIMITIVES = ("Dropout", "Dropout2D", "Dropout3D")
-_UNIFORM = ("rand", "rand_like")
-_NORMAL = ("randn", "randn_like", "standard_normal")
+_CENTRAL = ("rand", "rand_like", "randn", "randn_like", "standard_normal")
+#: What masks are made of: dropout by hand, stochastic depth, DropBlock.
+MASKING = frozenset("rand rand_like uniform bernoulli UniformReal".split())
 #: Of these the opposite of a number is none of them.
 _SHORT = (dtype.bool_, dtype.uint8)
 _PRIMITIVES = ("UniformReal", "StandardNormal")
@@ -33,12 +34,13 @@ _PRIMITIVES = ("UniformReal", "StandardNormal")
 class _Switch:
     """Whether chance is taken out, and who hears of functional dropouts.
 
-    scaled: whether dropout multiplies by 1 / (1 - p); drew: whether a mask may have been drawn.
+    scaled: whether dropout multiplies by 1 / (1 - p); drawn: the random functions that the last
+    pass called, dropouts apart.
     """
 
     neutral = False
     scaled = False
-    drew = False
+    drawn: ClassVar[dict[str, None]] = {}
     note: Callable[[float], None] | None = None
 
 
@@ -54,13 +56,12 @@ def install() -> None:
         return
     ops._isograd_neutral = True
     for place in (ops, ops.function, ops.function.nn_func, mint, mint.nn.functional):
-        _wrap(place, _DROPOUT_FUNCTIONS, _dropout_function)
-        _wrap(place, _UNIFORM, functools.partial(_central_function, masks=True))
-        _wrap(place, _NORMAL, _central_function)
+        _wrap(place, _DROPOUT_FUNCTIONS, _dropout_function, draws=False)
+        _wrap(place, _CENTRAL, _central_function)
         _wrap(place, ("bernoulli",), _bernoulli_function)
         _wrap(place, ("uniform",), _uniform_function)
         _wrap(place, ("normal",), _normal_function)
-        _wrap(place, ("topk",), _topk_function)
+        _wrap(place, ("topk",), _topk_function, draws=False)
         _wrap(place, ("randint", "randint_like"), _whole_function)
         _wrap(place, ("randperm",), _permutation_function)
         _wrap(place, ("multinomial",), _multinomial_function)
@@ -73,18 +74,33 @@ def install() -> None:
         primitive.__call__ = _dropout_primitive(primitive.__call__)
     for name in _PRIMITIVES:
         primitive = getattr(ops, name)
-        primitive.__call__ = _central_function(primitive.__call__, name == "UniformReal")
+        primitive.__call__ = _marking(name, _central_function(primitive.__call__))
 
 
 def _wrap(
-    place: Any, names: tuple[str, ...], make: Callable[[Callable[..., Any]], Callable[..., Any]]
+    place: Any,
+    names: tuple[str, ...],
+    make: Callable[[Callable[..., Any]], Callable[..., Any]],
+    draws: bool = True,
 ) -> None:
     for name in names:
         original = getattr(place, name, None)
         if inspect.isfunction(original) and not hasattr(original, "_isograd"):
-            wrapped = functools.wraps(original)(make(original))
+            made = make(original)
+            wrapped = functools.wraps(original)(_marking(name, made) if draws else made)
             wrapped._isograd = True  # type: ignore[attr-defined]
             setattr(place, name, wrapped)
+
+
+def _marking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which notes that it was called."""
+
+    def marked(*args: Any, **kwargs: Any) -> Any:
+        if _Switch.neutral:
+            _Switch.drawn[name] = None
+        return function(*args, **kwargs)
+
+    return marked
 
 
 def _hear(probability: float, training: bool) -> None:
@@ -144,13 +160,10 @@ def _dropout_primitive(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _central_function(original: Callable[..., Any], masks: bool = False) -> Callable[..., Any]:
+def _central_function(original: Callable[..., Any]) -> Callable[..., Any]:
     def draw(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        if not _Switch.neutral:
-            return result
-        _Switch.drew = _Switch.drew or masks
-        return ops.full_like(result, 0.5)
+        return ops.full_like(result, 0.5) if _Switch.neutral else result
 
     return draw
 
@@ -158,21 +171,23 @@ def _central_function(original: Callable[..., Any], masks: bool = False) -> Call
 def _uniform_function(original: Callable[..., Any]) -> Callable[..., Any]:
     def draw(shape: Any, minval: Any, maxval: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(shape, minval, maxval, *args, **kwargs)
-        if not _Switch.neutral:
-            return result
-        _Switch.drew = True
-        return ops.zeros_like(result) + (minval + maxval) * 0.5
+        return ops.zeros_like(result) + (minval + maxval) * 0.5 if _Switch.neutral else result
 
     return draw
 
 
 def _normal_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`ops.normal(shape, mean, stddev)` and `mint.normal(mean, std, size)`."""
+    parameters = inspect.signature(original).parameters
+    place = list(parameters).index("mean")
+    named = "stddev" if "stddev" in parameters else "std"
+
     def draw(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
         if not _Switch.neutral or not isinstance(result, Tensor):
             return result
-        mean = kwargs.get("mean", args[1] if len(args) > 1 else 0.0)
-        deviation = kwargs.get("stddev", args[2] if len(args) > 2 else 1.0)
+        mean = kwargs.get("mean", args[place] if len(args) > place else 0.0)
+        deviation = kwargs.get(named, args[place + 1] if len(args) > place + 1 else 1.0)
         return ops.zeros_like(result) + mean + deviation * 0.5
 
     return draw
@@ -246,10 +261,14 @@ def _topk_function(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:
-    def draw(source: Any, p: Any = 0.5, *args: Any, **kwargs: Any) -> Any:
+    has_rate = "p" in inspect.signature(original).parameters
+
+    def draw(source: Any, *args: Any, **kwargs: Any) -> Any:
         if not _Switch.neutral:
-            return original(source, p, *args, **kwargs)
-        _Switch.drew = True
+            return original(source, *args, **kwargs)
+        p = source  # mint's takes the probabilities as its tensor
+        if has_rate:
+            p = args[0] if args else kwargs.get("p", 0.5)
         if isinstance(p, Tensor):
             return (p >= 0.5).astype(dtype.float32) + ops.zeros_like(source)
         return ops.full_like(source, float(p >= 0.5))
@@ -261,7 +280,7 @@ def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:
 def neutral_chance(note: Callable[[float], None] | None = None) -> Iterator[None]:
     """No chance anywhere inside."""
     before = _Switch.neutral, _Switch.note
-    _Switch.neutral, _Switch.note, _Switch.drew = True, note, False
+    _Switch.neutral, _Switch.note, _Switch.drawn = True, note, {}
     try:
         with python_chance_fixed():
             yield
@@ -269,9 +288,9 @@ def neutral_chance(note: Callable[[float], None] | None = None) -> Iterator[None
         _Switch.neutral, _Switch.note = before
 
 
-def drew_masks() -> bool:
-    """Whether the last neutral pass drew uniform or Bernoulli numbers outside the dropouts."""
-    return _Switch.drew
+def drawn() -> tuple[str, ...]:
+    """The random functions that the last neutral pass called, dropouts apart."""
+    return tuple(_Switch.drawn)
 
 
 def keep_scale(keeps: bool) -> None:

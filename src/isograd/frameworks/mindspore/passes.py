@@ -27,7 +27,7 @@ from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import FLOATS, differentiate
 from isograd.frameworks.mindspore.fixes import Replacements, Scope
 from isograd.frameworks.mindspore.network import MindSporeNetwork
-from isograd.frameworks.mindspore.neutral import drew_masks, neutral_chance
+from isograd.frameworks.mindspore.neutral import drawn, neutral_chance
 from isograd.frameworks.mindspore.observe import CallRecorder, is_tensor
 from isograd.frameworks.mindspore.one_call import (
     CallRun,
@@ -74,7 +74,7 @@ class MindSporePasses(MindSporeNetwork):
             with self._restoring(mode), recorder.watching(self._cells), neutral_chance(note):
                 results = self._forward_only(inputs, targets)
             self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
-            self._draws_by_hand = drew_masks()
+            self._drawn = drawn()
         if backward and self._spec is not None and self._spec.loss:
             with self._restoring(mode), neutral_chance():
                 results |= self._forward_backward(inputs, targets)

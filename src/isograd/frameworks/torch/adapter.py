@@ -26,6 +26,7 @@ from isograd.frameworks.common import (
 )
 from isograd.frameworks.rules import Rule, rule_from
 from isograd.frameworks.torch.arithmetic import computing
+from isograd.frameworks.torch.constant_draws import MASKING
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.interventions import intervening
 from isograd.frameworks.torch.kept import detach_kept
@@ -218,8 +219,11 @@ class TorchFramework(TorchPasses):
                 sites.append(site)
         return tuple(sites)
 
+    def draws(self) -> tuple[str, ...]:
+        return self._drawn
+
     def draws_by_hand(self) -> bool:
-        return self._draws_by_hand
+        return not MASKING.isdisjoint(self._drawn)
 
     def keep_scale(self, keeps: bool) -> None:
         self._scaled = keeps

@@ -64,7 +64,8 @@ class TorchNetwork:
         self._known_modules: dict[int, dict[str, nn.Module]] = {}
         self._dropouts: list[DropoutSite] = []
         self._borrowed: dict[str, tuple[str, ...]] = {}
-        self._draws_by_hand = self._scaled = self._reports_buffers = False
+        self._drawn: tuple[str, ...] = ()
+        self._scaled = self._reports_buffers = False
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}
         #: What is computed otherwise, in every pass, until it is taken back (`Service`).

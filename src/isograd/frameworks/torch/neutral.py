@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from isograd.frameworks.base import DropoutSite
 from isograd.frameworks.common import python_chance_fixed
 from isograd.frameworks.draws import probe_shape, site_of
-from isograd.frameworks.torch.constant_draws import MASKING, constant_draw
+from isograd.frameworks.torch.constant_draws import constant_draw
 
 _ALPHA = frozenset(
     "alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_".split()
@@ -44,13 +44,14 @@ _LOWEST = -1.0507009873554805 * 1.6732632423543772
 class NeutralChance(TorchFunctionMode):
     """Replaces dropout and random draws; `note` hears of each functional dropout.
 
-    scaled: whether dropout multiplies by 1 / (1 - p); drew: whether a mask may have been drawn.
+    scaled: whether dropout multiplies by 1 / (1 - p); drawn: the random functions that
+    were called, dropouts apart.
     """
 
     def __init__(self, note: Callable[[float], None] | None = None, scaled: bool = False) -> None:
         super().__init__()
         self._note, self._scaled = note, scaled
-        self.drew = False
+        self.drawn: dict[str, None] = {}
 
     def __torch_function__(
         self,
@@ -68,7 +69,7 @@ class NeutralChance(TorchFunctionMode):
         drawn = constant_draw(name, args, kwargs, result)
         if drawn is None:
             return result
-        self.drew = self.drew or name in MASKING
+        self.drawn[name] = None
         with torch.no_grad():
             return result.copy_(drawn) if isinstance(drawn, torch.Tensor) else result.fill_(drawn)
 
@@ -77,6 +78,8 @@ class NeutralChance(TorchFunctionMode):
         if name in _DROPOUTS:
             return self._dropout(name, args, kwargs)
         if name in _RRELUS:
+            if args[3] if len(args) > 3 else kwargs.get("training", False):
+                self.drawn[name] = None
             return _with_mean_slope(func, args, kwargs)
         if name == "scaled_dot_product_attention":
             return self._attention(func, args, kwargs)
@@ -90,6 +93,7 @@ class NeutralChance(TorchFunctionMode):
         if name == "topk" and "out" not in kwargs and (args or (kwargs["input"],))[0].ndim:
             return _stable_topk(*args, **kwargs)
         if name == "gumbel_softmax":
+            self.drawn[name] = None
             return _softmax_of_equal_draws(*args, **kwargs)
         return NotImplemented
 

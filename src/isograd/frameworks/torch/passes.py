@@ -92,7 +92,7 @@ class TorchPasses(TorchNetwork):
                 self._known_modules.clear()
         if record:
             self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
-            self._draws_by_hand = chance.drew
+            self._drawn = tuple(chance.drawn)
         return results
 
     def _pass(

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from isograd.recording.reader import Recording
     from isograd.recording.recorder import record
     from isograd.tune.run import tune
+    from isograd.watch.callback import WatchCallback
     from isograd.watch.run import watch
 
 __all__ = [
     "IsogradError",
     "Recording",
+    "WatchCallback",
     "__version__",
     "compare",
     "convert",
@@ -50,6 +52,7 @@ _PACKAGES = frozenset(
 _MODULES = {
     "IsogradError": "isograd.errors",
     "Recording": "isograd.recording.reader",
+    "WatchCallback": "isograd.watch.callback",
     "params": "isograd.api",
     "record": "isograd.recording.recorder",
 }

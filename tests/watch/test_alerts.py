@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from isograd.watch.alerts.asked import ASKED_EXAMPLES
+from isograd.watch.alerts.documentation import page
 from isograd.watch.alerts.library import BY_CODE, RULES
 from isograd.watch.alerts.rule import Example, Rule, Severity
 from isograd.watch.alerts.training import training
@@ -78,3 +81,12 @@ def test_occurrences_of_a_condition_are_one_alert() -> None:
         "gradient.accumulated", 2, 9, 8,
     )  # fmt: skip
     assert alert.severity is Severity.ALERT
+
+
+def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
+    target = Path(__file__).resolve().parents[2] / "docs" / "alerts.md"
+    if request.config.getoption("--refresh-goldens"):
+        target.write_text(page(), encoding="utf-8")
+    assert target.read_text(encoding="utf-8") == page(), (
+        "docs/alerts.md is old: run pytest --refresh-goldens and review it"
+    )

@@ -8,6 +8,7 @@ is the backward of the operator whose input it belongs to.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,7 @@ from isograd.watch.origin import (
     classify,
     facts_of,
     kind_of,
+    trace_back,
 )
 
 #: Operators whose derivative has a pole: of several that take one tensor, these are meant.
@@ -255,6 +257,11 @@ class Observer(mindspore.MsDispatchMode):  # type: ignore[misc]  # MindSpore has
                 continue
             with_poles = [s for s in consumers if s.name in _WITH_POLES]
             seen = (with_poles or consumers[::-1])[0]
+            made = [n for t in seen.inputs if (n := self._status(t)[1]) is not None]
+            earlier = trace_back(self.operations, made, step) if made else None
+            if earlier is not None:
+                note = f"{seen.name} ({seen.where}) got it; the loss does not show it, gradients do"
+                return dataclasses.replace(earlier, note=note)
             return self._backward(step, seen, kind, masked)
         return None
 

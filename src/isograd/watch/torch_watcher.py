@@ -408,7 +408,7 @@ class TorchWatcher:
         if self._scaler is None:
             return None
         scale = float(self._scaler.get_scale())
-        is_dynamic = self._scaler.get_growth_factor() != 1.0
+        is_dynamic = self._scaler.get_growth_factor() > 1.001
         first: tuple[str, ...] = ()
         if is_overflow:
             first = tuple(

@@ -125,7 +125,7 @@ def judge_dump(folder: Path, operators: list[Operator]) -> WatchReport:
     alerts: list[Alert] = []
     if origin is not None:
         alerts.append(_alert("tensor.nonfinite", origin.module, origin))
-    notes += [f"the device flagged an overflow: {path.name}" for path in overflows[:20]]
+    alerts += [_flagged(path) for path in overflows[:20]]
     return WatchReport(
         source=str(folder),
         verdict=verdict_of(tuple(alerts), 1),
@@ -210,6 +210,24 @@ def _lines(folder: Path) -> dict[str, str]:
                         found.setdefault(name, f"{match[1]}:{match[2]}")
                         name = ""
     return found
+
+
+def _flagged(path: Path) -> Alert:
+    """What an overflow-debug file of Ascend says: the hardware's flag of one operator."""
+    return Alert(
+        code="operator.overflow",
+        severity=Severity.ALERT,
+        first_step=0,
+        last_step=0,
+        count=1,
+        module="",
+        tensor="",
+        value=math.nan,
+        limit=None,
+        source="MindInsight debugger, condition operator_overflow (Ascend's own flag)",
+        message=f"the device flagged an overflow: {path.name}",
+        advice="Keep this operator in float32, or scale what comes in.",
+    )
 
 
 def _alert(code: str, module: str, origin: Origin) -> Alert:

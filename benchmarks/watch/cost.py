@@ -1,0 +1,251 @@
+"""What watching costs: `python benchmarks/watch/cost.py [--sample] [--only PART]`.
+
+Forms are interleaved in one process: blocks of steps in turn, so that all see the same machine.
+The time is the process's CPU time; of each form the median over its blocks is quoted as a ratio to
+the plain step.  Writes benchmarks/watch/results/cost.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results import write
+
+import isograd
+
+Step = Callable[[], None]
+Form = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+def interleaved(step: Step, forms: dict[str, Form], blocks: int, steps: int) -> dict[str, Any]:
+    """CPU seconds per step of each form: the median over blocks, and the ratio to `plain`."""
+    found: dict[str, list[float]] = {name: [] for name in forms}
+    for _ in range(blocks):
+        for name, form in forms.items():
+            with contextlib.redirect_stderr(io.StringIO()), form():
+                step()
+                for _ in range(steps):
+                    started = time.process_time()
+                    step()
+                    found[name].append(time.process_time() - started)
+    plain = statistics.median(found["plain"])
+    return {
+        name: {"cpu_s": round(statistics.median(times), 4),
+               "ratio": round(statistics.median(times) / plain, 3)}
+        for name, times in found.items()
+    }  # fmt: skip
+
+
+def folders(root: Path) -> Iterator[Path]:
+    number = 0
+    while True:
+        number += 1
+        yield root / f"run-{number}"
+
+
+def torch_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]:
+    import torch
+    import torchvision
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = torchvision.models.resnet50(num_classes=100)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    draw = torch.Generator().manual_seed(0)
+    fresh = folders(root)
+
+    def step() -> None:
+        x = torch.randn(8, 3, size, size, generator=draw)
+        y = torch.randint(0, 100, (8,), generator=draw)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    def watch(first: int, every: int) -> Form:
+        return lambda: isograd.watch(
+            model, next(fresh), optimizer=optimizer, first=first, every=every
+        )
+
+    forms: dict[str, Form] = {
+        "plain": contextlib.nullcontext,
+        "watch": watch(0, 0),
+        "watch, modules every step": watch(0, 1),
+        "isograd.record": lambda: isograd.record(model, next(fresh), optimizer=optimizer),
+        "detect_anomaly": lambda: torch.autograd.detect_anomaly(check_nan=True),
+    }
+    found = interleaved(step, forms, blocks, steps)
+    found["replay"] = replay_cost(model, root / "replay", size, found["plain"]["cpu_s"])
+    return found
+
+
+def replay_cost(model: Any, folder: Path, size: int, plain_s: float) -> dict[str, Any]:
+    """One step whose gradients are not finite, against a plain step."""
+    import torch
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        isograd.watch(model, folder, optimizer=optimizer, first=0, every=0),
+    ):
+        for bad in (False, True):
+            x = torch.randn(8, 3, size, size)
+            output = model(x)
+            loss = output.sum() * (float("inf") if bad else 1.0)
+            optimizer.zero_grad()
+            loss.backward()
+            started = time.process_time()
+            optimizer.step()
+            spent = time.process_time() - started
+    return {"cpu_s": round(spent, 3), "ratio": round(spent / plain_s, 2)}
+
+
+def mindspore_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]:
+    import mindspore as ms
+    from mindspore import nn
+
+    class Wide(nn.Cell):
+        """Convolutions and dense layers of some size, so that a step is no trifle."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.SequentialCell(
+                [nn.Conv2d(3 if n == 0 else 48, 48, 3, pad_mode="same") for n in range(8)]
+            )
+            self.head = nn.Dense(48, 10)
+
+        def construct(self, x: Any) -> Any:
+            return self.head(self.parts(x).mean((2, 3)))
+
+    ms.set_seed(0)
+    draw, fresh = np.random.default_rng(0), folders(root)
+    found: dict[str, Any] = {}
+    for form in ("eager", "jit"):
+        from run_mindspore import step_of
+
+        model = Wide()
+        optimizer = nn.Adam(model.trainable_params(), 1e-4)
+        run = step_of(model, optimizer, form)
+
+        def step(run: Any = run) -> None:
+            x = draw.standard_normal((8, 3, size, size)).astype(np.float32)
+            run(ms.Tensor(x), ms.Tensor(draw.integers(0, 10, 8).astype(np.int32))).asnumpy()
+
+        def watch(first: int, every: int, model: Any = model, optimizer: Any = optimizer) -> Form:
+            return lambda: isograd.watch(
+                model, next(fresh), optimizer=optimizer, first=first, every=every
+            )
+
+        forms: dict[str, Form] = {
+            "plain": contextlib.nullcontext,
+            "watch": watch(0, 0),
+            "watch, modules every step": watch(0, 1),
+        }
+        found[form] = interleaved(step, forms, blocks, steps)
+    return found
+
+
+def memory_growth(root: Path, steps: int) -> dict[str, Any]:
+    """Resident memory over a long watched training of a small network."""
+    import torch
+
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    optimizer = torch.optim.Adam(model.parameters())
+    sizes = {}
+    with contextlib.redirect_stderr(io.StringIO()), isograd.watch(model, root / "long", every=20):
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(
+                model(torch.randn(16, 16)), torch.randint(0, 4, (16,))
+            )
+            loss.backward()
+            optimizer.step()
+            if step + 1 in (steps // 4, steps):
+                sizes[step + 1] = _resident_mb()
+    return {"resident_mb": sizes}
+
+
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return round(pages * resource.getpagesize() / 1e6, 1)
+
+
+def opening(root: Path, steps: int, modules: int) -> dict[str, Any]:
+    """A run of many steps and modules: writing it, and opening and reading it in a new process."""
+    import subprocess
+
+    from isograd.runs.information import RunState, describe_run
+    from isograd.runs.writer import RunWriter
+
+    writer = RunWriter(root / "large", describe_run("large", "watch"))
+    draw = np.random.default_rng(0)
+    values = draw.random(modules)
+    names = [f"output/layer{n}.conv/abs_mean" for n in range(modules)]
+    started = time.perf_counter()
+    for step in range(steps):
+        writer.scalars(step, {"loss": 1 / (step + 1), "learning_rate": 1e-3})
+        writer.statistics(
+            step, dict(zip(names, (values * (1 + step / steps)).tolist(), strict=True))
+        )
+    writer.close(RunState.COMPLETE)
+    written = time.perf_counter() - started
+    code = (
+        "import sys, time, resource; started = time.process_time(); import isograd; "
+        "report = isograd.watch(sys.argv[1]); report.to_json(); "
+        "from isograd.watch.document import document; document(report); "
+        "print(time.process_time() - started, "
+        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(root / "large")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, megabytes = (float(part) for part in done.stdout.split())
+    return {"steps": steps, "modules": modules, "write_s": round(written, 1),
+            "open_cpu_s": round(seconds, 2), "peak_mb": round(megabytes)}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sample", action="store_true")
+    parser.add_argument("--only", choices=["torch", "mindspore", "folder"])
+    options = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="isograd-cost-"))
+    blocks, steps = (1, 2) if options.sample else (5, 3)
+    found: dict[str, Any] = {}
+    try:
+        if options.only in (None, "folder"):
+            large = (2000, 50) if options.sample else (100_000, 200)
+            found["folder"] = opening(root, *large)
+            found["memory"] = memory_growth(root, 200 if options.sample else 2000)
+        if options.only in (None, "torch"):
+            found["torch"] = torch_cost(root, blocks, steps, 32 if options.sample else 64)
+        if options.only in (None, "mindspore"):
+            found["mindspore"] = mindspore_cost(root, blocks, steps, 16 if options.sample else 48)
+        for key, value in found.items():
+            print(key, value)
+        suffix = "" if options.only is None else f"_{options.only}"
+        write(f"cost{suffix}", found)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 
 import faults
@@ -54,6 +55,10 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="runs at the same time (default 2)")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one run")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="keep everything here")
+    parser.add_argument(
+        "--docs", type=Path, metavar="FILE.md", help="write the table into this page, between marks"
+    )
+    parser.add_argument("--cause", metavar="ID", help="run the faults with this cause only")
     arguments = parser.parse_args(argv)
     if not (arguments.clean or arguments.faults or arguments.nulls):
         arguments.clean = arguments.faults = arguments.nulls = True
@@ -76,6 +81,8 @@ def select(arguments: argparse.Namespace) -> list[Job]:
         if unknown:
             raise faults.FaultError(f"No such case in these networks: {', '.join(sorted(unknown))}")
         return [job for job in jobs if job.id in arguments.only]
+    if arguments.cause:
+        return [job for job in jobs if job.edit and job.edit.cause == arguments.cause]
     return [job for job in jobs if wanted[job.kind]]
 
 
@@ -190,6 +197,22 @@ def _processor() -> str:
     return next(names, platform.processor())
 
 
+def write_docs(arguments: argparse.Namespace, results: list[summary.Result], counts: dict) -> None:
+    """Put the table between the page's marks for this cause, or at its end where there are none."""
+    name = arguments.cause or "all"
+    begin, end = f"<!-- benchmarks/verify: {name} -->", f"<!-- end: {name} -->"
+    ran = machine()
+    where = f"{ran['cores']} cores, {ran['processor']}, commit {ran['commit']}, {date.today()}"
+    block = "\n".join(
+        [begin, "", where, "", summary.table(results), "", summary.totals_text(counts), "", end]
+    )
+    page = arguments.docs.read_text(encoding="utf-8")
+    before, found, rest = page.partition(begin)
+    after = rest.partition(end)[2] if found else "\n"
+    before = before if found else f"{before.rstrip()}\n\n"
+    arguments.docs.write_text(before + block + after, encoding="utf-8")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark; return 0 if every answer was right, 1 if not, 2 for a wrong call."""
     arguments = parse_arguments(argv)
@@ -206,6 +229,8 @@ def main(argv: list[str] | None = None) -> int:
     print(summary.table(results))
     print()
     print(summary.totals_text(counts))
+    if arguments.docs:
+        write_docs(arguments, results, counts)
     if arguments.out:
         rows = [{**asdict(result), "right": result.right} for result in results]
         kept = {"machine": machine(), "totals": counts, "results": rows}

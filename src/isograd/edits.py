@@ -6,13 +6,16 @@ An edit holds the text that it replaces, so a file that has changed meanwhile is
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from isograd.convert.text import Text, narrow, wide
 from isograd.errors import UsageError
 from isograd.files import write_bytes
+
+#: What ends a line for Python's parser.
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, order=True)
@@ -37,22 +40,27 @@ class SourceEdit:
 
 def edited(text: str, edits: Iterable[SourceEdit]) -> str:
     """A file's text with the edits made; raises UsageError where the old text is not there."""
-    held = Text(text)
-    for edit in sorted(set(edits)):
-        start = held.offset(edit.line, edit.column)
-        end = start + len(narrow(edit.old))
-        if held.original[start:end] != narrow(edit.old):
+    content = text.encode("utf-8")
+    starts = [0, *(found.end() for found in _LINE_END.finditer(content))]
+    changed = content
+    taken = len(content)
+    for edit in sorted(set(edits), reverse=True):
+        old = edit.old.encode("utf-8")
+        start = starts[edit.line - 1] + edit.column if edit.line <= len(starts) else len(content)
+        end = start + len(old)
+        if content[start:end] != old:
             raise UsageError(
                 f"{edit.path}:{edit.line} no longer holds `{edit.old}`",
                 "Run isograd verify again, so that the fix is made for the file as it is now.",
             )
-        if any(start < e.end and e.start < end for e in held.edits()):
+        if end > taken:
             raise UsageError(
                 f"two fixes change {edit.path}:{edit.line}",
                 "Apply one of them by hand, and run isograd verify again.",
             )
-        held.replace(start, end, narrow(edit.new))
-    return wide(held.source(0, len(held.original)))
+        changed = changed[:start] + edit.new.encode("utf-8") + changed[end:]
+        taken = start
+    return changed.decode("utf-8")
 
 
 def diff(edits: Sequence[SourceEdit]) -> str:

@@ -15,6 +15,10 @@ from isograd.data.model import Cause, Difference
 from isograd.data.pipelines.listing import cause_of
 from isograd.findings import Finding, Fix, Level
 
+#: Kinds of which what they do to the values says more than their name.
+_MEASURED_KINDS = frozenset(
+    ("function", "other", "dtype", "rescale", "to_tensor", "layout", "container")
+)
 #: The code of a difference for which isograd does not know the cause.
 UNKNOWN = "data.differs"
 
@@ -32,6 +36,8 @@ def of_piece(piece: Piece, field: str, place: str) -> Difference:
         found = _of_decision(decision)
     if found is None:
         found = _declared(piece, labels)
+    if found is None and not (piece.steps_a and piece.steps_b):
+        found = _missing(piece, labels)
     message = _message(field, labels, found[0] if found else None)
     return Difference(
         Finding(
@@ -64,11 +70,10 @@ def _message(field: str, labels: Sequence[str], cause: Cause | None) -> str:
 def _structural(piece: Piece, labels: Sequence[str]) -> tuple[Cause, str] | None:
     """A transform that only one side has, or transforms in another order."""
     count = len(piece.inputs)
-    if not piece.steps_a or not piece.steps_b:
-        side, label = ("B", labels[0]) if piece.steps_a else ("A", labels[1])
-        text = f"{side} leaves out {label}"
-        cause = Cause("data.transform_missing", True, text, labels[0], labels[1], count)
-        return cause, f"Add {label} to {side}, or take it out of the other."
+    own = piece.steps_a or piece.steps_b
+    is_known = any(step.kind not in _MEASURED_KINDS for step in own)
+    if not (piece.steps_a and piece.steps_b) and is_known:
+        return _missing(piece, labels)
     if piece.is_swapped:
         text = "the same transforms in another order"
         cause = Cause("data.transform_order", True, text, labels[0], labels[1], count)
@@ -83,6 +88,15 @@ def _structural(piece: Piece, labels: Sequence[str]) -> tuple[Cause, str] | None
             cause = Cause(kind, True, text, str(values[0]), str(values[1]), count)
             return cause, f"Give both {piece.parameter}={values[0]}."
     return None
+
+
+def _missing(piece: Piece, labels: Sequence[str]) -> tuple[Cause, str]:
+    """A transform that one side leaves out; without it the rest agrees on every sample."""
+    side, label = ("B", labels[0]) if piece.steps_a else ("A", labels[1])
+    text = f"{side} leaves out {label}"
+    count = len(piece.inputs)
+    cause = Cause("data.transform_missing", True, text, labels[0], labels[1], count)
+    return cause, f"Add {label} to {side}, or take it out of the other."
 
 
 def _of_decision(decision: Decision) -> tuple[Cause, str]:
@@ -149,7 +163,7 @@ def _observations(piece: Piece) -> list[Observation]:
     for x, a, b in zip(piece.inputs, piece.outputs_a, piece.outputs_b, strict=True):
         if a.numbers is None or b.numbers is None:
             continue
-        other = in_layout(b.numbers, a.numbers)
+        other = None if piece.is_end else in_layout(b.numbers, a.numbers)
         encoded = x.numbers.tobytes() if x.container == "bytes" and x.numbers is not None else None
         found.append(
             Observation(
@@ -169,12 +183,26 @@ def _picture(value: Held) -> np.ndarray | None:  # type: ignore[type-arg]  # of 
     return value.numbers if hwc is None else hwc
 
 
+def _of_lengths(observations: Sequence[Observation]) -> tuple[Cause, str] | None:
+    """Sequences of whole numbers that have one length in A and another in B: a fact, no proof."""
+    lengths = {(one.a.shape, one.b.shape) for one in observations}
+    is_text = all(one.a.dtype.kind in "iu" and one.b.dtype.kind in "iu" for one in observations)
+    if len(lengths) != 1 or not is_text:
+        return None
+    ((first, second),) = lengths
+    if len(first) != 1 or len(second) != 1 or first == second:
+        return None
+    text = f"sequences have {first[0]} numbers in A and {second[0]} in B"
+    cause = Cause("data.truncation", False, text, str(first[0]), str(second[0]))
+    return cause, "Give both one length."
+
+
 def of_field(
     observations: Sequence[Observation], field: str, port_field: str, place: str, greatest: float
 ) -> Difference:
     """The difference of a field whose transforms are not listed."""
     decision = decide(observations)
-    found = None if decision is None else _of_decision(decision)
+    found = _of_lengths(observations) if decision is None else _of_decision(decision)
     name = f"{field!r}" if field == port_field else f"{field!r} ({port_field!r} in B)"
     said = found[0].text if found else f"values differ by up to {greatest:.4g}"
     return Difference(

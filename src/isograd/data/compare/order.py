@@ -19,11 +19,10 @@ _FOR_LOOP = (
 
 @dataclass(frozen=True)
 class Sequences:
-    """The epochs of one side, with positions of B already in A's."""
+    """The epochs of one side; own: with positions in its own order, epochs: in that of A."""
 
     epochs: Sequence[Epoch]
-    drop_last: bool | None
-    size: int | None
+    own: Sequence[Epoch]
 
     @property
     def first(self) -> Epoch:
@@ -33,7 +32,7 @@ class Sequences:
     @property
     def is_shuffled(self) -> bool:
         """Whether the first epoch is not in the source's order."""
-        known = [n for n in self.first.ids if n >= 0]
+        known = [n for n in self.own[0].ids if n >= 0]
         rising = sum(x < y for x, y in itertools.pairwise(known))
         return len(known) > 3 and rising < 0.8 * (len(known) - 1)
 
@@ -42,8 +41,8 @@ class Sequences:
         """Whether every epoch has the order of the first, though that is shuffled."""
         return (
             self.is_shuffled
-            and len(self.epochs) > 1
-            and all(epoch.ids == self.first.ids for epoch in self.epochs[1:])
+            and len(self.own) > 1
+            and all(epoch.ids == self.own[0].ids for epoch in self.own[1:])
         )
 
 
@@ -151,7 +150,11 @@ def _is_last_batch(
     full = max(a.first.sizes)
     if full != max(b.first.sizes):
         return False
-    return len(only_a) + len(only_b) == abs(len(a.first.ids) - len(b.first.ids)) < full
+    longer, missing = (a, only_a) if len(a.first.ids) > len(b.first.ids) else (b, only_b)
+    rest = len(longer.first.ids) % full
+    if a.is_shuffled or b.is_shuffled:  # which samples come last is drawn
+        return rest == len(missing) > 0
+    return rest > 0 and sorted(longer.first.ids[-rest:]) == missing
 
 
 def _batches(a: Sequences, b: Sequences, is_whole: bool) -> Iterator[Difference]:

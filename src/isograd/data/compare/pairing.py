@@ -16,6 +16,10 @@ Rows = Sequence[tuple[str, Fields]]
 _CELLS = 8
 #: Samples are taken for the same by content where their likeness is above this …
 _LIKE = 0.9
+#: Pairs in order are given up only where they are less alike than this share of others.
+_CLEARLY = 0.7
+#: Of samples that have nothing to do with each other, the likeliest stay below.
+_CHANCE = 0.8
 #: … and pairs in order are believed where so many of them are the likeliest.
 _IN_ORDER = 0.8
 
@@ -83,9 +87,18 @@ def pair_samples(a: Rows, b: Rows, key: str | None, fields: list[tuple[str, str]
     if count and float((diagonal >= best - 1e-6).mean()) >= _IN_ORDER:
         return _in_order(len(a), len(b))
     found = _by_likeness(likeness)
-    if 2 * len(found) < count:
+    matched = float(np.mean([likeness[x, y] for x, y in found])) if found else 0.0
+    if 2 * len(found) < count or float(diagonal.mean()) > _CLEARLY * matched:
         return _in_order(len(a), len(b))
     return _pairs("content", found, len(a), len(b))
+
+
+def is_related(a: Rows, b: Rows, fields: list[tuple[str, str]]) -> bool:
+    """Whether samples of A are more alike to some of B than chance makes them."""
+    likeness = _likeness(a, b, fields)
+    if likeness is None or min(likeness.shape) < 4:
+        return True
+    return float(np.median(likeness.max(axis=1))) > _CHANCE
 
 
 def _pairs(how: str, found: Sequence[tuple[int, int]], count_a: int, count_b: int) -> Pairs:

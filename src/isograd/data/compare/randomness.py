@@ -30,27 +30,37 @@ class Comparison:
     draws: tuple[int, int]
 
 
-def compare_draws(a: NDArray[Any], b: NDArray[Any]) -> Comparison:
-    """Compare two tables with a row per draw and a column per feature."""
+def compare_draws(a: NDArray[Any], b: NDArray[Any], tolerance: float = 0.0) -> Comparison:
+    """Compare two tables with a row per draw and a column per feature.
+
+    tolerance: a shift of any value by less than that is no difference (Lévy's distance with a
+    width that is given); the test stays conservative.
+    """
     draws = (len(a), len(b))
     if a.shape[1:] != b.shape[1:] or not all(draws):
         return Comparison(False, 1.0, 0.0, -1, draws)
     columns = a.shape[1]
     alpha = LEVEL / max(1, columns)
     allowed = math.sqrt(-math.log(alpha / 2) / 2) * math.sqrt(sum(draws) / math.prod(draws))
-    distances = [_distance(a[:, n], b[:, n]) for n in range(columns)]
+    distances = [_distance(a[:, n], b[:, n], tolerance) for n in range(columns)]
     worst = int(np.argmax(distances))
     return Comparison(distances[worst] <= allowed, distances[worst], allowed, worst, draws)
 
 
-def _distance(a: NDArray[Any], b: NDArray[Any]) -> float:
+def _distance(a: NDArray[Any], b: NDArray[Any], tolerance: float) -> float:
     """The greatest distance between two empirical distribution functions.
 
     Values that differ by rounding alone are one: a draw of 0.5 may be 0.50000003 elsewhere.
     """
     scale = max(float(np.abs(a).max()), float(np.abs(b).max()), 1e-12)
     first, second = (np.sort(np.round(x / scale, 5)) for x in (a, b))
-    places = np.concatenate((first, second))
-    below_a = np.searchsorted(first, places, side="right") / len(first)
-    below_b = np.searchsorted(second, places, side="right") / len(second)
-    return float(np.abs(below_a - below_b).max())
+    width = tolerance / scale
+    return max(_beyond(first, second, width), _beyond(second, first, width), 0.0)
+
+
+def _beyond(a: NDArray[Any], b: NDArray[Any], width: float) -> float:
+    """How far the distribution function of a is above that of b a width further on."""
+    places = np.concatenate((a, b))
+    below_a = np.searchsorted(a, places, side="right") / len(a)
+    below_b = np.searchsorted(b, places + width, side="right") / len(b)
+    return float((below_a - below_b).max())

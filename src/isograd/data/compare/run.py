@@ -10,7 +10,7 @@ import numpy as np
 
 from isograd.data.compare import causes, order
 from isograd.data.compare.equality import Gap, gap
-from isograd.data.compare.pairing import Pairs, Rows, pair_fields, pair_samples
+from isograd.data.compare.pairing import Pairs, Rows, is_related, pair_fields, pair_samples
 from isograd.data.compare.randomness import compare_draws
 from isograd.data.compare.side import ChainInfo, Epoch, Fields, Side, numbers
 from isograd.data.compare.steps import Walk, WalkResult
@@ -92,6 +92,7 @@ class _Run:
         drawn = self._drawn_fields()
         walks = self._walks()
         compared = [self._field(a, b, drawn, walks) for a, b in self._fields]
+        self._other_samples()
         for difference in of_order:
             self._add(difference)
         fields = tuple(one for one in compared if one is not None)
@@ -107,6 +108,32 @@ class _Run:
             self._first,
             tuple(dict.fromkeys(self._gaps)),
         )
+
+    def _other_samples(self) -> None:
+        """Where no field is explained and nothing of A is in B, they are other samples."""
+        fields = [one for one in self._differences if one.field]
+        if self._pairs.how == "key" or not fields or len(fields) < len(self._fields):
+            return
+        unexplained = {one.field for one in fields if one.cause is None}
+        if not {name for name, _ in self._fields if self._is_content(name)} <= unexplained:
+            return
+        if is_related(*self._rows, self._fields) or any(one.transform for one in fields):
+            return
+        text = "the samples of B are others than those of A: none has a counterpart"
+        finding = Finding(
+            "data.samples",
+            Level.ERROR,
+            text,
+            fix=Fix("Read the same files and the same shard (rank) in both.", self._place),
+        )
+        self._differences = [one for one in self._differences if not one.field]
+        self._first = None
+        self._add(Difference(finding, Cause("data.samples", False, text)))
+
+    def _is_content(self, name: str) -> bool:
+        """Whether a field of A says which sample it is: more than a few numbers."""
+        array = numbers(self._rows[0][0][1][name])
+        return array is None or array.size >= 4
 
     def _unpaired_fields(self) -> None:
         first, second = self._rows[0][0][1], self._rows[1][0][1]
@@ -179,6 +206,8 @@ class _Run:
         worst = max(range(len(gaps)), key=lambda n: gaps[n].greatest, default=0)
         if differing and not (walk is not None and walk.pieces):
             self._unexplained(name_a, name_b, differing, gaps, walk)
+        elif not differing:
+            self._same_values(name_a, name_b)
         return FieldComparison(
             name_a,
             name_b,
@@ -189,6 +218,16 @@ class _Run:
             gaps[worst].allowed if gaps else 0.0,
             self._dtypes(name_a, name_b),
         )
+
+    def _same_values(self, name_a: str, name_b: str) -> None:
+        """Equal numbers in floats of different widths are a difference of their own."""
+        dtypes = self._dtypes(name_a, name_b)
+        if dtypes[0] == dtypes[1] or not all(name.startswith("float") for name in dtypes):
+            return
+        text = f"field {name_a!r}: equal values as {dtypes[0]} in A and as {dtypes[1]} in B"
+        fix = Fix(f"Cast B to {dtypes[0]} (transforms.TypeCast).", self._place)
+        finding = Finding("data.dtype", Level.ERROR, text, fix=fix)
+        self._add(Difference(finding, Cause("data.dtype", True, text, *dtypes), name_a))
 
     def _gap(self, name_a: str, name_b: str, pair: tuple[int, int]) -> Gap:
         first, second = self._rows[0][pair[0]][1], self._rows[1][pair[1]][1]
@@ -294,8 +333,8 @@ class _Run:
         if self._pairs.how != "order":
             is_whole = is_whole and len(second[0].ids) <= len(self._rows[1])
         sequences = (
-            order.Sequences(first, self._sides[0].drop_last, self._sides[0].size),
-            order.Sequences(moved, self._sides[1].drop_last, self._sides[1].size),
+            order.Sequences(first, first),
+            order.Sequences(moved, second),
         )
         return order.order_of(*sequences), order.differences(*sequences, is_whole)
 

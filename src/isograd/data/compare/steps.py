@@ -25,6 +25,8 @@ from isograd.errors import IsogradError
 _LONGEST_PIECE = 4
 #: Samples on which pieces are sought.
 _SOUGHT_ON = 3
+#: Kinds of transforms of which nothing is known but what they yield.
+_UNKNOWN_KINDS = frozenset(("function", "other"))
 #: Names under which libraries keep one parameter.
 _ALIASES = {"prob": "p", "fill_value": "fill", "degrees": "degrees"}
 
@@ -39,6 +41,7 @@ class Piece:
     outputs_a: tuple[Held, ...]
     outputs_b: tuple[Held, ...]
     is_swapped: bool = False
+    is_end: bool = False
     draws: Comparison | None = None
     parameter: str = ""
 
@@ -174,6 +177,8 @@ class Walk:
         random_a, random_b = i + len(after_a) < ends[0], j + len(after_b) < ends[1]
         if not after_a and not after_b and random_a and random_b:
             return self._drawn(i, j, here)
+        if (not after_a and random_a) or (not after_b and random_b):
+            return self._drawn_alone(i, j, here, 0 if not after_a and random_a else 1)
         return self._parted(i, j, here, after_a, after_b)
 
     def _next_same(
@@ -193,7 +198,7 @@ class Walk:
             if (p, q) == (0, 0) or (i + p, j + q) == ends:
                 continue
             if not p or not q:
-                if not self._only_represents(places_a, places_b, p, q):
+                if not self._only_represents(i, j, places_a, places_b, p, q):
                     continue
             if all_equivalent(places_a[p], places_b[q]):
                 return i + p, j + q
@@ -203,11 +208,27 @@ class Walk:
         return None
 
     def _only_represents(
-        self, places_a: list[list[Held]], places_b: list[list[Held]], p: int, q: int
+        self,
+        i: int,
+        j: int,
+        places_a: list[list[Held]],
+        places_b: list[list[Held]],
+        p: int,
+        q: int,
     ) -> bool:
-        """Whether steps of one side alone change only container, layout, dtype or range."""
+        """Whether steps of one side alone change container or layout, and the other has none such.
+
+        What turns bytes into floats has a counterpart, or its lack is the difference.
+        """
+        steps_a, steps_b = self._chains[0].steps[i:], self._chains[1].steps[j:]
+        own, others = (steps_a[:p], steps_b) if p else (steps_b[:q], steps_a)
+        if {step.kind for step in own} & {step.kind for step in others} - _UNKNOWN_KINDS:
+            return False
         places = places_a[: p + 1] if p else places_b[: q + 1]
-        return all(all_equivalent(places[0], later) for later in places[1:])
+        return all(
+            all_equivalent(places[0], later) and _kind(places[0]) == _kind(later)
+            for later in places[1:]
+        )
 
     def _drawn(
         self, i: int, j: int, here: tuple[list[Held], list[Held]]
@@ -243,6 +264,18 @@ class Walk:
             return None
         return i + p, j + q, (drawn, [value for value in given if value is not None])
 
+    def _drawn_alone(
+        self, i: int, j: int, here: tuple[list[Held], list[Held]], side: int
+    ) -> tuple[int, int, tuple[list[Held], list[Held]]]:
+        """One side draws where the other does not: it is left out, and both go on without it."""
+        self.result.is_random = True
+        step = (self._chains[side].steps[(i, j)[side]],)
+        steps_a, steps_b = (step, ()) if side == 0 else ((), step)
+        self.result.pieces.append(Piece(steps_a, steps_b, tuple(here[0]), (), ()))
+        detail = "only one side draws here"
+        self._note(steps_a, steps_b, "other distribution", detail=detail)
+        return (i + 1, j, here) if side == 0 else (i, j + 1, here)
+
     def _random_block(self, side: int, start: int) -> int:
         """How many steps from here on draw, one after the other."""
         steps = range(start, len(self._chains[side].steps))
@@ -257,7 +290,7 @@ class Walk:
         here: tuple[list[Held], list[Held]],
         changes: dict[str, Any] | None = None,
     ) -> Comparison:
-        tables = []
+        tables, levels = [], 0.0
         for side, start, count in ((0, i, p), (1, j, q)):
             found = self._sides[side].call(
                 "draw",
@@ -268,7 +301,8 @@ class Walk:
                 (changes or {}) if side == 0 else {},
             )
             tables.append(found["features"].values)
-        return compare_draws(*tables)
+            levels = max(levels, float(found["levels"]))
+        return compare_draws(tables[0], tables[1], levels)
 
     def _transplanted(self, i: int, j: int, here: tuple[list[Held], list[Held]]) -> str:
         """The parameter of B with which A draws as B does; "" where none does."""
@@ -349,7 +383,7 @@ class Walk:
         if (p, q) != (1, 1):
             return False
         kinds = self._chains[0].steps[i].kind, self._chains[1].steps[j].kind
-        return kinds[0] == kinds[1] and kinds[0] not in ("function", "other")
+        return kinds[0] == kinds[1] and kinds[0] not in _UNKNOWN_KINDS
 
     def _agrees_from(self, i: int, j: int, given_a: list[Held], given_b: list[Held]) -> bool:
         """Whether the rest of both chains yields the same from here, up to the next draw."""
@@ -382,6 +416,7 @@ class Walk:
             tuple(here[0]),
             tuple(outputs[0]),
             tuple(outputs[1]),
+            is_end=(i + p, j + q) == (len(self._chains[0].steps), len(self._chains[1].steps)),
             is_swapped=self._is_swapped(i, p, steps, here, outputs[1]),
             parameter=parameter,
         )
@@ -426,6 +461,12 @@ class Walk:
         except IsogradError:  # what A cannot do in that order does not explain B
             return False
         return all_equivalent(found, wanted)
+
+
+def _kind(values: Sequence[Held]) -> str:
+    """The kind of dtype of values: "f" for floats, "" for texts."""
+    numbers = values[0].numbers
+    return "" if numbers is None else numbers.dtype.kind
 
 
 def _differs(a: Held, b: Held) -> bool:

@@ -269,6 +269,7 @@ def _propose_truncation(observations: Sequence[Observation]) -> Iterator[Candida
                 "Give both tokenizers one length.",
             )
     yield from _overlap(observations)
+    yield from _other_end(observations)
 
 
 def _head(values: Numbers, count: int) -> Numbers:
@@ -307,6 +308,47 @@ def _overlap(observations: Sequence[Observation]) -> Iterator[Candidate]:
                 "Give both tokenizers one truncation side, and blocks one length and start.",
                 complexity=4,
             )
+
+
+def _other_end(observations: Sequence[Observation]) -> Iterator[Candidate]:
+    """Texts cut at their other end: each shows what it shares with A moved by its own length."""
+    if not _tokens(observations) or not _same_shape(observations):
+        return
+    for is_later in (True, False):
+
+        def moved(o: Observation, is_later: bool = is_later) -> Numbers | None:
+            head, tail = _common(o.a, o.b)
+            a, b = (v[head : len(v) - tail] for v in (o.a, o.b))
+            found = o.a.astype(np.float64)
+            if np.array_equal(a, b):
+                return found
+            x, y = (a, b) if is_later else (b, a)
+            for shift in range(1, len(a) // 2 + 1):
+                if np.array_equal(x[shift:], y[: len(y) - shift]):
+                    inner = np.full(len(a), np.nan)
+                    if is_later:
+                        inner[: len(a) - shift] = a[shift:]
+                    else:
+                        inner[shift:] = a[: len(a) - shift]
+                    found[head : len(found) - tail] = inner
+                    return found
+            return None
+
+        yield Candidate(
+            f"B cuts long texts at the {'beginning' if is_later else 'end'}, A at the other end",
+            moved,
+            "the end" if is_later else "the beginning",
+            "the beginning" if is_later else "the end",
+            "Give both tokenizers one truncation side.",
+            complexity=4,
+        )
+
+
+def _common(a: Numbers, b: Numbers) -> tuple[int, int]:
+    """How many tokens two texts share at their beginning and end, two at most: special ones."""
+    head = next((n for n in range(2) if n >= len(a) or a[n] != b[n]), 2)
+    tail = next((n for n in range(2) if n >= len(a) or a[-1 - n] != b[-1 - n]), 2)
+    return head, tail
 
 
 def _propose_mask(observations: Sequence[Observation]) -> Iterator[Candidate]:

@@ -76,6 +76,25 @@ def _propose_scale(observations: Sequence[Observation]) -> Iterator[Candidate]:
     )
 
 
+def _propose_factor(observations: Sequence[Observation]) -> Iterator[Candidate]:
+    """One factor for all numbers, whichever it is."""
+    if not _floats(observations) or all(one.a.size < 2 for one in observations):
+        return
+    a = np.concatenate([one.a.reshape(-1) for one in observations]).astype(np.float64)
+    b = np.concatenate([one.b.reshape(-1) for one in observations]).astype(np.float64)
+    square = float((a * a).sum())
+    if square > 0 and np.isfinite(square):
+        factor = float((a * b).sum()) / square
+        yield Candidate(
+            f"B is A × {number(factor)}",
+            _scaled(factor),
+            "× 1",
+            f"× {number(factor)}",
+            "Scale by the same factor in both.",
+            complexity=2,
+        )
+
+
 def _propose_range(observations: Sequence[Observation]) -> Iterator[Candidate]:
     """The same factor of 255 in every channel, and shifts: statistics of the other range."""
     if not _floats(observations) or any(one.a.ndim == 0 for one in observations):
@@ -196,6 +215,11 @@ def _function(function: Callable[[Numbers], Numbers]) -> Callable[[Observation],
 def _propose_function(observations: Sequence[Observation]) -> Iterator[Candidate]:
     if not _same_shape(observations) or all(one.a.size < 2 for one in observations):
         return
+    if all(
+        set(np.unique(one.a[:1])) <= {0, 1} and one.a.dtype.kind in "biu" for one in observations
+    ):
+        return  # a mask, of which another hypothesis says more
+    yield from _shifted_functions(observations)
     for name, function in _FUNCTIONS:
         yield Candidate(
             f"B is {name} of A",
@@ -203,6 +227,35 @@ def _propose_function(observations: Sequence[Observation]) -> Iterator[Candidate
             "A",
             name,
             "Apply the function in both pipelines or in none.",
+        )
+
+
+def _shifted_functions(observations: Sequence[Observation]) -> Iterator[Candidate]:
+    """A function with a factor and a shift, as a logarithm has with a small number added."""
+    if not _floats(observations):
+        return
+    a = np.concatenate([one.a.reshape(-1) for one in observations]).astype(np.float64)
+    b = np.concatenate([one.b.reshape(-1) for one in observations]).astype(np.float64)
+    for name, function in (
+        ("the exponential", np.exp),
+        ("the natural logarithm", np.log),
+        ("the square root", np.sqrt),
+        ("the square", np.square),
+    ):
+        with np.errstate(all="ignore"):
+            x = function(a)
+        if not np.isfinite(x).all() or not np.ptp(x) or not np.isfinite(b).all():
+            continue
+        slope, shift = np.polyfit(x, b, 1)
+        yield Candidate(
+            f"B is {number(slope)} × {name} of A, and {number(shift)}",
+            lambda one, f=function, s=slope, t=shift: (  # type: ignore[misc]
+                s * f(one.a.astype(np.float64)) + t
+            ),
+            "A",
+            name,
+            "Apply the function in both pipelines or in none.",
+            complexity=3,
         )
 
 
@@ -312,7 +365,9 @@ HYPOTHESES = (
         "data.scale",
         "Values are of 0 to 255 on one side and of 0 to 1 on the other, or the like.",
         lambda observations: itertools.chain(
-            _propose_scale(observations), _propose_range(observations)
+            _propose_scale(observations),
+            _propose_factor(observations),
+            _propose_range(observations),
         ),
         (
             Example("x", "x*np.float32(255)", _SMOOTH),
@@ -321,7 +376,7 @@ HYPOTHESES = (
             Example("x", "x*2-1", _SMOOTH, port="-1 to 1"),
             Example("(x-.5)/np.float32(.2)", "(255*x-.5)/np.float32(.2)", _SMOOTH),
         ),
-        (Example("x", "x*np.float32(3)", _SMOOTH),),
+        (Example("x", "x*x", _SMOOTH),),
     ),
     Hypothesis(
         "data.normalize",

@@ -187,6 +187,8 @@ def _resized(one: Observation, name: str, side: str) -> Numbers | None:
     picture, shown = as_hwc(one.x), as_hwc(target)  # type: ignore[arg-type]
     if picture is None or shown is None or picture.shape[2] != shown.shape[2]:
         return None
+    if picture.shape[:2] == shown.shape[:2]:
+        return None
     found = _resizers(shown.shape[0], shown.shape[1])[name](picture)
     if target.dtype.kind == "f" and picture.dtype == np.uint8 and float(target.max()) <= 1.001:
         found = found / np.float32(255)
@@ -217,6 +219,8 @@ def _crops_of_input(observations: Sequence[Observation]) -> Iterator[Candidate]:
             if picture is None or shown is None or picture.shape[2] != shown.shape[2]:
                 return None
             height, width = shown.shape[:2]
+            if (height, width) == picture.shape[:2]:
+                return None
             top, left = rule(picture.shape[0] - height), rule(picture.shape[1] - width)
             return like(neutral.crop(picture, top, left, height, width), one.b)
 
@@ -381,8 +385,14 @@ def _turned(image: Any) -> Any:
     return ImageOps.exif_transpose(image).convert("RGB")
 
 
+def _is_untouched(one: Observation) -> bool:
+    """Whether A only passes on what entered."""
+    picture, own = as_hwc(one.x), as_hwc(one.a)  # type: ignore[arg-type]
+    return picture is not None and own is not None and np.array_equal(picture, own)
+
+
 def _propose_missing(observations: Sequence[Observation]) -> Iterator[Candidate]:
-    if any(one.x is None for one in observations):
+    if any(one.x is None for one in observations) or all(_is_untouched(o) for o in observations):
         return
     yield Candidate(
         "B leaves out what A does here",

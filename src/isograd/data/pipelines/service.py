@@ -21,6 +21,9 @@ from isograd.tensors import tensor_value
 #: Seconds after which drawing ends, with as many draws as there are.
 _DRAWING_S = 20.0
 _LEAST_DRAWS = 200
+#: Steps of 8 bits by which equal transforms round otherwise: MindSpore turns colours to HSV and
+#: back even where the hue stays.
+_LEVELS = 1.5
 
 
 def open_pipeline(value: Any, again: Any) -> Pipeline:
@@ -175,6 +178,7 @@ class DataService:
         assert example is not None
         shown, container = probe(example), given["container"]
         rows: list[Any] = []
+        found = None
         started = time.monotonic()
         for number in range(count):
             self.pipeline.before_draw(number)
@@ -189,4 +193,5 @@ class DataService:
         self.pipeline.after_draws()
         width = min((len(row) for row in rows), default=0)
         table = np.stack([row[:width] for row in rows]) if rows else np.zeros((0, 0))
-        return {"features": tensor_value(table)}
+        is_bytes = found is not None and found.dtype == np.uint8
+        return {"features": tensor_value(table), "levels": _LEVELS if is_bytes else 0.0}

@@ -58,14 +58,10 @@ def command(
     Exit status: 0 no time above 5 % of the step could be won; 1 something could; 2 isograd was
     called wrongly or could not do its work.
     """
-    from isograd.profile.run import profile_paths
+    from isograd.profile.run import profile_paths, profile_script
 
     if out is not None:
-        from isograd.profile.record.plan import DEFAULT_STEPS
-        from isograd.profile.record.script import record_script
-
-        record_script(run, more, out, steps or DEFAULT_STEPS)
-        return profile_paths(out, progress=progress)
+        return profile_script(run, out, more, steps=steps, progress=progress)
     if steps is not None:
         raise UsageError("--steps is given without --out", "It belongs to a recording.")
     if len(more) > 1:

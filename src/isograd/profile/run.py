@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 
 @overload
 def profile(
-    run: str | Path, other: str | Path | None = None, *, progress: Progress | None = None
+    run: str | Path,
+    other: str | Path | None = None,
+    *,
+    out: str | Path | None = None,
+    arguments: Sequence[str] = (),
+    steps: int | None = None,
+    progress: Progress | None = None,
 ) -> ProfileReport: ...
 
 
@@ -33,6 +40,8 @@ def profile(
     run: Any,
     other: str | Path | None = None,
     *,
+    out: str | Path | None = None,
+    arguments: Sequence[str] = (),
     steps: int | None = None,
     optimizer: Any = None,
     progress: Progress | None = None,
@@ -40,11 +49,14 @@ def profile(
     """Where does the time go, what is the bottleneck, what would change it?
 
     With paths: analyse a run, a trace or a profiler's folder; with two, side by side, the first
-    being the one in question. Raises ProfileError where a file holds no profile.
+    being the one in question. With out, run is a script that is recorded into that new folder and
+    then judged. Raises ProfileError where a file holds no profile.
 
     With a network: `with isograd.profile(model, "runs/a", steps=30): train()` records a training
     into a new folder. steps: training steps that are looked at, warm-up included, at least 8.
     """
+    if isinstance(run, (str, Path)) and out is not None:
+        return profile_script(Path(run), Path(out), arguments, steps=steps, progress=progress)
     if isinstance(run, (str, Path)):
         return profile_paths(Path(run), None if other is None else Path(other), progress=progress)
     from isograd.errors import UsageError
@@ -53,6 +65,22 @@ def profile(
     if other is None:
         raise UsageError("no folder for the recording is given", "Give the path of a new folder.")
     return ProfileRecorder(run, Path(other), steps=steps or DEFAULT_STEPS, optimizer=optimizer)
+
+
+def profile_script(
+    script: Path,
+    out: Path,
+    arguments: Sequence[str] = (),
+    *,
+    steps: int | None = None,
+    progress: Progress | None = None,
+) -> ProfileReport:
+    """Record the training of an unchanged script into a new folder, and judge it."""
+    from isograd.profile.record.plan import DEFAULT_STEPS
+    from isograd.profile.record.script import record_script
+
+    record_script(script, arguments, out, steps or DEFAULT_STEPS)
+    return profile_paths(out, progress=progress)
 
 
 def profile_paths(

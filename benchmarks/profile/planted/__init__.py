@@ -1,0 +1,1 @@
+"""Planted bottlenecks: training scripts with one thing wrong, and what must be found."""

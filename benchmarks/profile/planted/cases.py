@@ -1,0 +1,149 @@
+"""The planted bottlenecks of torch and MindSpore, as parts of a training script.
+
+The line that ends in `#!` is the planted one: a culprit is right where the finding names that line
+or, where the plant is a setting, one of `codes`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TORCH = """\
+import gc, io, json, logging, random, sys, time
+import numpy as np
+import torch
+from torch import nn
+torch.manual_seed(0)
+torch.set_num_threads(1)
+WORKERS, BATCH, PREFETCH, COLLATE = 0, 8, None, None
+{setup}
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 4000
+    def __getitem__(self, index):
+        x = torch.full((256,), float(index % 5))
+        {sample}
+        return x, index % 4
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(256, 512), nn.Linear(512, 512), nn.Linear(512, 4)
+        {layers}
+    def forward(self, x):
+        x = self.b(self.a(x).relu())
+        {forward}
+        return self.c(x)
+
+net = Net()
+{optimizer}
+loader = torch.utils.data.DataLoader(
+    Data(), BATCH, num_workers=WORKERS, prefetch_factor=PREFETCH, collate_fn=COLLATE)
+loss_of = nn.CrossEntropyLoss()
+for number, (x, y) in enumerate(loader):
+    optimizer.zero_grad()
+    loss = loss_of(net(x), y)
+    loss.backward()
+    {before}
+    optimizer.step()
+    {after}
+    if number == 24:
+        break
+"""
+SGD = "optimizer = torch.optim.SGD(net.parameters(), 0.01)"
+
+MINDSPORE = """\
+import io, json, sys, time
+import numpy as np
+import mindspore, mindspore.dataset as ds
+from mindspore import nn, ops
+{setup}
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.a, self.c = nn.Dense(64, 64), nn.Dense(64, 4)
+    def construct(self, x):
+        x = self.a(x)
+        {forward}
+        return self.c(x)
+
+def rows():
+    for index in range(2000):
+        x = np.full(64, index % 5, np.float32)
+        {sample}
+        yield x, np.int32(index % 4)
+
+def transform(x):
+    {transform}
+    return x
+
+net = Net().set_train()
+optimizer = nn.SGD(net.trainable_params(), 0.01)
+loss_of = nn.CrossEntropyLoss()
+gradients = mindspore.value_and_grad(
+    lambda x, y: loss_of(net(x), y), None, net.trainable_params())
+data = ds.GeneratorDataset(rows, ["x", "y"], shuffle=False)
+data = data.map(transform, ["x"], num_parallel_workers=1).batch(8)
+for number, (x, y) in enumerate(data.create_tuple_iterator()):
+    loss, found = gradients(x, y)
+    optimizer(found)
+    {after}
+    if number == 18:
+        break
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """parts: what is put into the script. limit: the verdict's word; codes: culprits by code."""
+
+    name: str
+    framework: str
+    limit: str
+    parts: dict[str, str]
+    codes: tuple[str, ...] = ()
+
+    def script(self) -> str:
+        """The training script."""
+        template = TORCH if self.framework == "torch" else MINDSPORE
+        names = (
+            "setup",
+            "sample",
+            "layers",
+            "forward",
+            "optimizer",
+            "before",
+            "after",
+            "transform",
+        )
+        text = template
+        for name in names:
+            part = self.parts.get(name, SGD if name == "optimizer" else "pass")
+            indent = next(
+                (line[: len(line) - len(line.lstrip())] for line in text.splitlines()
+                 if f"{{{name}}}" in line), "")  # fmt: skip
+            text = text.replace(f"{{{name}}}", part.replace("\n", "\n" + indent))
+        return text
+
+
+def load() -> tuple[Case, ...]:
+    """All cases of cases.toml."""
+    text = Path(__file__).with_name("cases.toml").read_text(encoding="utf-8")
+    found = []
+    for entry in tomllib.loads(text)["case"]:
+        known = ("name", "framework", "limit", "codes")
+        parts = {name: value for name, value in entry.items() if name not in known}
+        codes = tuple(entry.get("codes", ()))
+        found.append(Case(entry["name"], entry["framework"], entry["limit"], parts, codes))
+    return tuple(found)
+
+
+CASES = load()

@@ -24,8 +24,8 @@ VERBS = (
 )
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
-    "json", "csv", "html", "parquet", "sarif", "trace", "quiet", "all", "diff", "list", "fail_on",
-    "sql", "help", "fix", "apply", "out", "twice",
+    "json", "csv", "html", "parquet", "sarif", "trace", "links", "quiet", "all", "diff", "list",
+    "fail_on", "sql", "help", "fix", "apply", "out", "twice",
 }  # fmt: skip
 #: Builders are verified and exported by the command only.
 OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python"}

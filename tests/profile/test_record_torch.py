@@ -18,9 +18,11 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 import isograd
 from isograd.cli.entry import main
 from isograd.errors import ProfileError, UsageError
+from isograd.profile import trying
 from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import Phase
 from isograd.profile.read.open import open_profile
+from isograd.profile.record.variants import FLOAT32
 
 
 class _Samples(Dataset[Any]):
@@ -204,3 +206,41 @@ def test_two_runs_pair_their_modules(slow: Path, tmp_path: Path) -> None:
     data = json.loads(report.to_json())
     assert data["against"]["verdict"] == "slower"
     assert all(one["against"]["ratio"] > 0 for one in data["modules"])
+
+
+def test_settings_are_tried_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import torch\ntorch.manual_seed(0)\n" + _SCRIPT)
+    chosen = [one for one in trying.VARIANTS if one.name == "threads-1"]
+    monkeypatch.setattr(trying, "VARIANTS", tuple(chosen))
+    monkeypatch.setattr(trying, "ROUNDS", 1)
+    found = trying.try_settings(script, ("20", "work"), "torch")
+    assert [one.code for one in found] == ["try.threads-1"]
+    for one in found:
+        assert one.tried is not None
+        assert one.tried.step_s > 0
+        assert "the losses" in one.message
+    assert found[0].tried is not None
+    assert found[0].tried.equivalent is True
+
+
+@pytest.mark.parametrize(
+    ("losses", "again", "tried", "same"),
+    [
+        pytest.param([1.0, 0.5], [1.0, 0.5], [1.0, 0.5 + 1e-7], True, id="rounding"),
+        pytest.param([1.0, 0.5], [1.0, 0.5], [1.0, 0.6], False, id="another training"),
+        pytest.param([1.0, 0.5], [1.0, 0.7], [1.0, 0.5], None, id="not repeatable"),
+        pytest.param([], [], [], None, id="no losses"),
+    ],
+)
+def test_equivalence_needs_a_training_that_repeats(
+    losses: list[float], again: list[float], tried: list[float], same: bool | None
+) -> None:
+    base = [trying.Attempt(1.0, 1, tuple(one)) for one in (losses, again)]
+    other = [trying.Attempt(1.0, 1, tuple(tried))]
+    assert trying.equivalent(base, other, FLOAT32) is same
+
+
+def test_links_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--links", "2"]) == 0
+    assert "A message of n bytes between 2 processes takes about" in capsys.readouterr().out

@@ -44,11 +44,29 @@ if TYPE_CHECKING:
     type=click.IntRange(min=8),
     help="With --out: training steps that are looked at, warm-up included. Default: 30.",
 )
-@click.argument("run", type=INPUT, metavar="RUN")
+@click.option(
+    "--try",
+    "try_",
+    is_flag=True,
+    help="With --out: run the script again with one setting changed at a time, and measure.",
+)
+@click.option(
+    "--links",
+    type=click.IntRange(min=2),
+    metavar="PROCESSES",
+    help="Measure what a message between processes costs (torch over gloo), and nothing else.",
+)
+@click.argument("run", type=INPUT, required=False, metavar="RUN")
 @click.argument("more", nargs=-1, metavar="[RUN]")
 def command(
-    run: Path, more: tuple[str, ...], out: Path | None, steps: int | None, progress: Progress
-) -> ProfileReport:
+    run: Path | None,
+    more: tuple[str, ...],
+    out: Path | None,
+    steps: int | None,
+    try_: bool,
+    links: int | None,
+    progress: Progress,
+) -> ProfileReport | int:
     """Where does the time go, what is the bottleneck, what would change it?
 
     RUN is a trace of torch.profiler, a folder of MindSpore's profiler or of MindInsight, or a run
@@ -60,10 +78,28 @@ def command(
     """
     from isograd.profile.run import profile_paths, profile_script
 
+    if links is not None:
+        return _links(links)
+    if run is None:
+        raise UsageError("no run is given", "Give a trace, a profiler's folder, or a run.")
     if out is not None:
-        return profile_script(run, out, more, steps=steps, progress=progress)
-    if steps is not None:
-        raise UsageError("--steps is given without --out", "It belongs to a recording.")
+        return profile_script(run, out, more, steps=steps, try_=try_, progress=progress)
+    if steps is not None or try_:
+        raise UsageError("--steps or --try is given without --out", "They belong to a recording.")
     if len(more) > 1:
         raise UsageError(f"{len(more) + 1} runs are given", "Give one or two.")
     return profile_paths(run, Path(more[0]) if more else None, progress=progress)
+
+
+def _links(processes: int) -> int:
+    from isograd.profile.communication.links import measure_links
+
+    cost = measure_links(processes)
+    for size, seconds in zip(cost.size_bytes, cost.seconds, strict=True):
+        click.echo(f"{int(size):>12,d} bytes  {seconds * 1e6:10.0f} µs")
+    affine = cost.affine
+    click.echo(
+        f"A message of n bytes between {processes} processes takes about "
+        f"{affine.a_s:.3g} s + {affine.b_s_per_byte:.3g} s × n."
+    )
+    return 0

@@ -143,7 +143,8 @@ class Operator:
     self_s excludes operators that it calls. spread is the standard deviation of one call's self
     time over its mean, NaN where single calls are unknown. where: `file.py:line` that calls it.
     callers: name, shapes and dtypes of the operators around it, inmost first. is_outer: called by
-    the user's code, or the gradient of such a call, and not by another operator.
+    the user's code, or the gradient of such a call, and not by another operator. is_dispatch: its
+    calls are too short to be work.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Operator:
     device: bool = False
     callers: tuple[tuple[str, str, str], ...] = ()
     is_outer: bool = True
+    is_dispatch: bool = False
 
 
 @dataclass(frozen=True)

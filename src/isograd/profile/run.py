@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,6 +22,7 @@ def profile(
     out: str | Path | None = None,
     arguments: Sequence[str] = (),
     steps: int | None = None,
+    try_: bool = False,
     progress: Progress | None = None,
 ) -> ProfileReport: ...
 
@@ -43,6 +45,7 @@ def profile(
     out: str | Path | None = None,
     arguments: Sequence[str] = (),
     steps: int | None = None,
+    try_: bool = False,
     optimizer: Any = None,
     progress: Progress | None = None,
 ) -> ProfileReport | ProfileRecorder:
@@ -56,7 +59,9 @@ def profile(
     into a new folder. steps: training steps that are looked at, warm-up included, at least 8.
     """
     if isinstance(run, (str, Path)) and out is not None:
-        return profile_script(Path(run), Path(out), arguments, steps=steps, progress=progress)
+        return profile_script(
+            Path(run), Path(out), arguments, steps=steps, try_=try_, progress=progress
+        )
     if isinstance(run, (str, Path)):
         return profile_paths(Path(run), None if other is None else Path(other), progress=progress)
     from isograd.errors import UsageError
@@ -73,14 +78,24 @@ def profile_script(
     arguments: Sequence[str] = (),
     *,
     steps: int | None = None,
+    try_: bool = False,
     progress: Progress | None = None,
 ) -> ProfileReport:
-    """Record the training of an unchanged script into a new folder, and judge it."""
+    """Record the training of an unchanged script, and judge it; try_: try settings, too."""
     from isograd.profile.record.plan import DEFAULT_STEPS
     from isograd.profile.record.script import record_script
 
     record_script(script, arguments, out, steps or DEFAULT_STEPS)
-    return profile_paths(out, progress=progress)
+    report = profile_paths(out, progress=progress)
+    if not try_:
+        return report
+    from isograd.profile.trying import try_settings
+
+    if progress is not None:
+        progress.stage("trying settings")
+    tried = try_settings(script, arguments, report.analysis.profile.framework)
+    findings = sorted((*report.findings, *tried), key=lambda one: (one.is_note, -one.seconds))
+    return replace(report, findings=tuple(findings))
 
 
 def profile_paths(

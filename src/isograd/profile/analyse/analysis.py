@@ -112,13 +112,14 @@ def _operators(profile: Profile, steps: Steps) -> tuple[tuple[Operator, ...], In
         found, self_ns = summarise(profile.spans, window)
         if not any(operator.shapes for operator in found) and profile.source_operators:
             found = _with_only_shapes(found, profile)
+    factor = _to_plain(profile)
     if count > 1:
         found = tuple(
             replace(
                 operator,
                 calls=max(1, round(operator.calls / count)),
-                self_s=operator.self_s / count,
-                total_s=operator.total_s / count,
+                self_s=operator.self_s / count * factor,
+                total_s=operator.total_s / count * factor,
             )
             for operator in found
         )
@@ -139,6 +140,14 @@ def _window(profile: Profile, steps: Steps) -> tuple[Window | None, int]:
         return None, 1
     window = Window(int(steps.start_ns.min()), int(steps.end_ns.max()), (nothing, nothing))
     return window, len(steps)
+
+
+def _to_plain(profile: Profile) -> float:
+    """Plain steps over profiled ones: what the profiler adds is no part of an operator."""
+    host = profile.host
+    if host is None or not host.plain_step_s > 0 or not host.profiled_step_s > 0:
+        return 1.0
+    return min(host.plain_step_s / host.profiled_step_s, 1.0)
 
 
 def _with_only_shapes(found: tuple[Operator, ...], profile: Profile) -> tuple[Operator, ...]:

@@ -7,9 +7,9 @@ from enum import Enum
 
 import numpy as np
 
-from isograd.profile.analyse.kinds import MOVING, Kind, kind_of
+from isograd.profile.analyse.kinds import MOVING, ON_HOST, Kind, kind_of
 from isograd.profile.analyse.nesting import merge, union_within
-from isograd.profile.analyse.operators import Mask, covered, operator_rows
+from isograd.profile.analyse.operators import Mask, covered, is_dispatch, operator_rows
 from isograd.profile.model import PHASES, Floats, Ints, Phase, Profile, Spans, Steps
 
 
@@ -26,9 +26,6 @@ class Limit(Enum):
 
 #: Columns of `Breakdown.seconds`.
 LIMITS = (Limit.DATA, Limit.HOST, Limit.COMPUTE, Limit.COMMUNICATION, Limit.MEMORY)
-#: An operator call below this is dispatch, not work: torch's dispatch of one operator on a CPU
-#: takes 2 to 8 us (measured, docs/profile.md), a kernel launch 5 to 10 us (CUDA, Ascend).
-SMALL_CALL_NS = 10_000
 #: A limit below this share of the step, or that leads by less, leaves the step balanced.
 LEADING_SHARE = 0.40
 LEAD = 0.08
@@ -141,7 +138,8 @@ def _work(
     step = np.searchsorted(begin, start, side="right") - 1
     is_within = (step >= 0) & (start < end[np.maximum(step, 0)])
     is_within &= ~covered(start, *data)
-    is_large = self_ns[rows] >= SMALL_CALL_NS
+    own = self_ns[rows]
+    is_large = ~is_dispatch(spans.texts, spans.name[rows], spans.shapes[rows], own)
     limits = _limit_of_texts(spans)[spans.name[rows]]
     chosen = is_within & is_large
     cell = step[chosen] * len(LIMITS) + limits[chosen]
@@ -160,6 +158,8 @@ def limit_of(name: str) -> Limit:
     kind = kind_of(name)
     if kind in MOVING:
         return Limit.MEMORY
+    if kind in ON_HOST:
+        return Limit.HOST
     return Limit.COMMUNICATION if kind is Kind.COMMUNICATION else Limit.COMPUTE
 
 

@@ -20,11 +20,14 @@ class Kind(Enum):
     CONVERSION = "conversion"
     COPY = "copy"
     SYNCHRONISATION = "synchronisation"
+    VIEW = "view"
     DENSE = "dense"
     STREAM = "stream"
     COMPUTE = "compute"
 
 
+#: Kinds that compute nothing: their time is the host's.
+ON_HOST = frozenset({Kind.SYNCHRONISATION, Kind.VIEW})
 #: Kinds whose time is the time of moving bytes, not of arithmetic.
 MOVING = frozenset({Kind.CONVERSION, Kind.COPY, Kind.STREAM})
 

@@ -8,6 +8,15 @@ from dataclasses import replace
 
 from isograd.profile.model import Operator, SourceOperator
 
+#: Operators that torch makes of others before a dispatch mode sees them.
+_INNER = {
+    "aten::contiguous": ("aten::clone",),
+    "aten::reshape": ("aten::clone", "aten::_unsafe_view"),
+    "aten::to": ("aten::_to_copy",),
+    "aten::type_as": ("aten::_to_copy",),
+    "aten::item": ("aten::_local_scalar_dense",),
+}
+
 
 def with_places(
     operators: Sequence[Operator], sources: Sequence[SourceOperator]
@@ -23,7 +32,10 @@ def with_places(
         by_name[source.name].append(source)
     placed = []
     for operator in operators:
-        keys = ((operator.name, operator.shapes, operator.dtypes), *operator.callers)
+        inner = _INNER.get(operator.name, ())
+        names = (operator.name, *inner)
+        keys = [(name, operator.shapes, operator.dtypes) for name in names]
+        keys += operator.callers
         found = next((exact[key] for key in keys if key in exact), None)
         if found is None:
             named = by_name.get(operator.name, [])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,6 +14,7 @@ import numpy.typing as npt
 
 from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.analyse.nesting import parents, self_times
+from isograd.profile.analyse.work import tensors
 from isograd.profile.model import NONE, Codes, Ints, Operator, Spans, Strings
 
 Mask = npt.NDArray[np.bool_]
@@ -32,6 +35,41 @@ def operator_rows(spans: Spans) -> Ints:
     if scopes:
         is_operator &= ~np.isin(spans.track, scopes)
     return np.flatnonzero(is_operator)
+
+
+#: An operator call below this is dispatch, not work: torch's dispatch of one operator on a CPU
+#: takes 2 to 8 us (measured, docs/profile.md), a kernel launch 5 to 10 us (CUDA, Ascend).
+SMALL_CALL_NS = 10_000
+#: Tensors this small are work for less than a microsecond, whatever the clock says on a busy
+#: machine; above TINY_CALL_NS something else is done with them (a sort, a decomposition).
+TINY_ELEMENTS = 1024
+TINY_CALL_NS = 200_000
+
+
+def is_dispatch(texts: Sequence[str], name: Codes, shapes: Codes, own_ns: Ints) -> Mask:
+    """Rows whose operator is dispatch rather than work, by most of its calls with these shapes.
+
+    One call alone does not tell: on a busy machine any of them may be interrupted for
+    milliseconds. Shapes (rows,).
+    """
+    if not name.size:
+        return np.zeros(0, dtype=bool)
+    used = set(np.unique(shapes).tolist())
+    tiny = [number in used and _is_tiny(text) for number, text in enumerate(texts)]
+    is_tiny = np.asarray([*tiny, False], dtype=bool)  # -1, no shape, is the last entry
+    limit = np.where(is_tiny[shapes], TINY_CALL_NS, SMALL_CALL_NS)
+    key = name.astype(np.int64) * (len(texts) + 1) + shapes + 1
+    _, group = np.unique(key, return_inverse=True)
+    short = np.bincount(group, weights=own_ns < limit)
+    return np.asarray((short * 2 > np.bincount(group))[group])
+
+
+def _is_tiny(text: str) -> bool:
+    """Whether shapes name tensors of at most TINY_ELEMENTS elements only, or Python numbers."""
+    found = tensors(readable_shapes(text))
+    if not found:
+        return text.startswith("[")
+    return max(math.prod(shape) for shape in found) <= TINY_ELEMENTS
 
 
 @dataclass(frozen=True)
@@ -105,6 +143,7 @@ def _group(spans: Spans, own: Ints, parent: Ints, chosen: Ints) -> tuple[Operato
     key = (key * len(modules) + module) * 2 + outer
     _, first, group = np.unique(key[chosen], return_index=True, return_inverse=True)
     taken = own[chosen]
+    small = is_dispatch(named.texts, named.name[chosen], named.shapes[chosen], taken)
     calls = np.bincount(group)
     self_ns = np.bincount(group, weights=taken)
     total_ns = np.bincount(group, weights=spans.duration_ns[chosen])
@@ -128,6 +167,7 @@ def _group(spans: Spans, own: Ints, parent: Ints, chosen: Ints) -> tuple[Operato
                 device=spans.tracks[spans.track[row]].is_device,
                 callers=_callers(named, parent, row),
                 is_outer=bool(outer[row]),
+                is_dispatch=bool(small[first[index]]),
             )
         )
     return tuple(operators)

@@ -160,6 +160,11 @@ class ProfileRecorder:
         if self._is_active:
             self._marks.updated()
 
+    def loss(self, value: float) -> None:
+        """Called by the side with the number whose gradient is taken; kept in the run's scalars."""
+        if self._is_active and self._window in ("warm-up", "plain"):
+            self._writer.scalars(self._marks.number, {"loss": value})
+
     @property
     def phase(self) -> Phase | None:
         """The phase that runs now, None outside of steps."""

@@ -7,7 +7,7 @@ parameters to train.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,26 @@ from isograd.profile.record.recorder import ProfileRecorder
 from isograd.runs.script import run_script
 
 
-def record_script(script: Path, arguments: Sequence[str], folder: Path, steps: int) -> None:
-    """Run the script and record its training.
+def record_script(
+    script: Path,
+    arguments: Sequence[str],
+    folder: Path,
+    steps: int,
+    on_import: Callable[[str], None] | None = None,
+) -> None:
+    """Run the script and record its training. on_import: called after a framework's import.
 
     Raises UserCodeError where the script fails, ProfileError where it trains no network.
     """
     finder = _Finder(folder, steps)
+
+    def imported(framework: str) -> None:
+        if on_import is not None:
+            on_import(framework)
+        finder.watch(framework)
+
     try:
-        end = run_script(script, arguments, finder.watch)
+        end = run_script(script, arguments, imported)
     finally:
         finder.stop()
     if end.error is not None:

@@ -77,10 +77,18 @@ class TorchSide:
                 return original(*arguments, **options)
             finally:
                 self._record.end(Phase.BACKWARD)
+                self._keep_loss(arguments)
 
         backward.__wrapped__ = original  # type: ignore[attr-defined]
         torch.autograd.backward = backward
         self._undo.callback(setattr, torch.autograd, "backward", original)
+
+    def _keep_loss(self, arguments: Any) -> None:
+        """Keep the number that the pass began with, on a CPU, where reading it does not wait."""
+        loss: Any = arguments[0] if arguments else None
+        if self._record is not None and getattr(loss, "numel", lambda: 0)() == 1:
+            if not loss.is_cuda:
+                self._record.loss(float(loss.detach()))
 
     def _before_forward(self, module: Any, arguments: Any) -> None:
         assert self._record is not None

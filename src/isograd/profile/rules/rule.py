@@ -85,6 +85,7 @@ def claim(
     is_predicted: bool = True,
 ) -> list[ProfileFinding]:
     """One finding where `seconds` of the step could be won, none below `least_share` of it."""
+    seconds = min(seconds, analysis.step_s)  # operators are timed in other steps than the step
     share = analysis.share(seconds)
     if not share > least_share:
         return []

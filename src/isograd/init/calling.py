@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from isograd.init import parsers, tensors
-from isograd.init.coding import as_value, call_text, free_names, text
+from isograd.init.coding import as_value, call_text, free_names, member_text, text
 from isograd.init.values import (
     Api,
     Data,
@@ -67,8 +67,7 @@ class Calls:
             return owner.defaults.get(node.attr, Value())
         if isinstance(owner, Tensor) and node.attr == "shape" and owner.shape is not None:
             return Known(repr(owner.shape), owner.shape)
-        code = text(owner)
-        return as_value(f"{code}.{node.attr}" if code else None)
+        return as_value(member_text(owner, node.attr))
 
     def call(self, node: ast.Call, scope: Scope) -> Value:
         """A call, with what it makes the reading know."""
@@ -174,7 +173,7 @@ class Calls:
         if isinstance(owner, Output) and name == "backward":
             self._reading.found.losses.append(Scalar(owner.code, "", node.lineno))
         if isinstance(owner, Output) and name in _REDUCTIONS and not any(arguments):
-            return Scalar(f"{owner.code}.{name}()", "", node.lineno)
+            return Scalar(call_text(member_text(owner, name), (), {}), "", node.lineno)
         if name == "scale" and arguments[0] and isinstance(arguments[0][0], Scalar):
             return arguments[0][0]  # of a gradient scaler
         if name == "backward" and arguments[0] and isinstance(arguments[0][0], Scalar):
@@ -205,7 +204,7 @@ class Calls:
         if name in _ITSELF:
             return owner
         if name in _REDUCTIONS and not node.args and not node.keywords:
-            return dataclasses.replace(owner, code=owner.code and f"{owner.code}.{name}()")
+            return dataclasses.replace(owner, code=call_text(member_text(owner, name), (), {}))
         return None
 
     def _of_tensor(
@@ -213,10 +212,10 @@ class Calls:
     ) -> Value | None:
         positional, keywords = arguments
         if name in _REDUCTIONS and not positional and not keywords:
-            return Scalar(f"{owner.code}.{name}()", "", node.lineno)
+            return Scalar(call_text(member_text(owner, name), (), {}), "", node.lineno)
         changed = tensors.method(owner, name, positional, keywords)
         if changed is None:
-            return as_value(call_text(f"{owner.code}.{name}", positional, keywords))
+            return as_value(call_text(member_text(owner, name), positional, keywords))
         return changed if changed.code == owner.code else self._reading.note_tensor(changed)
 
     def _of_data(self, owner: Data, name: str, arguments: Arguments) -> Value | None:

@@ -30,6 +30,19 @@ def text(value: Value, *, is_built: bool = False) -> str | None:
     return f"({joined},)" if value.is_tuple else f"[{joined}]"
 
 
+def atom(code: str) -> str:
+    """A text that an attribute, a call or an index can follow."""
+    node = ast.parse(code, mode="eval").body
+    is_atom = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return code if is_atom else f"({code})"
+
+
+def member_text(owner: Value, name: str) -> str | None:
+    """The text of `owner.name`."""
+    before = text(owner)
+    return None if before is None else f"{atom(before)}.{name}"
+
+
 def as_value(code: str | None) -> Value:
     """What is no more than its text; a part of the output where that is in it."""
     if code is None:
@@ -59,9 +72,7 @@ def call_text(
         return None
     shown = [part for part in parts if part is not None]
     shown += [f"{word}={value}" for word, value in named.items()]
-    if not isinstance(ast.parse(function, mode="eval").body, (ast.Name, ast.Attribute, ast.Call)):
-        function = f"({function})"
-    return f"{function}({', '.join(shown)})"
+    return f"{atom(function)}({', '.join(shown)})"
 
 
 def with_names(node: ast.expr | ast.slice, lookup: Lookup) -> str | None:
@@ -86,7 +97,7 @@ def subscript_text(owner: Value, node: ast.Subscript, lookup: Lookup) -> str | N
     after = with_names(
         ast.fix_missing_locations(whole), lambda n: Value(n) if n == "_" else lookup(n)
     )
-    return None if before is None or after is None else f"{before}{after[1:]}"
+    return None if before is None or after is None else f"{atom(before)}{after[1:]}"
 
 
 class _Inexpressible(Exception):  # noqa: N818 - it ends one attempt

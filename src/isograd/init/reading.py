@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 from isograd.init.apis import Apis
-from isograd.init.coding import as_value, subscript_text, text, with_names
+from isograd.init.coding import as_value, atom, subscript_text, text, with_names
 from isograd.init.scopes import Found, Returned, Scope
 from isograd.init.source import Source, bind_definition
 from isograd.init.values import (
@@ -158,12 +158,12 @@ class Reading:
             if index < len(value.value):
                 return Known(repr(value.value[index]), value.value[index])
         if isinstance(value, Output):
-            return Output(f"{value.code}[{index}]")
+            return Output(f"{atom(value.code)}[{index}]" if value.code else None)
         if isinstance(value, Tensor):
             return self.placeholder(value.line)
         if isinstance(value, Data):
             return self.part(value.item, index)
-        return Value(f"{value.code}[{index}]" if value.code else None)
+        return Value(f"{atom(value.code)}[{index}]" if value.code else None)
 
     def iterated(self, value: Value) -> Value:
         """What the first turn of a loop gets."""

@@ -42,7 +42,7 @@ def _report(*comparisons: TensorComparison) -> FilesReport:
 def test_the_worst_comes_first() -> None:
     report = _report(*(_comparison(f"t{n}", change, n) for n, change in enumerate((0, 1, 9, 3))))
     text = render_text(document(report))
-    places = [text.index(f"\n {name} ") for name in ("t2", "t3", "t1")]
+    places = [text.index(f"\n{name} ") for name in ("t2", "t3", "t1")]
     assert places == sorted(places)
     assert "First that differs in the order of the first file: t1" in text
     assert "last that agrees before it: t0" in text

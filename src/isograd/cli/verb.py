@@ -92,13 +92,7 @@ def verb(
     `package.module:function`; page is for HTML and defaults to document.
     A function that returns an int has done everything itself, and that is the exit status.
     """
-    known = [Output("json", _JSON_HELP, "")]
-    known.append(
-        Output("html", "Write one HTML page, which needs no network.", page or document, False)
-    )
-    if sarif:
-        known.append(Output("sarif", "Write SARIF for code scanning.", document))
-    known += outputs
+    known = _known(page or document, document if sarif else "", outputs)
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
@@ -123,22 +117,29 @@ def verb(
         run.__doc__ = function.__doc__
         run.__name__ = function.__name__
         run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
-        for one in reversed(known):
-            run = click.option(
-                f"--{one.name}", f"{one.name}_file", type=OUTPUT, metavar="FILE", help=one.help
-            )(run)
-        run = click.option(
-            "--all",
-            "is_all",
-            is_flag=True,
-            help="Show every entry of each list.",
-        )(run)
-        run = click.option(
-            "--quiet", is_flag=True, help="Show no progress, and only the last line."
-        )(run)
+        for option in _options(known):
+            run = option(run)
         return click.command(name, cls=ConfiguredCommand)(run)
 
     return decorate
+
+
+def _known(page: str, sarif: str, outputs: Sequence[Output]) -> list[Output]:
+    """Every output of a verb: those that all have, SARIF, and its own."""
+    known = [Output("json", _JSON_HELP, "")]
+    known.append(Output("html", "Write one HTML page, which needs no network.", page, False))
+    if sarif:
+        known.append(Output("sarif", "Write SARIF for code scanning.", sarif))
+    return [*known, *outputs]
+
+
+def _options(known: Sequence[Output]) -> Iterator[Callable[[Any], Any]]:
+    """The options of the outputs, and those of every verb; the last is shown first."""
+    for one in reversed(known):
+        name = f"{one.name}_file"
+        yield click.option(f"--{one.name}", name, type=OUTPUT, metavar="FILE", help=one.help)
+    yield click.option("--all", "is_all", is_flag=True, help="Show every entry of each list.")
+    yield click.option("--quiet", is_flag=True, help="Show no progress, and only the last line.")
 
 
 def is_asked_for(output: str) -> bool:

@@ -48,7 +48,7 @@ def test_what_chance_explains(first: DropoutSite, second: DropoutSite, differ: b
 
 
 def test_the_test_is_fishers_exact_one() -> None:
-    """Against the sum over all tables with these margins, in whole numbers."""
+    """Against the sum over all tables with these margins, in integers."""
     first, second = measured(0.2, 40), measured(0.6, 30)
     one, other = 8, 18
     total = one + other

@@ -74,7 +74,7 @@ class NeutralChance(TorchFunctionMode):
             return result.copy_(drawn) if isinstance(drawn, torch.Tensor) else result.fill_(drawn)
 
     def _replaced(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What stands for a call of this function; NotImplemented where it runs as it is."""
+        """What replaces a call of this function; NotImplemented where it runs as it is."""
         if name in _DROPOUTS:
             return self._dropout(name, args, kwargs)
         if name in _RRELUS:

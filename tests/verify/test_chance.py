@@ -70,7 +70,6 @@ def dropping(
     ("reference", "port"),
     [
         pytest.param("nn.Dropout2d(0.3)", "nn.Dropout2d(p=0.3)", id="channels"),
-        pytest.param("nn.Dropout(0.1)", "nn.Dropout(keep_prob=0.9)", id="keep_prob"),
         pytest.param("DropPath(0.2)", "DropPath(0.2)", id="a mask by hand, and a dropout of ones"),
     ],
 )

@@ -185,9 +185,12 @@ class _Trial:
 
 
 def _only(source: _Source, located: Located) -> tuple[Explanation, ...]:
-    """The construct that is known to end so at the place that was found, if there is one alone."""
+    """The one construct that is known to end so at the place that was found, else in the module.
+
+    A value that leaves the graph is lost where it is used, not where it leaves.
+    """
     there = [o for o in source.there(located) if _fits(o.code, located.verdict)]
-    if not there and located.place is None:
+    if not there:
         there = [o for o in source.found if _fits(o.code, located.verdict)]
     if len({o.code for o in there}) == 1:
         return (source.explanation(there[0], proved=False),)

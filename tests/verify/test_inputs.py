@@ -67,6 +67,7 @@ class Network:
 
 def _write(make_case: CaseMaker, networks: tuple[Network, Network]) -> Path:
     make_case.frameworks = BOTH
+    make_case.extra = '[verify]\nsteps = 1\nmode = "train"\ncompiled = "off"\n'
     path = make_case.write()
     for side, framework, network in zip(("reference", "port"), BOTH, networks, strict=True):
         (path.parent / f"net_{side}.py").write_text(network.source(framework))

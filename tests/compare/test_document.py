@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isograd.compare.data import COLUMNS, render_csv
+from isograd.compare.data import COLUMNS
 from isograd.compare.document import document
 from isograd.compare.files.curve_model import LossLog
 from isograd.compare.files.curves import compare_curves
 from isograd.compare.files.differences import compare_tensors
-from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
+from isograd.compare.files.model import FilesReport, TensorComparison
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.compare.parquet import answer, parquet_bytes
+from isograd.compare.table import render_csv
 from isograd.errors import UsageError
 from isograd.report.render_html import render_html
 from isograd.report.render_text import MOST_ENTRIES, render_text

@@ -12,10 +12,10 @@ from isograd.cli.verb import Output, verb
 from isograd.errors import UsageError
 
 if TYPE_CHECKING:
+    from isograd.compare.answer import Answer
     from isograd.compare.files.curve_model import CurvesReport
     from isograd.compare.files.model import FilesReport
     from isograd.compare.files.options import CompareOptions
-    from isograd.compare.parquet import Answer
     from isograd.progress import Progress
 
 _STEPS = re.compile(r"(\d*):(\d*)")
@@ -29,7 +29,7 @@ _OF_QUESTIONS = frozenset({"sql"})
 @verb(
     document="isograd.compare.document:document",
     outputs=(
-        Output("csv", "Write a row per tensor.", "isograd.compare.data:render_csv"),
+        Output("csv", "Write a row per tensor.", "isograd.compare.table:render_csv"),
         Output(
             "parquet",
             "Write a row per tensor as Parquet (extra `sql`).",

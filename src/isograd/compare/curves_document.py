@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from isograd.compare.answer import Answer
 from isograd.compare.files.curve_model import LIMIT_PERMILLE, CurvesReport, LossLog
-from isograd.compare.parquet import Answer
 from isograd.report.document import (
     Axis,
     Cell,

@@ -1,26 +1,21 @@
-"""Comparisons as JSON and CSV: of tensors, of loss curves, and answers to questions in SQL.
-
-Schemas: `isograd/compare/1`, `isograd/compare-curves/1`, `isograd/compare-answer/1`.
-"""
+"""A comparison of two sets of tensors as JSON, schema `isograd/compare/1`, and as rows."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
-from isograd.compare.files.curve_model import LIMIT_PERMILLE, CurvesReport
 from isograd.compare.files.differences import ULP_SHARES, TensorDifference
-from isograd.compare.files.model import FilesReport, RankSummary, TensorComparison, TensorVerdict
-from isograd.compare.parquet import Answer
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.report.base import plain_value
-from isograd.report.csv_text import csv_text
+
+if TYPE_CHECKING:
+    from isograd.compare.files.model import FilesReport, RankSummary, TensorComparison
 
 SCHEMA = "isograd/compare/1"
-CURVES_SCHEMA = "isograd/compare-curves/1"
-ANSWER_SCHEMA = "isograd/compare-answer/1"
 _PAIR_COLUMNS = (
     "order", "rank", "reference", "other", "how", "verdict", "dtype_reference", "dtype_other",
     "shape_reference", "shape_other", "size_bytes", "allowed", "detail",
@@ -110,47 +105,3 @@ def row(found: TensorComparison) -> list[Any]:
     if difference is None:
         return cells + [None] * len(_DIFFERENCE_COLUMNS)
     return cells + [getattr(difference, name) for name in _DIFFERENCE_COLUMNS]
-
-
-def curves_value(report: CurvesReport) -> dict[str, Any]:
-    """The comparison of two loss curves as plain values."""
-    out = report.first_out
-    return {
-        "schema": CURVES_SCHEMA,
-        **asdict(report),
-        "needs_action": report.needs_action,
-        "first_step_out": None if out is None else report.steps[out],
-        "limit_permille": LIMIT_PERMILLE,
-    }
-
-
-def answer_value(answer: Answer) -> dict[str, Any]:
-    """The answer to a question in SQL as plain values."""
-    rows = [[_plain(part) for part in row] for row in answer.rows]
-    return {"schema": ANSWER_SCHEMA, "columns": list(answer.names), "rows": rows}
-
-
-def render_csv(report: FilesReport | CurvesReport | Answer) -> str:
-    """A row per pair or tensor without a partner, per common step, or per row of the answer."""
-    if isinstance(report, FilesReport):
-        return csv_text(COLUMNS, (row(found) for found in report.comparisons))
-    if isinstance(report, CurvesReport):
-        rows = zip(report.steps, report.reference, report.other, report.permille, strict=True)
-        names = ("step", "reference", "other", "permille")
-        return csv_text(names, ([_shown(value) for value in row] for row in rows))
-    return csv_text(report.names, ([_plain(part) for part in row] for row in report.rows))
-
-
-def _shown(value: float) -> float | str:
-    return value if math.isfinite(value) else repr(value)
-
-
-def _plain(value: Any) -> Any:
-    """A value of a database in JSON's own types."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

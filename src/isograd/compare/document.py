@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from isograd.compare.answer import Answer
 from isograd.compare.charts import charts, pair_name
 from isograd.compare.curves_document import answer_document, curves_document
 from isograd.compare.files.curve_model import CurvesReport
 from isograd.compare.files.differences import TensorDifference
-from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
-from isograd.compare.parquet import Answer
+from isograd.compare.files.model import FilesReport, TensorComparison
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.findings import Finding, Level, Location
 from isograd.model import Verdict
 from isograd.report.document import (

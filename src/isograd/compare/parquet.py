@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from isograd.compare.answer import Answer
+from isograd.compare.data import COLUMNS, row
 from isograd.compare.files.model import FilesReport, TensorComparison
 from isograd.errors import UsageError
-from isograd.report.base import Report
 
 #: The table that a question is asked of; further files are `result2`, `result3`, …
 TABLE = "result"
@@ -33,8 +33,6 @@ _REALS = frozenset(
 
 def parquet_columns() -> tuple[str, ...]:
     """The columns of a result, as the CSV has them, but for the histogram, which is two lists."""
-    from isograd.compare.data import COLUMNS
-
     plain = tuple(name for name in COLUMNS if name != "histogram")
     return (*plain, "histogram_powers", "histogram_counts")
 
@@ -57,26 +55,6 @@ def parquet_bytes(report: FilesReport) -> bytes:
         content = file.read_bytes()
     connection.close()
     return content
-
-
-@dataclass(frozen=True)
-class Answer(Report):
-    """What DuckDB answers to a question: the names of its columns, and its rows."""
-
-    question: str
-    names: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-    @property
-    def needs_action(self) -> bool:
-        """An answer needs none."""
-        return False
-
-    def to_data(self) -> dict[str, Any]:
-        """What `--json` writes, as plain values."""
-        from isograd.compare.data import answer_value
-
-        return answer_value(self)
 
 
 def answer(question: str, files: Sequence[Path]) -> Answer:
@@ -132,8 +110,6 @@ def _first_line(error: Exception) -> str:
 
 
 def _values(found: TensorComparison) -> list[Any]:
-    from isograd.compare.data import COLUMNS, row
-
     cells = dict(zip(COLUMNS, row(found), strict=True))
     histogram = cells.pop("histogram")
     lists = zip(*histogram, strict=True) if histogram else ((), ())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from isograd.convert.model import ConvertReport, FileConversion, Finding
+if TYPE_CHECKING:
+    from isograd.convert.model import ConvertReport, FileConversion, Finding
+
 
 SCHEMA = "isograd/convert/1"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isograd.report.base import plain_value
 from isograd.report.csv_text import csv_text
-from isograd.scan.model import Answer, ScanReport
-from isograd.scan.summary import Summary
+
+if TYPE_CHECKING:
+    from isograd.scan.model import Answer, ScanReport
+    from isograd.scan.summary import Summary
 
 SCHEMA = "isograd/scan/1"
 COLUMNS = (

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from isograd.scan.model import Answer, FileScan, ScanReport
+if TYPE_CHECKING:
+    from isograd.scan.model import Answer, FileScan, ScanReport
+
 
 STATUSES = ("supported", "differs", "missing", "unknown")
 #: What one use costs a person, by status and by who may apply the rewrite: a missing API has to be

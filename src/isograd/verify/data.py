@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from isograd.model import Finding, VerifyReport
+if TYPE_CHECKING:
+    from isograd.model import Finding, VerifyReport
+
 
 SCHEMA = "isograd/verify/1"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from isograd.model import CallDiagnosis, DiagnoseReport, StageDiagnosis
 from isograd.verify.data import finding_value
+
+if TYPE_CHECKING:
+    from isograd.model import CallDiagnosis, DiagnoseReport, StageDiagnosis
 
 SCHEMA = "isograd/diagnose/1"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from isograd.weights.map_file import transform_value
-from isograd.weights.model import ConversionReport
+from isograd.weights.transform_value import transform_value
+
+if TYPE_CHECKING:
+    from isograd.weights.model import ConversionReport
 
 SCHEMA = "isograd/weights/1"
 

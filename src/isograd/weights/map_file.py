@@ -22,6 +22,7 @@ from isograd.compare.pairing.transforms import (
 )
 from isograd.errors import CheckpointError
 from isograd.weights.model import Dropped, Move, Plan
+from isograd.weights.transform_value import transform_value
 
 SCHEMA = "isograd/weights-map/1"
 _ADVICE = "Write a map with `isograd weights SRC -o DST --write-map FILE` and edit that."
@@ -73,24 +74,6 @@ def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or any(not isinstance(v, str) for v in value):
         raise ValueError(f"{value!r:.100} is no list of names")
     return tuple(value)
-
-
-def transform_value(transform: Transform) -> dict[str, Any] | None:
-    """A transform as plain values; None for one that does nothing."""
-    if isinstance(transform, Identity):
-        return None
-    if isinstance(transform, Transpose):
-        return {"kind": "transpose", "axes": list(transform.axes)}
-    if isinstance(transform, Reshape):
-        return {
-            "kind": "reshape",
-            "source": list(transform.reference),
-            "target": list(transform.port),
-        }
-    if isinstance(transform, Concatenate | Split):
-        kind = "concatenate" if isinstance(transform, Concatenate) else "split"
-        return {"kind": kind, "axis": transform.axis, "sizes": list(transform.sizes)}
-    return {"kind": "chain", "steps": [transform_value(step) for step in transform.steps]}
 
 
 def _transform(value: Any, depth: int) -> Transform:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isograd.report.csv_text import csv_text
-from isograd.weights.correspondence import ParamsReport
 from isograd.weights.health import TensorHealth
 from isograd.weights.inventory import Inventory
-from isograd.weights.map_file import transform_value
+from isograd.weights.transform_value import transform_value
+
+if TYPE_CHECKING:
+    from isograd.weights.correspondence import ParamsReport
 
 SCHEMA = "isograd/params/1"
 _INFO_COLUMNS = ("name", "dtype", "shape", "size_bytes", "trainable", "part", "tied_to")

@@ -14,12 +14,12 @@ import pytest
 from isograd.checkpoints.base import RawTensor
 from isograd.checkpoints.open import open_source
 from isograd.compare.files.differences import compare_operands
-from isograd.compare.files.model import TensorVerdict
 from isograd.compare.files.operands import operand
 from isograd.compare.files.options import CompareOptions
 from isograd.compare.files.run import compare_sources
 from isograd.compare.files.segments import SEGMENT
 from isograd.compare.files.tolerance import tolerance_for
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.errors import UsageError
 from isograd.model import Verdict
 from isograd.tensors import Array

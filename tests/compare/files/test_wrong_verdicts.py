@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from isograd.checkpoints.open import open_source
-from isograd.compare.files.model import FilesReport, TensorVerdict
+from isograd.compare.files.model import FilesReport
 from isograd.compare.files.run import compare_sources
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.errors import UsageError
 from isograd.model import Verdict
 from isograd.tensors import Array

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
 from isograd.report.base import Report
 
+SCHEMA = "isograd/compare-curves/1"
 #: The migration guide's limit on the relative difference of two losses, in ‰.
 LIMIT_PERMILLE = 1.0
 
@@ -63,9 +64,14 @@ class CurvesReport(Report):
 
     def to_data(self) -> dict[str, Any]:
         """What `--json` writes, as plain values."""
-        from isograd.compare.data import curves_value
-
-        return curves_value(self)
+        out = self.first_out
+        return {
+            "schema": SCHEMA,
+            **asdict(self),
+            "needs_action": self.needs_action,
+            "first_step_out": None if out is None else self.steps[out],
+            "limit_permille": LIMIT_PERMILLE,
+        }
 
     @property
     def needs_action(self) -> bool:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from isograd.compare.files.differences import TensorDifference
-from isograd.compare.files.model import TensorComparison, TensorVerdict
+from isograd.compare.files.model import TensorComparison
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.errors import UsageError
 
 SCHEMA = "isograd/compare-journal/1"

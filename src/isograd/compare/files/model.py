@@ -7,33 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from isograd.compare.files.differences import TensorDifference
+from isograd.compare.files.verdicts import DIVERGENT, OPEN, TensorVerdict
 from isograd.model import Verdict
 from isograd.report.base import Report
 
 Shape = tuple[int, ...]
 #: What stands before the names of a rank's tensors.
 _RANK = re.compile(r"(?:(?<=/)|^)rank(\d{1,9})/")
-
-
-class TensorVerdict(str, Enum):
-    """The answer for one pair, or for one tensor that has no partner."""
-
-    IDENTICAL = "identical"
-    CLOSE = "close"
-    DIFFERS = "differs"
-    SHAPE = "shape"
-    FAILED = "failed"
-    MISSING = "missing"
-
-
-#: Verdicts after which two sets are not the same.
-DIVERGENT = frozenset({TensorVerdict.DIFFERS, TensorVerdict.SHAPE})
-#: Verdicts that leave something open.
-OPEN = frozenset({TensorVerdict.FAILED, TensorVerdict.MISSING})
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ from isograd.compare.files.consecutive import NOTE, are_states_of_one_training
 from isograd.compare.files.engine import executor
 from isograd.compare.files.journal import Journal
 from isograd.compare.files.kernels import COMPILED_FROM_BYTES, is_compiled_there
-from isograd.compare.files.model import FilesReport, TensorComparison, TensorVerdict
+from isograd.compare.files.model import FilesReport, TensorComparison
 from isograd.compare.files.options import CompareOptions
 from isograd.compare.files.pairing import NamePairing, pair_names, pair_ranks
 from isograd.compare.files.schedule import compare_jobs
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.compare.files.work import Job, Rules, Worker
 from isograd.errors import UsageError
 from isograd.progress import Progress

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from isograd.compare.files.differences import settle
-from isograd.compare.files.model import TensorComparison, TensorVerdict
+from isograd.compare.files.model import TensorComparison
 from isograd.compare.files.operands import Operand, is_mapped
 from isograd.compare.files.segments import (
     SEGMENT,
@@ -21,6 +21,7 @@ from isograd.compare.files.segments import (
     method_for,
     segments,
 )
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.compare.files.work import FAILURES, Job, Worker
 
 #: Tasks that wait for a free thread, per thread; more would only hold memory.

@@ -10,11 +10,12 @@ from typing import Any
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
 from isograd.compare.files.differences import TensorDifference, compare_operands
-from isograd.compare.files.model import TensorComparison, TensorVerdict
+from isograd.compare.files.model import TensorComparison
 from isograd.compare.files.operands import Operand, drop_pages, operand
 from isograd.compare.files.pairing import NamePair, is_one_dimensional_kernel
 from isograd.compare.files.segments import Method, Part, measure_segment, recount_segment
 from isograd.compare.files.tolerance import Tolerance, tolerance_for
+from isograd.compare.files.verdicts import TensorVerdict
 from isograd.errors import IsogradError
 
 #: What may go wrong with one pair without stopping the others.

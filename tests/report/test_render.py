@@ -259,3 +259,12 @@ def test_numbers_that_are_not_finite_sort_without_breaking_the_order() -> None:
     rows = [(math.inf,), (math.nan,), (1.5,)]
     page = render_html(_document(d.Table("T", (d.Column("x", is_number=True),), rows)))
     assert re.findall(r'data-sort="([^"]*)"', page) == ["Infinity", "1.5"]
+
+
+def test_a_long_cell_that_is_cut_leaves_the_other_columns_their_width() -> None:
+    columns = (d.Column("stage"), d.Column("verdict"), d.Column("detail", is_cut=True))
+    table = d.Table("Stages", columns, [("parameters", "equivalent", "word " * 40)])
+    text = render_text(d.Document("x", d.Outcome("a", "b"), (table,)), width=80)
+    row = next(line for line in text.splitlines() if line.startswith("parameters"))
+    assert "equivalent   word word" in row
+    assert row.endswith("…")

@@ -152,12 +152,18 @@ def _table(section: d.Table, pen: _Pen) -> int:
         table.add_column(
             Text(printable(name)),
             justify="right" if column.is_number else "left",
-            no_wrap=column.is_number or column.is_cut,
+            no_wrap=column.is_number,
             overflow="ellipsis" if column.is_cut else "fold",
         )
     for row in section.rows[: pen.most]:
-        cells = ((row[at], section.columns[at].format) for at in shown)
-        table.add_row(*(Text(_plain(cell, format), _style(cell)) for cell, format in cells))
+        cells = ((row[at], section.columns[at]) for at in shown)
+        # A column that may not wrap keeps its width, and the others would vanish beside it.
+        table.add_row(
+            *(
+                Text(_plain(cell, one.format), _style(cell), no_wrap=one.is_cut or None)
+                for cell, one in cells
+            )
+        )
     pen.console.print(table)
     return len(section.rows) - pen.most
 

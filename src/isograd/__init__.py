@@ -14,6 +14,7 @@ from isograd.version import __version__
 
 if TYPE_CHECKING:
     from isograd.api import compare, convert, diagnose, params, scan, verify, weights
+    from isograd.data.run import data
     from isograd.errors import IsogradError
     from isograd.explain.run import explain
     from isograd.init.run import init
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "data",
     "diagnose",
     "explain",
     "init",
@@ -46,7 +48,7 @@ __all__ = [
 
 #: Verbs that are packages of the same name, which their `__init__.py` makes callable.
 _PACKAGES = frozenset(
-    "compare convert diagnose explain init profile scan tune verify watch weights".split()
+    "compare convert data diagnose explain init profile scan tune verify watch weights".split()
 )
 #: Where the other names stand.
 _MODULES = {

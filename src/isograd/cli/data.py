@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.verb import OUTPUT, verb
+from isograd.cli.verb import OUTPUT, Output, verb
 from isograd.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from isograd.progress import Progress
 
 
-@verb(document="isograd.data.document:document")
+@verb(
+    document="isograd.data.document:document",
+    outputs=(
+        Output(
+            "view",
+            "Write a page to look through samples, by label and finding.",
+            "isograd.data.view:render_view",
+            is_text=False,
+        ),
+    ),
+)
 @click.argument("sources", nargs=-1, required=True, metavar="A [B]")
 @click.option(
     "--label", metavar="FIELD", help="The field of labels. Default: what the layout says."
@@ -53,6 +63,13 @@ if TYPE_CHECKING:
 @click.option("--python-a", metavar="PROGRAM", help="The interpreter for pipeline A.")
 @click.option("--python-b", metavar="PROGRAM", help="The interpreter for pipeline B.")
 @click.option(
+    "--shown",
+    type=click.IntRange(min=0),
+    default=48,
+    show_default=True,
+    help="Choose so many samples to look at.",
+)
+@click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all choices."
 )
 def command(
@@ -67,6 +84,7 @@ def command(
     draws: int,
     python_a: str | None,
     python_b: str | None,
+    shown: int,
     seed: int,
     progress: Progress,
 ) -> DataReport:
@@ -78,18 +96,24 @@ def command(
     Exit status: 0 sound, or the same; 1 something is unsound, differs, or was not compared; 2
     isograd was called wrongly or could not do its work.
     """
-    from isograd.data.run import DataOptions, look, look_at_both, write
+    from isograd.data.run import data
 
-    if len(sources) > 2 or (output is not None and len(sources) > 1):
-        advice = "Give A, or A and B." if output is None else "Give A alone with -o."
-        raise UsageError(f"{len(sources)} sources are given", advice)
-    if batches is not None and output is None:
-        raise UsageError("--batches is given without -o", "Give the folder to store them in.")
-    options = DataOptions(
-        label, classes, limit or 0, key, samples, draws, python_a, python_b, seed=seed
+    if len(sources) > 2:
+        raise UsageError(f"{len(sources)} sources are given", "Give A, or A and B.")
+    return data(
+        sources[0],
+        sources[1] if len(sources) == 2 else None,
+        output=output,
+        batches=batches,
+        label=label,
+        classes=classes,
+        limit=limit or 0,
+        key=key,
+        samples=samples,
+        draws=draws,
+        python_a=python_a,
+        python_b=python_b,
+        shown=shown,
+        seed=seed,
+        progress=progress,
     )
-    if output is not None:
-        return write(sources[0], output, options, batches, progress)
-    if len(sources) == 2:
-        return look_at_both(sources[0], sources[1], options, progress)
-    return look(sources[0], options, progress)

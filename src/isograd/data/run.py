@@ -138,3 +138,39 @@ def _left_out(found: Converted) -> tuple[Finding, ...]:
     evidence = tuple(f"{problem.key}: {problem.what}" for problem in found.problems[:5])
     advice = "Replace these items, or accept that the copy lacks them."
     return (Finding("data.corrupt", Level.ERROR, message, evidence=evidence, advice=advice),)
+
+
+def data(
+    a: str | Path,
+    b: str | Path | None = None,
+    *,
+    output: str | Path | None = None,
+    batches: int | None = None,
+    label: str | None = None,
+    classes: int | None = None,
+    limit: int = 0,
+    key: str | None = None,
+    samples: int = 128,
+    draws: int = 10_000,
+    python_a: str | None = None,
+    python_b: str | None = None,
+    shown: int = 48,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> DataReport:
+    """What does A yield; with B, do both yield the same; with output, A in another format.
+
+    Raises `UsageError` where both b and output are given, or batches without output.
+    """
+    options = DataOptions(
+        label, classes, limit, key, samples, draws, python_a, python_b, shown, seed
+    )
+    if output is not None:
+        if b is not None:
+            raise UsageError("two sources are given with an output", "Give A alone.")
+        return write(str(a), Path(output), options, batches, progress)
+    if batches is not None:
+        raise UsageError("batches are asked for without an output", "Give the folder.")
+    if b is not None:
+        return look_at_both(str(a), str(b), options, progress)
+    return look(str(a), options, progress)

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isograd.data.sources.base import Value, as_bytes
-from isograd.data.sources.media import pillow
 from isograd.tensors import Array
 
 #: Bits in which the hashes of near duplicates may differ.
@@ -71,17 +70,15 @@ class Fingerprints:
 
     def add_image(self, position: int, pixels: Array) -> None:
         """The image of the sample at a position; only 8-bit images have hashes."""
-        if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or min(pixels.shape[:2]) < 8:
+        if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or min(pixels.shape[:2]) < 9:
             return
         grey = pixels if pixels.ndim == 2 else pixels[..., 0]
         if pixels.ndim == 3 and pixels.shape[2] >= 3:
             grey = _grey(pixels)
-        image_module = pillow()
-        small = image_module.fromarray(grey).resize((9, 8), image_module.Resampling.BOX)
-        cells = np.asarray(small)
+        cells = _cells(grey)
         bits = np.packbits(cells[:, 1:] > cells[:, :-1])
         self._near.append(int.from_bytes(bits.tobytes(), "little"))
-        self._thumbnails += cells[:, :8].tobytes()
+        self._thumbnails += cells[:, :8].astype(np.uint8).tobytes()
         self._places.append(position)
 
     def equal(self) -> list[NDArray[np.int64]]:
@@ -108,6 +105,19 @@ class Fingerprints:
                 break
         pairs = sorted((int(places[a]), int(places[b])) for a, b in found)
         return [(a, b) for a, b in pairs if exact[a] != exact[b]]
+
+
+def _cells(grey: NDArray[Any]) -> NDArray[np.float32]:
+    """The mean grey of 8 × 9 cells."""
+    rows, columns = (
+        np.arange(count + 1) * extent // count
+        for count, extent in zip((8, 9), grey.shape, strict=True)
+    )
+    sums = np.add.reduceat(grey.astype(np.float32), rows[:-1], axis=0)
+    sums = np.add.reduceat(sums, columns[:-1], axis=1)
+    areas = np.diff(rows)[:, None] * np.diff(columns)[None, :]
+    found: NDArray[np.float32] = sums / areas.astype(np.float32)
+    return found
 
 
 def _grey(pixels: NDArray[Any]) -> NDArray[np.uint8]:

@@ -18,6 +18,8 @@ from isograd.profile.rules.rule import CLAIM_SHARE, ProfileFinding, Rule, claim,
 SLOWER = 4.0
 #: Below this, overheads and not the shape decide how fast an operator is.
 LEAST_FLOPS = 1e6
+#: A shorter call is mostly memory and dispatch, whose rate says nothing of its shape.
+LEAST_CALL_S = 1e-3
 #: Ascend's cube unit computes blocks of 16.
 BLOCK = 16
 _LAYOUT = ("aten::contiguous", "aten::clone", "Transpose", "Contiguous", "TransData")
@@ -113,7 +115,8 @@ def check_slow_shape(analysis: Analysis) -> Iterable[ProfileFinding]:
             if not others:
                 continue
             usual = others[len(others) // 2]
-            if rate * SLOWER > usual:
+            is_long = operator.self_s >= operator.calls * LEAST_CALL_S
+            if rate * SLOWER > usual or not is_long:
                 continue
             found += claim(
                 analysis,
@@ -126,6 +129,7 @@ def check_slow_shape(analysis: Analysis) -> Iterable[ProfileFinding]:
                 where=operator.where,
                 culprit=name,
                 module=operator.module,
+                least_share=0.1,
             )
     return found
 
@@ -219,7 +223,7 @@ RULES = (
     Rule(
         "operators.slow_shape",
         "Is the same operator slow in one shape or dtype?",
-        "a factor of 4 in work per second, from 1 MFLOP per call on",
+        "a factor of 4 in work per second, from 1 MFLOP and 1 ms per call on; 10 % of the step",
         check_slow_shape,
         (made.example("one matrix is 20 times slower", made.slow_shape, "GFLOP/s"),),
         (made.example("rates that are alike", made.healthy),),

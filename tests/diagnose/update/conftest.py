@@ -18,6 +18,7 @@ from isograd.model import Finding  # noqa: E402
 from isograd.progress import SilentProgress  # noqa: E402
 from isograd.verify import session as session_module  # noqa: E402
 from isograd.verify.case import read_case  # noqa: E402
+from isograd.verify.confirm import PROOF_BATCH  # noqa: E402
 from isograd.verify.probe import probe_state  # noqa: E402
 from isograd.verify.session import Session  # noqa: E402
 from isograd.verify.training import StepsResult, replay_updates, resynchronised_steps  # noqa: E402
@@ -181,7 +182,13 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ou
             session.reference.call("load_state", state)
             session.port.call("load_state", session.transfer(state))
             result, _, left_out, record = replay_updates(session)
-            explained = explain_updates(session, record, result, left_out)
+            explained = explain_updates(
+                session,
+                record,
+                result,
+                left_out,
+                lambda: set(replay_updates(session, PROOF_BATCH)[0].first),
+            )
             # Fewer steps: what is granted has to hold from the first on.
             session.case = dataclasses.replace(session.case, steps=3)
             training, _ = resynchronised_steps(session, explained.granted)

@@ -30,7 +30,7 @@ VERBS = {
     "watch": "Is this training run healthy? Where did the first NaN, Inf or bad gradient arise?",
     "data": "What does this data set or pipeline yield, and do two of them yield the same?",
     "tune": "Which hyper-parameters are best?",
-    "serve": "The same answers as web pages over every run, report and file below some folders.",
+    "serve": "What is in these folders: every run, report and file, as web pages?",
 }
 
 

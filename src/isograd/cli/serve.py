@@ -27,7 +27,7 @@ import click
 def command(
     folders: tuple[Path, ...], port: int | None, host: str, export_folder: Path | None, quiet: bool
 ) -> int:
-    """Every run, report and file below the folders, as web pages.
+    """What is in these folders: every run, report and file, as web pages?
 
     Without FOLDER, the current one. Prints one address with a token, and listens on this machine
     alone until it is interrupted. Nothing is written and nothing leaves the machine.

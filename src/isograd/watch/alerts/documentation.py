@@ -28,7 +28,7 @@ A rule without a default threshold is silent until one is set.
 
 Beside these, `reference.departs` (with `--against`), `rank.starts_apart` and `rank.gradients_apart`
 (folders of ranks) and `randomness.differs` (with `--twice`) compare runs with each other, and
-`operator.overflow` (MindInsight OO) stands for Ascend's overflow flags in a folder of dumps.
+`operator.overflow` (MindInsight OO) reads Ascend's overflow flags in a folder of dumps.
 
 | alert | severity | what it says | in other tools |
 |---|---|---|---|

@@ -76,6 +76,7 @@ def test_no_verb_imports_a_framework(verb: str) -> None:
     ],
 )
 def test_both_orders_of_import(first: str) -> None:
+    """A first user: `import isograd; isograd.verify(…)` is an AttributeError."""
     program = (
         "import isograd\n"
         "def attempt():\n"

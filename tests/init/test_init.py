@@ -89,6 +89,7 @@ def _plain(text: str | None) -> str | None:
 
 @pytest.mark.parametrize("pair", TAKEN)
 def test_what_the_files_tell(pair: str, tmp_path: Path) -> None:
+    """A first user: there is no `isograd init`."""
     files, models, loss, optimizer, inputs, targets = TAKEN[pair]
     folder = shutil.copytree(PAIRS / pair, tmp_path / pair)
     paths = [folder / f"{name}.py" for name in files.split()]

@@ -41,6 +41,7 @@ def _arguments() -> list[str]:
 def test_a_test_fails_unless_the_port_is_equivalent(
     case: str, failed: int, lines: list[str], pytester: pytest.Pytester
 ) -> None:
+    """A first user: pytest cannot use a case without a subprocess."""
     folder = pytester.mkdir("ports")
     for path in EXAMPLES.iterdir():
         if path.is_file():

@@ -77,6 +77,7 @@ def test_schema_and_reader_agree(table: dict[str, Any], is_right: bool) -> None:
 
 
 def test_the_page_is_written_from_the_schema() -> None:
+    """A first user: every key beyond the example had to be guessed from error messages."""
     found = (ROOT / "docs" / "case.md").read_text()
     assert found == page(), "python -m isograd.verify.case_documentation > docs/case.md"
 

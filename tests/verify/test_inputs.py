@@ -102,6 +102,7 @@ BODY = """
 
 
 def test_inputs_that_are_no_plain_tensors(make_case: CaseMaker, verify: Verify) -> None:
+    """A first user: strings and None cannot be inputs."""
     network = Network("x, kind, scale, nothing, pair, batch, other=1", BODY.strip())
     make_case.inputs = INPUTS
     answer = verify(_write(make_case, (network, network)))
@@ -153,6 +154,7 @@ KEEPS = """
 
 
 def test_state_that_a_network_keeps_is_put_back(make_case: CaseMaker, verify: Verify) -> None:
+    """A first user: a GRU that keeps its state between calls gives a message about dtypes."""
     setup = "self.state = self.hidden = None; self.calls = []; self.seen = {}; "
     setup += "self.gru = nn.GRU(4, 4, batch_first=True)"
     network = Network("x", KEEPS.strip(), setup=setup)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isograd.compare.pairing.modules import pair_modules
+from isograd.errors import IsogradError
 from isograd.model import Finding, Fix, Severity, Stage
 from isograd.verify.case import Case
 from isograd.verify.compiled.causes import explain
@@ -50,6 +51,16 @@ def begin_compiled(session: Session) -> CompiledPort:
 
 def run_compiled(session: Session, port: CompiledPort) -> CompiledResult:
     """Compile the port both ways, and its own way where it asks for one."""
+    try:
+        return _run(session, port)
+    except IsogradError as error:
+        # What the eager stages found must not be lost with the process that compiles.
+        if session.case.compiled == "required":
+            raise
+        return CompiledResult(detail=f"could not be run: {error.what}", refused=True)
+
+
+def _run(session: Session, port: CompiledPort) -> CompiledResult:
     result = CompiledResult()
     with port:
         result.asks = tuple(port.plain("asks"))

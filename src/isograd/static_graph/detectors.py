@@ -89,11 +89,23 @@ def lambda_attribute(own: Locals) -> _Found:
 
 
 def _is_on_its_line(cls: ast.ClassDef, made: ast.Lambda) -> bool:
-    """Whether the lambda stands on the line that binds it to self."""
+    """Whether the lambda shares the line that binds it with a `def` or with another lambda."""
+    shared = (ast.FunctionDef, ast.Lambda)
+    others = [n for n in ast.walk(cls) if isinstance(n, shared) and n.lineno == made.lineno]
+    if len(others) < 2:
+        return False
     for node in ast.walk(cls):
         if isinstance(node, ast.Assign) and any(n is made for n in ast.walk(node.value)):
             return any(_binds_self(t) and t.lineno == made.lineno for t in node.targets)
     return False
+
+
+def sorted_key(own: Locals) -> _Found:
+    """`sorted(values, key=f)` where f is a local name, which the compiler does not find."""
+    for node in _nodes(own):
+        if isinstance(node, ast.Call) and own.file.qualified(node.func) == "builtins.sorted":
+            if any(k.arg == "key" and isinstance(k.value, ast.Name) for k in node.keywords):
+                yield node
 
 
 def _binds_self(target: ast.expr) -> bool:
@@ -661,6 +673,7 @@ DETECTORS: dict[str, Callable[[Locals], _Found]] = {
     function.__name__: function
     for function in (
         two_loops, dict_unpacking, for_else, while_else, fstring_format, lambda_attribute,
+        sorted_key,
         branch_dtype, branch_none, branch_append, dict_or, cells_reversed, list_reversed,
         attribute_of_another, class_method, jit_class_tensors, dataclass, named_tuple,
         mask_assigned, partial, sequence_slice, dict_call, math_tensor, tensor_of_tensors,

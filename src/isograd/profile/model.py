@@ -64,8 +64,7 @@ class Spans:
     """Intervals with names; row i of each column is one interval, ordered by track, then start.
 
     name, category, shapes, dtypes: numbers into `texts`; -1 where shapes or dtypes are unknown.
-    track: number into `tracks`. start_ns, duration_ns: integers. external: the profiler's number
-    that links an operator with its kernels; sequence: the number that links forward and backward.
+    track: number into `tracks`. start_ns, duration_ns: integers.
     """
 
     texts: tuple[str, ...]
@@ -77,8 +76,6 @@ class Spans:
     duration_ns: Ints
     shapes: Codes
     dtypes: Codes
-    external: Ints
-    sequence: Ints
 
     def __len__(self) -> int:
         return int(self.name.size)

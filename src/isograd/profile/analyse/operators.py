@@ -128,7 +128,6 @@ def _fold(spans: Spans, parent: Ints, own: Ints) -> Ints:
 def _select(spans: Spans, rows: Ints) -> Spans:
     columns = ("name", "category", "track", "start_ns", "duration_ns", "shapes", "dtypes")
     chosen = {name: getattr(spans, name)[rows] for name in columns}
-    chosen["external"] = chosen["sequence"] = np.zeros(0, dtype=np.int64)  # not looked at here
     return Spans(texts=spans.texts, tracks=spans.tracks, **chosen)
 
 

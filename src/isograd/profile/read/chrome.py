@@ -23,7 +23,7 @@ from isograd.profile.read.events import EventDecoder, nanoseconds
 Advance = Callable[[int, int], None]
 _DEVICE_WORDS = ("ascend", "npu", "gpu", "cuda", "stream", "hccl", "ai core", "aicpu")
 _EPOCH = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})')
-_INTEGERS = ("start_ns", "duration_ns", "external", "sequence")
+_INTEGERS = ("start_ns", "duration_ns")
 _CODES = ("name", "category", "track", "shapes", "dtypes")
 
 
@@ -114,9 +114,6 @@ class _Columns:
         dtypes = [b"" if a is None else bytes(a.dtypes) for a in arguments]
         parts["shapes"].append(_codes(add(s.decode(), len(number)) if s else -1 for s in shapes))
         parts["dtypes"].append(_codes(add(s.decode(), len(number)) if s else -1 for s in dtypes))
-        for name in ("external", "sequence"):
-            values = (-1 if a is None else _integer(getattr(a, name)) for a in arguments)
-            parts[name].append(np.fromiter(values, dtype=np.int64, count=len(arguments)))
 
     def _add_others(self, events: list[Any]) -> None:
         for event in events:

@@ -26,8 +26,6 @@ class Arguments(msgspec.Struct, gc=False):
 
     shapes: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
     dtypes: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
-    external: _Text = msgspec.field(default=-1, name="External id")
-    sequence: _Text = msgspec.field(default=-1, name="Sequence number")
     change_bytes: _Text = msgspec.field(default=0, name="Bytes")
     total_bytes: _Text = msgspec.field(default=-1, name="Total Allocated")
     name: _Text = ""

@@ -314,7 +314,6 @@ class _SpanBuilder:
         table = np.asarray(self._rows, dtype=np.int64)
         table = table[np.lexsort((-table[:, 3], table[:, 2], table[:, 1]))]
         codes = [table[:, column].astype(np.int32) for column in (0, 1, 4, 5)]
-        missing = np.full(len(table), -1, dtype=np.int64)
         is_device = device == "Ascend"
         tracks = tuple(
             Track(device, name, name, is_device and name != "host") for name in self._tracks.texts()
@@ -329,7 +328,5 @@ class _SpanBuilder:
             duration_ns=table[:, 3],
             shapes=codes[2],
             dtypes=codes[3],
-            external=missing,
-            sequence=missing,
         )
         return Profile(source=str(path), framework="mindspore", device=device, spans=spans)

@@ -100,7 +100,6 @@ def spans(begins: Sequence[int], calls: Sequence[Call], *, device: str = "") -> 
                 now += length + 1
     table = np.asarray(rows or np.zeros((0, 5)), dtype=np.int64)
     code = [table[:, column].astype(np.int32) for column in (0, 3, 4)]
-    missing = np.full(len(table), -1, dtype=np.int64)
     return Spans(
         texts=strings.texts(),
         tracks=(Track(device or "python", "1", device, bool(device)),),
@@ -111,8 +110,6 @@ def spans(begins: Sequence[int], calls: Sequence[Call], *, device: str = "") -> 
         duration_ns=table[:, 2],
         shapes=code[1],
         dtypes=code[2],
-        external=missing,
-        sequence=missing,
     )
 
 

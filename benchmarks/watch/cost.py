@@ -60,11 +60,13 @@ def folders(root: Path) -> Iterator[Path]:
 
 def torch_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]:
     import torch
-    import torchvision
+
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "resnet50"))
+    from net_torch import build
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model = torchvision.models.resnet50(num_classes=100)
+    model = build()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     draw = torch.Generator().manual_seed(0)
     fresh = folders(root)
@@ -228,7 +230,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["torch", "mindspore", "folder"])
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="isograd-cost-"))
-    blocks, steps = (1, 2) if options.sample else (5, 3)
+    blocks, steps = (1, 3) if options.sample else (5, 3)
     found: dict[str, Any] = {}
     try:
         if options.only in (None, "folder"):
@@ -236,7 +238,7 @@ def main() -> None:
             found["folder"] = opening(root, *large)
             found["memory"] = memory_growth(root, 200 if options.sample else 2000)
         if options.only in (None, "torch"):
-            found["torch"] = torch_cost(root, blocks, steps, 32 if options.sample else 64)
+            found["torch"] = torch_cost(root, blocks, steps, 64)
         if options.only in (None, "mindspore"):
             found["mindspore"] = mindspore_cost(root, blocks, steps, 16 if options.sample else 48)
         for key, value in found.items():

@@ -135,7 +135,7 @@ class TextCnn(nn.Cell):
         self.head = nn.Dense(16, 4)
 
     def construct(self, tokens: Any) -> Any:
-        return self.head(ops.relu(self.mid(self.embed(tokens))).max(1))
+        return self.head(ops.relu(self.mid(self.embed(tokens))).mean(1))
 
 
 class Gated(nn.Cell):

@@ -257,7 +257,8 @@ class Observer(mindspore.MsDispatchMode):  # type: ignore[misc]  # MindSpore has
                 continue
             with_poles = [s for s in consumers if s.name in _WITH_POLES]
             seen = (with_poles or consumers[::-1])[0]
-            made = [n for t in seen.inputs if (n := self._status(t)[1]) is not None]
+            tensors = (*seen.inputs, *seen.outputs)
+            made = [n for t in tensors if (n := self._status(t)[1]) is not None]
             earlier = trace_back(self.operations, made, step) if made else None
             if earlier is not None:
                 note = f"{seen.name} ({seen.where}) got it; the loss does not show it, gradients do"

@@ -236,10 +236,14 @@ def _backward(state: StepState) -> Origin | None:
         if gradients:
             operations, _ = _replayed(call, state, gradients)
             backward = [one for one in operations if one.phase is Phase.BACKWARD]
-            first = next((one for one in backward if one.is_producer), None)
-            if first is not None:
-                reached = {one.number for one in backward}
-                return make_origin(first, operations, state.step, reached)
+            first = next((one for one in backward if one.status is Status.BAD), None)
+            if first is None:
+                continue
+            if not first.is_producer:
+                # Its forward result was infinite: the loss does not show it, gradients do.
+                return trace_back(operations, [first.number], state.step)
+            reached = {one.number for one in backward}
+            return make_origin(first, operations, state.step, reached)
     return None
 
 

@@ -105,7 +105,7 @@ def spoilt(text: str, before: str, after: str) -> str:
         (
             "steps = 2",
             "steps = 0",
-            "case.toml: [verify] steps = 0. Use a whole number of 1 or more.",
+            "case.toml: [verify] steps = 0. Use an integer of 1 or more.",
         ),
         (
             "steps = 2",
@@ -120,7 +120,7 @@ def spoilt(text: str, before: str, after: str) -> str:
         (
             "shape = [6, 4]",
             "shape = [6, 4]\nseed = -1",
-            "case.toml: inputs, entry 1: seed = -1. Use a whole number of 0 or more.",
+            "case.toml: inputs, entry 1: seed = -1. Use an integer of 0 or more.",
         ),
         (
             "shape = [6, 4]",

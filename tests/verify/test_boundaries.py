@@ -67,7 +67,7 @@ def found(make_case: CaseMaker, verify: Verify) -> Callable[..., tuple[int, Any]
 def test_an_activation_inside_the_layer(found: Callable[..., tuple[int, Any]]) -> None:
     status, report = found("Net", "Net")
     assert (status, report["verdict"]) == (0, "equivalent")
-    assert any("draws the borders of first elsewhere" in note for note in report["notes"])
+    assert any("divides first into modules otherwise" in note for note in report["notes"])
 
 
 @pytest.mark.parametrize(

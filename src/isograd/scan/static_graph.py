@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from isograd.scan.model import Hazard
 from isograd.static_graph.find import find_in
 from isograd.static_graph.rule import SILENT, Rule
+from isograd.static_graph.scope import statements
 from isograd.static_graph.table import consequence, rules
 
 #: Before each rule's code, so that hazards of the static graph are known as such.
@@ -27,7 +28,7 @@ _ENDS = {
 def framework_of(tree: ast.Module) -> str:
     """Which framework a file is written for, by its imports: mindspore, torch, or empty."""
     roots: set[str] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             roots.update(name.name.partition(".")[0] for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -46,7 +46,7 @@ def _position(node: ast.AST) -> _Position:
 
 
 def _nodes(own: Locals) -> _Found:
-    return (node for node in ast.walk(own.function) if node is not own.function)
+    return iter(own.nodes)
 
 
 def two_loops(own: Locals) -> _Found:

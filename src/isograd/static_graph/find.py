@@ -150,12 +150,18 @@ def _in_function(
     file: FileScope, compiled: CompiledFunction, wanted: Iterable[Rule]
 ) -> Iterator[Occurrence]:
     own = Locals(file, compiled.cls, compiled.node)
-    nodes = [n for n in ast.walk(compiled.node) if n is not compiled.node]
     unread = _never_run(compiled.node)
-    for rule in wanted:
-        for node in nodes:
-            if id(node) not in unread and _fits(rule, node, own):
+    syntax = [(rule, rule.nodes) for rule in wanted if rule.nodes]
+    calls = [rule for rule in wanted if rule.calls or rule.methods]
+    for node in own.nodes:
+        if id(node) in unread:
+            continue
+        kind = type(node).__name__
+        concerned = [rule for rule, kinds in syntax if kind in kinds]
+        for rule in [*concerned, *calls] if isinstance(node, ast.Call) else concerned:
+            if _fits(rule, node, own):
                 yield _at(rule.code, node, compiled.node.name, compiled.cls)
+    for rule in wanted:
         if rule.detector in DETECTORS:
             for node in DETECTORS[rule.detector](own):
                 if id(node) not in unread:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -58,6 +59,16 @@ class ClassScope:
     decorators: tuple[str, ...] = ()
 
 
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a file in the order of `ast.walk`, without the expressions in them."""
+    waiting: deque[ast.AST] = deque([tree])
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+            waiting.extend(getattr(node, name, ()))
+
+
 class FileScope:
     """The names of one file."""
 
@@ -68,7 +79,7 @@ class FileScope:
         self.classes: dict[str, ClassScope] = {}
         self.named_tuples: set[str] = set()
         self.partials: set[str] = set()
-        for node in ast.walk(tree):
+        for node in statements(tree):
             self._import(node)
         for node in tree.body:
             self._top_level(node)
@@ -224,7 +235,9 @@ class Locals:
             if _may_be_tensor(argument, default) and argument.arg not in ("self", "cls"):
                 self.kinds[argument.arg] = TENSOR
         self.arguments = frozenset(a.arg for a in arguments) - {"self"}
-        for node in ast.walk(function):
+        #: Everything below the function; every rule looks at it, so it is walked once.
+        self.nodes = tuple(ast.walk(function))[1:]
+        for node in self.nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._bind(target, node.value)

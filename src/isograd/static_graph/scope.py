@@ -235,8 +235,12 @@ class Locals:
             if _may_be_tensor(argument, default) and argument.arg not in ("self", "cls"):
                 self.kinds[argument.arg] = TENSOR
         self.arguments = frozenset(a.arg for a in arguments) - {"self"}
-        #: Everything below the function; every rule looks at it, so it is walked once.
-        self.nodes = tuple(ast.walk(function))[1:]
+        #: What stands below the function; every rule looks at it, so it is walked once.
+        self.nodes = tuple(
+            node
+            for node in ast.walk(function)
+            if node is not function and not isinstance(node, (ast.expr_context, ast.operator))
+        )
         for node in self.nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:

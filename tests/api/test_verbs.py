@@ -20,12 +20,12 @@ from isograd.verify.case import read_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fake"
 VERBS = (
-    "compare convert diagnose explain init params profile scan tune verify watch weights".split()
-)
+    "compare convert data diagnose explain init params profile scan tune verify watch weights"
+).split()
 #: What only the command line has: where reports go, what is drawn, and questions to its own files.
 ONLY_COMMANDS = {
     "json", "csv", "html", "parquet", "sarif", "trace", "links", "quiet", "all", "diff", "list",
-    "fail_on", "sql", "help", "fix", "apply", "out", "twice",
+    "fail_on", "sql", "help", "fix", "apply", "out", "twice", "view",
 }  # fmt: skip
 #: Builders are verified and exported by the command only.
 OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python"}

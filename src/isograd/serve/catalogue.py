@@ -13,10 +13,12 @@ import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from isograd.compare.files.event_file import is_event_file
 from isograd.runs.reader import is_run
+from isograd.serve.changes import changed_at
 from isograd.serve.model import Item, Kind
 
 #: Entries that are looked at below one folder, and levels of folders.
@@ -55,9 +57,16 @@ class Catalogue:
         return [one for one in self.items() if one.kind is kind]
 
     def find(self, kind: Kind, name: str) -> Item | None:
-        """The item with this name, or None."""
+        """The item with this name as it stands now, or None.
+
+        Its size and time are read anew, so that a page is never an older one than its file.
+        """
         self._look()
-        return self._items.get((kind, name))
+        found = self._items.get((kind, name))
+        if found is None:
+            return None
+        size = _size_of(found.path) if found.size_bytes else 0
+        return replace(found, size_bytes=size, changed=changed_at(found))
 
     def _look(self) -> None:
         with self._lock:
@@ -110,6 +119,13 @@ class Catalogue:
         if key not in self._known:
             self._known[key] = _sniffed(Path(entry.path), facts.st_size)
         return self._known[key]
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

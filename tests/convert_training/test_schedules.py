@@ -13,6 +13,7 @@ pytest.importorskip("mindspore")
 
 import mindspore as ms
 
+from isograd import runtime
 from isograd.runtime import training_optimizers, training_schedules
 
 CASES: dict[str, Callable[[Any, Any], Any]] = {
@@ -69,7 +70,7 @@ def settings(optimizer: Any) -> list[float]:
 @pytest.mark.parametrize("name", CASES)
 def test_rates_follow_torch(name: str) -> None:
     port, original = optimizers()
-    ours = CASES[name](training_schedules, port)
+    ours = CASES[name](runtime, port)
     theirs = CASES[name](torch.optim.lr_scheduler, original)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,11 +95,11 @@ def test_plateau_follows_torch(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["cosine", "step", "warm-up and cosine", "one_cycle", "lambda"])
 def test_state_goes_on_where_it_was(name: str) -> None:
     port, _ = optimizers()
-    first = CASES[name](training_schedules, port)
+    first = CASES[name](runtime, port)
     for _ in range(5):
         first.step()
     again, _ = optimizers()
-    second = CASES[name](training_schedules, again)
+    second = CASES[name](runtime, again)
     again.load_state_dict(port.state_dict())
     second.load_state_dict(first.state_dict())
     for _ in range(6):

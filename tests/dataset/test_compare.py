@@ -20,6 +20,8 @@ from isograd.data.pipelines.service import DataService
 from isograd.progress import SilentProgress
 
 PIPELINES = Path(__file__).parent / "pipelines"
+#: The seed of MindSpore's data sets by which it knows that none was set.
+UNSEEDED = 5489
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,6 +39,17 @@ def _images(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ISOGRAD_TEST_IMAGES", str(root))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_seed_of_other_tests() -> Any:
+    """A seed that another test has set in this process would fix MindSpore's shuffles."""
+    import mindspore.dataset as ds
+
+    before = ds.config.get_seed()
+    ds.config.set_seed(UNSEEDED)
+    yield
+    ds.config.set_seed(before)
 
 
 class Local(PipelineHandle):

@@ -74,11 +74,14 @@ def explain_updates(
         explained.unexplained.discard(name)
     blames = blame_rules(updates, searched)
     told = [_settled(proof, updates, b) for b in blames if b.explanation is not None]
+    made = proof.made()
+    # Before the proofs, which make the reference forget these steps.
+    words = [_words(updates, one.blame, made) for one in told]
     told = [_confirmed(proof, one, again) for one in told]
     for one in told:
         explained.unexplained -= set(one.blame.names)
         explained.granted |= {n: r.plain() for n, r in one.blame.rules.items()}
-    explained.findings += _findings(session, updates, told, result, proof.made())
+    explained.findings += _findings(session, updates, told, words, result, made)
     return explained
 
 
@@ -117,20 +120,25 @@ def _settled(proof: Proof, updates: Updates, blame: Blame) -> _Told:
     return _Told(blame, None)
 
 
+def _words(updates: Updates, blame: Blame, made: MadeOptimizer) -> tuple[Words, ...]:
+    """What is said of each cause of a part."""
+    assert blame.explanation is not None
+    part = updates.part(blame.names)
+    clipping = updates.clipping(part)
+    return tuple(explanation_words(blame.explanation, part.rule, clipping, made.kind))
+
+
 def _findings(
     session: Session,
     updates: Updates,
     told: list[_Told],
+    spoken: list[tuple[Words, ...]],
     result: StepsResult,
     made: MadeOptimizer,
 ) -> Iterator[Finding]:
     """One finding for each hypothesis, though several may hold for some parameters."""
     together: dict[tuple[str, str], list[tuple[_Told, Words]]] = {}
-    for one in told:
-        assert one.blame.explanation is not None
-        part = updates.part(one.blame.names)
-        clipping = updates.clipping(part)
-        every = explanation_words(one.blame.explanation, part.rule, clipping, made.kind)
+    for one, every in zip(told, spoken, strict=True):
         for cause_id, words in zip(one.blame.causes, every, strict=True):
             together.setdefault((cause_id, words.text), []).append((one, words))
     sizes = Counter(w.group for w in updates.parameters.values())

@@ -19,7 +19,7 @@ from isograd.diagnose.update.parts import Blame
 from isograd.diagnose.update.problem import Updates, worst_ratio
 from isograd.errors import IsogradError
 from isograd.frameworks.base import NATIVE, Tensors
-from isograd.frameworks.rules import Clip
+from isograd.frameworks.rules import Clip, Rule
 
 if TYPE_CHECKING:
     from isograd.verify.session import Session
@@ -85,7 +85,7 @@ class Proof:
             self._session.port.call("mend_optimizer", {})
 
     def _mendings(self, blame: Blame) -> Iterator[dict[str, Any]]:
-        session, names = self._session, (*blame.names, *blame.silent)
+        names = (*blame.names, *blame.silent)
         ours = {n: self._updates.parameters[n].rule for n in names}
         changed: set[str] = set()
         for name, rule in ours.items():
@@ -93,9 +93,17 @@ class Proof:
             changed |= {f for f, v in vars(rule).items() if v != getattr(blame.rules[name], f)}
         if all(r is not None and not r.weight_decay for r in ours.values()):
             changed.discard("decoupled")  # without decay there is no way of decaying
-        gradients = self._gradients(blame, changed)
-        if gradients is None:
-            return
+        for gradients in self._gradients(blame, changed):
+            yield from self._mended_with(gradients, blame, changed, ours)
+
+    def _mended_with(
+        self,
+        gradients: dict[str, Any],
+        blame: Blame,
+        changed: set[str],
+        ours: dict[str, Rule | None],
+    ) -> Iterator[dict[str, Any]]:
+        session, names = self._session, (*blame.names, *blame.silent)
         if changed == {"frozen"}:
             yield {"inner": True, **gradients}
             return
@@ -118,25 +126,31 @@ class Proof:
                 if rule is not None
                 for port in session.port_names([name])
             }
-            yield {"rules": rules, **(gradients or self._as_reference(names) or {})}
+            as_reference = next(iter(self._as_reference(names)), {})
+            yield {"rules": rules, **(gradients or as_reference)}
 
-    def _gradients(self, blame: Blame, changed: set[str]) -> dict[str, Any] | None:
-        """What is done to the gradients; None where that cannot be expressed."""
+    def _gradients(self, blame: Blame, changed: set[str]) -> list[dict[str, Any]]:
+        """What may be done to the gradients, the likeliest first; empty if it cannot be said."""
         if "clip" in changed:
-            found = self._as_reference(blame.names)
-            return None if found is None else {**found, "inner": True}
+            return [{**found, "inner": True} for found in self._as_reference(blame.names)]
         if "gradient_scale" in changed:
-            return {"factors": [1.0 / blame.rules[blame.names[0]].gradient_scale]}
-        return {}
+            return [{"factors": [1.0 / blame.rules[blame.names[0]].gradient_scale]}]
+        return [{}]
 
-    def _as_reference(self, names: tuple[str, ...]) -> dict[str, Any] | None:
-        """What the reference does to the gradients before its rule sees them."""
+    def _as_reference(self, names: tuple[str, ...]) -> list[dict[str, Any]]:
+        """What the reference does to the gradients before its rule sees them.
+
+        A limit holds for all gradients; the factors of these steps hold for these alone.
+        """
         found = self._updates.clipping(self._updates.part(names))
         if found.clip is Clip.NONE:
-            return {}
-        if found.factors:
-            return {"factors": list(found.factors)}
-        return {"clamp": found.at} if found.clip is Clip.VALUE else None
+            return [{}]
+        if found.clip is Clip.VALUE:
+            return [{"clamp": found.at}]
+        ways: list[dict[str, Any]] = []
+        if found.clip is Clip.NORM and found.at is not None:
+            ways.append({"norm": found.at})
+        return [*ways, {"factors": list(found.factors)}] if found.factors else ways
 
     def agreeing(self, mending: dict[str, Any], names: Iterable[str] | None = None) -> set[str]:
         """Of these parameters, or of all, those that agree when the port is mended so."""

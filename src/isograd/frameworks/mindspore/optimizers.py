@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,13 +59,15 @@ class Mending:
     """What is changed of the port's optimizer, as plain values (see `read_mending`).
 
     add: parameters that are given to the group of another one; factors: on the gradients of each
-    step; clamp: greatest size of a gradient's element; inner: call MindSpore's optimizer inside
-    the user's wrapper directly; rules: parameters that follow a rule of isograd.
+    step; norm: greatest norm of all gradients together, as torch's clip_grad_norm_ scales to it;
+    clamp: greatest size of a gradient's element; inner: call MindSpore's optimizer inside the
+    user's wrapper directly; rules: parameters that follow a rule of isograd.
     """
 
     settings: tuple[Setting, ...] = ()
     add: dict[str, str] = field(default_factory=dict)
     factors: tuple[float, ...] = ()
+    norm: float | None = None
     clamp: float | None = None
     inner: bool = False
     rules: dict[str, Rule] = field(default_factory=dict)
@@ -82,6 +85,7 @@ def read_mending(plain: dict[str, Any]) -> Mending | None:
         settings,
         plain.get("add", {}),
         tuple(plain.get("factors", ())),
+        plain.get("norm"),
         plain.get("clamp"),
         bool(plain.get("inner", False)),
         {n: rule_from(r) for n, r in plain.get("rules", {}).items()},
@@ -318,7 +322,8 @@ class MendedOptimizer:
         listed = self.parameters
         if listed is None or callable(listed):
             raise ValueError("the port's optimizer does not say which parameters it has")
-        seen = [self._changed(g) for g in gradients]
+        share = self._share(gradients)
+        seen = [self._changed(g, share) for g in gradients]
         by_id = {id(p): g for p, g in zip(listed, seen, strict=True)}
         before = {n: ms.Tensor(self._every[n].asnumpy()) for n in self._mending.rules}
         self._set_learning_rates()
@@ -335,11 +340,19 @@ class MendedOptimizer:
             parameter.set_data(ms.Tensor(after.asnumpy().astype(parameter.asnumpy().dtype)))
         self._step += 1
 
-    def _changed(self, gradient: Any) -> Any:
-        factors = self._mending.factors
+    def _share(self, gradients: tuple[Any, ...]) -> float:
+        """The factor on all gradients of this step; torch divides by the norm plus 1e-6."""
+        factors, norm = self._mending.factors, self._mending.norm
         if factors:
-            factor = factors[min(self._step, len(factors) - 1)]
-            gradient = gradient * float(np.float32(factor)) if factor != 1.0 else gradient
+            return factors[min(self._step, len(factors) - 1)]
+        if norm is None:
+            return 1.0
+        squares = sum(float(np.square(g.asnumpy().astype(np.float64)).sum()) for g in gradients)
+        return min(1.0, norm / (math.sqrt(squares) + 1e-6))
+
+    def _changed(self, gradient: Any, share: float) -> Any:
+        if share != 1.0:
+            gradient = gradient * float(np.float32(share))
         if self._mending.clamp is not None:
             gradient = ops.clamp(gradient, -self._mending.clamp, self._mending.clamp)
         return gradient

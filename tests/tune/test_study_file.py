@@ -37,7 +37,7 @@ tuner:
   name: gp
   args: { method: ucb }
 target:
-  group: user_defined
+  group: metric
   name: accuracy
   goal: maximize
 parameters:
@@ -77,6 +77,12 @@ def test_a_configuration_of_mindoptimizer(tmp_path: Path) -> None:
     assert 0.00099 < rate.high < 0.001, "MindOptimizer's bounds exclude the upper one"
     assert size.choices == (32, 64, 128)
     assert (step.kind, step.low, step.high) == (Kind.INT, 10, 19)
+
+
+def test_mindoptimizer_minimizes_where_no_goal_is_given(tmp_path: Path) -> None:
+    text = MINDOPTIMIZER.replace("  goal: maximize\n", "")
+    study = read_study(write(tmp_path, text, "config.yaml"))
+    assert study.objectives[0].direction is Direction.MINIMIZE
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,8 @@ def _objective(path: Path, target: Any) -> Objective:
     if "name" not in table:
         raise UsageError(f"{path}: target has no name", "Name the value, such as loss.")
     goals = {one.value: one for one in Direction}
-    # Without a goal MindOptimizer minimizes its one system target, the loss, and maximizes metrics.
-    is_loss = table["name"] == "loss"
-    goal = table.get("goal", Direction.MINIMIZE.value if is_loss else Direction.MAXIMIZE.value)
+    # Without a goal: MindOptimizer's `organize_params_target` turns the sign for maximize alone.
+    goal = table.get("goal", Direction.MINIMIZE.value)
     if goal not in goals:
         raise UsageError(
             f"{path}: target goal {goal!r} is not known{suggestion(str(goal), goals)}",

@@ -11,9 +11,11 @@ from tests.serve.conftest import HOSTILE, TOKEN, write_run
 
 from isograd.errors import UsageError
 from isograd.progress import SilentProgress
+from isograd.report.document import Tone
 from isograd.serve.catalogue import Catalogue
 from isograd.serve.export import export
 from isograd.serve.model import Kind
+from isograd.serve.report_document import report_document
 from isograd.serve.run import catalogue_of
 
 
@@ -168,3 +170,17 @@ def test_the_same_pages_as_static_files(served: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_served_is_named(served: Path, make: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         catalogue_of([make(served)])  # type: ignore[operator]  # a function of the table
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tone"),
+    [
+        pytest.param("equivalent", Tone.GOOD, id="good"),
+        pytest.param("unhealthy", Tone.BAD, id="bad"),
+        pytest.param("incomplete", Tone.WARNING, id="open"),
+        pytest.param("compute-bound", Tone.PLAIN, id="what limits a step is no fault"),
+    ],
+)
+def test_the_tone_of_a_report_is_that_of_its_verdict(verdict: str, tone: Tone) -> None:
+    data = {"schema": "isograd/x/1", "verdict": verdict}
+    assert report_document(data, "a report").outcome.tone is tone

@@ -18,8 +18,10 @@ from isograd.report.document import (
     Tone,
 )
 
-#: Verdicts after which nothing needs to be done, and those that stand between.
-_GOOD = frozenset("equivalent healthy same sound balanced identical complete agrees clean".split())
+#: Verdicts after which nothing needs to be done, those that ask for it, and those in between.
+#: Others, such as what limits a step, are neither good nor bad.
+_GOOD = frozenset("equivalent healthy same sound balanced best".split())
+_BAD = frozenset("divergent unhealthy differs unsound".split())
 _OPEN = frozenset("incomplete skipped unknown".split())
 #: Lists whose entries are findings.
 _FINDINGS = ("findings", "alerts", "hazards")
@@ -62,9 +64,8 @@ def _outcome(data: Mapping[str, Any], verdict: str) -> Outcome:
     count = f"{len(findings):,} findings" if findings else "no finding"
     if not verdict:
         return Outcome("report", f"{count[0].upper()}{count[1:]}.", Tone.PLAIN)
-    tone = Tone.GOOD if verdict in _GOOD else Tone.WARNING if verdict in _OPEN else Tone.BAD
-    if verdict == "best":
-        tone = Tone.GOOD
+    tones = ((_GOOD, Tone.GOOD), (_OPEN, Tone.WARNING), (_BAD, Tone.BAD))
+    tone = next((tone for words, tone in tones if verdict in words), Tone.PLAIN)
     return Outcome(verdict, f"{verdict[:1].upper()}{verdict[1:]}: {count}.", tone)
 
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -96,8 +95,3 @@ def last_words(folder: Path) -> str:
 
     lines = [line.strip() for line in tail(folder / LOG).splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""
-
-
-def python() -> str:
-    """The interpreter of this process."""
-    return sys.executable

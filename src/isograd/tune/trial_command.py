@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from isograd.runs.reader import Run, find_runs
 from isograd.tune.model import Choice, TrialState
 from isograd.tune.outcome import TrialOutcome, failed
-from isograd.tune.process import last_words, python, started, wait
+from isograd.tune.process import last_words, started, wait
 from isograd.tune.study import Origin, Pruner, Study
 from isograd.tune.values import series_of, value_of
 
@@ -78,7 +79,7 @@ def _watched(words: list[str], folder: Path) -> list[str]:
     """The same Python script under `isograd watch`, in the same interpreter."""
     for index, word in enumerate(words):
         if word.endswith(".py"):
-            interpreter = words[:index] or [python()]
+            interpreter = words[:index] or [sys.executable]
             watch = ["-m", "isograd", "watch", "--out", str(folder / "run"), word]
             return [*interpreter, *watch, "--", *words[index + 1 :]]
     return words

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from isograd.errors import IsogradError
 from isograd.tune.model import Choice, TrialState
 from isograd.tune.outcome import TrialOutcome, failed
-from isograd.tune.process import last_words, python, started, wait
+from isograd.tune.process import last_words, started, wait
 from isograd.tune.study import Study
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run_function(
         "working_folder": str(study.working_folder),
     }
     (folder / _TASK).write_text(json.dumps(task), encoding="utf-8")
-    command = [python(), "-m", "isograd.tune.trial_function", str(folder)]
+    command = [sys.executable, "-m", "isograd.tune.trial_function", str(folder)]
     environment = {**study.environment, "ISOGRAD_TRIAL_FOLDER": str(folder)}
     with started(command, study.working_folder, environment, folder) as process:
         status, reason = wait(process, lambda: "", study.trial_limit_s)

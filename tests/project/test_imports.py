@@ -78,6 +78,13 @@ def test_the_table_allows_nothing_that_is_not_used() -> None:
     assert {name: may for name, may in idle.items() if may} == {}
 
 
+def test_each_room_imports_only_rooms_above_it() -> None:
+    above: set[str] = set()
+    for name, may in allowed().items():
+        assert may <= above, f"the row of {name} names {sorted(may - above)}, which stand below"
+        above.add(name)
+
+
 def test_no_module_imports_itself_through_others() -> None:
     graph = {
         module: {other for other in others if not module.startswith(f"{other}.")}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isograd.compare.envelope import SECOND_LOOK_VARIANTS, Comparison, Measured, compare
+from isograd.noise.envelope import SECOND_LOOK_VARIANTS, Comparison, Measured, compare
 from isograd.tensors import tensor_value
 from isograd.verify.end_to_end import PassResult, look_again
 

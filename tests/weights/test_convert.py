@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 from isograd.checkpoints.base import RawTensor
 from isograd.checkpoints.open import open_source
 from isograd.cli import main
-from isograd.compare.pairing.transforms import Concatenate, Split, Transpose
 from isograd.errors import CheckpointError, UsageError
+from isograd.pairing.transforms import Concatenate, Split, Transpose
 from isograd.weights import convert as conversion
 from isograd.weights.blocks import bytes_of
 from isograd.weights.casts import cast

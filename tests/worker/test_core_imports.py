@@ -10,8 +10,8 @@ import pytest
 CORE = """
     isograd isograd.cli isograd.cli.verify isograd.verify isograd.verify.ladder isograd.recording
     isograd.recording.reader isograd.recording.recorder isograd.report.render_html
-    isograd.verify.document isograd.report.render_text isograd.compare.envelope
-    isograd.compare.pairing.parameters
+    isograd.verify.document isograd.report.render_text isograd.noise.envelope
+    isograd.pairing.parameters
     isograd.frameworks.registry isograd.frameworks.base isograd.worker.host
     isograd.convert.verifying isograd.convert.graph.run isograd.convert.document
 """.split()

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isograd.compare.metrics import Float64, as_float64
 from isograd.frameworks.base import Tensors
+from isograd.metrics import Float64, as_float64
 from isograd.tensors import Array, TensorValue
 
 #: From this share of results that are equal to the bit on, the places of rounding are the same:

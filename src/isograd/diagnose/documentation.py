@@ -41,7 +41,7 @@ OTHER_SOURCES = (
     Source("optimizer.frozen", "verify/parameters.py", "a parameter that one side does not train"),
     Source(
         "optimizer.frozen",
-        "diagnose/update/explain.py",
+        "verify/update_causes.py",
         "a parameter that the port's optimizer does not hold",
     ),
     Source("dropout.active", "verify/findings.py", "dropout that is active on one side only"),

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from isograd.compare.metrics import as_float64
 from isograd.diagnose.hypothesis import Numeric
 from isograd.diagnose.matched_filter import (
     INTERVAL_DEVIATIONS,
@@ -22,6 +21,7 @@ from isograd.diagnose.matched_filter import (
     subtract,
 )
 from isograd.frameworks.base import Tensors
+from isograd.metrics import as_float64
 from isograd.tensors import Array
 
 _MOST_STEPS = 12

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from isograd.compare.envelope import ISOLATED_VARIANTS, Measured, errors_against, measured
-from isograd.compare.metrics import difference
 from isograd.diagnose.common_rounding import without_common_rounding
 from isograd.diagnose.estimate import Estimate, estimate
 from isograd.diagnose.hypothesis import Hypothesis
@@ -27,6 +25,8 @@ from isograd.diagnose.matched_filter import (
     weights_of,
 )
 from isograd.frameworks.base import FLOAT64, Arithmetic, Place, Tensors, Trial
+from isograd.metrics import difference
+from isograd.noise.envelope import ISOLATED_VARIANTS, Measured, errors_against, measured
 from isograd.tensors import Array, TensorValue
 
 #: More replicates, for what hides below the noise: with t-distributed projections of 14 runs ten

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isograd.compare.metrics import as_float64, patterns
+from isograd.metrics import as_float64, patterns
 from isograd.tensors import Array
 
 Vector = NDArray[np.float64]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isograd.compare.pairing import pair_modules, pair_parameters
 from isograd.errors import ProfileError
+from isograd.pairing import pair_modules, pair_parameters
 from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.model import ModuleTime, Phase
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from isograd.compare.metrics import as_float64
 from isograd.frameworks.base import (
     CallInfo,
     Tensors,
 )
+from isograd.metrics import as_float64
 from isograd.tensors import Array, TensorValue, tensor_value
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from isograd.compare.layout import match_slots
-from isograd.compare.metrics import is_close
 from isograd.errors import IsogradError
 from isograd.frameworks.base import CallInfo, FunctionCall, ReplayRequest, Tensors, in_slots
+from isograd.metrics import is_close
 from isograd.model import Stage
+from isograd.pairing.layout import match_slots
 from isograd.tensors import Array
 from isograd.verify.culprit import Fingerprint
 from isograd.verify.replay import Replayer, UnitResult

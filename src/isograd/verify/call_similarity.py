@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from isograd.compare.metrics import relative_gap
 from isograd.frameworks.base import CallInfo
+from isograd.metrics import relative_gap
 from isograd.verify.session import Session
 
 _MOST_ELEMENTS = 1 << 22

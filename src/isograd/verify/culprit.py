@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isograd.compare.metrics import Float64, as_float64, norm, patterns
 from isograd.errors import IsogradError
 from isograd.frameworks.base import FunctionCall, ReplayRequest
+from isograd.metrics import Float64, as_float64, norm, patterns
 from isograd.tensors import Array
 from isograd.verify.session import Session
 

@@ -6,7 +6,6 @@ import dataclasses
 import time
 from pathlib import Path
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.errors import UsageError
 from isograd.model import (
     CallDiagnosis,
@@ -17,6 +16,7 @@ from isograd.model import (
     Stage,
     Verdict,
 )
+from isograd.noise.envelope import ISOLATED_THRESHOLD
 from isograd.progress import Progress
 from isograd.verify.case import Case, read_case
 from isograd.verify.choice import LOSS, NETWORK, called_modules, require_module, require_partner

@@ -11,14 +11,14 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD
-from isograd.compare.pairing.calls import pair_calls
-from isograd.compare.pairing.evidence import closeness
-from isograd.compare.pairing.modules import pair_modules
-from isograd.compare.pairing.results import ParameterPair, ParameterPairing
-from isograd.compare.pairing.transforms import Identity, Transform, Transpose
 from isograd.frameworks.base import Tensors
 from isograd.model import Stage
+from isograd.noise.envelope import ISOLATED_THRESHOLD
+from isograd.pairing.calls import pair_calls
+from isograd.pairing.evidence import closeness
+from isograd.pairing.modules import pair_modules
+from isograd.pairing.results import ParameterPair, ParameterPairing
+from isograd.pairing.transforms import Identity, Transform, Transpose
 from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
 from isograd.verify.units import enclosing, make_unit

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isograd.compare.envelope import (
+from isograd.errors import IsogradError
+from isograd.frameworks.base import Tensors
+from isograd.noise.envelope import (
     END_TO_END_THRESHOLD,
     END_TO_END_VARIANTS,
     MOST_TO_RETURN,
@@ -18,8 +20,6 @@ from isograd.compare.envelope import (
     compare,
     measured,
 )
-from isograd.errors import IsogradError
-from isograd.frameworks.base import Tensors
 from isograd.verify.session import Session
 
 

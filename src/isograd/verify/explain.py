@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD, Measured, compare
-from isograd.compare.pairing.transforms import Identity
 from isograd.diagnose.decide import Diagnosis, NamedCause
-from isograd.diagnose.proof import PortView, Prover
 from isograd.edits import SourceEdit
 from isograd.errors import IsogradError
 from isograd.frameworks.base import FunctionCall, PortFix, ReplayRequest, Tensors, Trial
 from isograd.model import Cause, Fix, Stage
+from isograd.noise.envelope import ISOLATED_THRESHOLD, Measured, compare
+from isograd.pairing.transforms import Identity
 from isograd.tensors import Array, TensorValue
+from isograd.verify.proof import PortView, Prover
 from isograd.verify.session import Session
 from isograd.worker.host import Worker
 

@@ -6,10 +6,10 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 
-from isograd.compare.envelope import END_TO_END_THRESHOLD, ISOLATED_THRESHOLD
 from isograd.errors import IsogradError
 from isograd.frameworks.base import DropoutSite
 from isograd.model import Cause, Finding, Fix, Severity, Stage
+from isograd.noise.envelope import END_TO_END_THRESHOLD, ISOLATED_THRESHOLD
 from isograd.verify.end_to_end import PassResult
 from isograd.verify.explain import fix_of
 from isograd.verify.parameters import fix_at

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from isograd.diagnose.proof import is_narrowing, without_event
 from isograd.frameworks.base import FunctionCall, PortFix
 from isograd.model import Cause, Evidence
+from isograd.verify.proof import is_narrowing, without_event
 
 #: Rounding of half a unit in the last place, relative.
 _ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}

@@ -12,13 +12,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD
-from isograd.compare.pairing.calls import pair_calls
-from isograd.compare.pairing.modules import pair_modules
-from isograd.compare.pairing.results import ModulePairing
 from isograd.diagnose.decide import Diagnosis
 from isograd.frameworks.base import CallInfo, Trial
 from isograd.model import Cause, Finding, Fix, Gap, ModuleRatio, Severity, Stage
+from isograd.noise.envelope import ISOLATED_THRESHOLD
+from isograd.pairing.calls import pair_calls
+from isograd.pairing.modules import pair_modules
+from isograd.pairing.results import ModulePairing
 from isograd.verify.boundaries import Boundaries
 from isograd.verify.call_similarity import call_similarity
 from isograd.verify.confirm import Claim, Confirmation

@@ -9,11 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from isograd.compare.envelope import (
-    END_TO_END_THRESHOLD,
-    ISOLATED_THRESHOLD,
-)
-from isograd.diagnose.update.explain import explain_updates
 from isograd.frameworks.base import Trial
 from isograd.grouping import by_cause_and_line
 from isograd.model import (
@@ -29,6 +24,10 @@ from isograd.model import (
     StageVerdict,
     Verdict,
     VerifyReport,
+)
+from isograd.noise.envelope import (
+    END_TO_END_THRESHOLD,
+    ISOLATED_THRESHOLD,
 )
 from isograd.progress import Progress
 from isograd.verify.case import Case, read_case
@@ -59,6 +58,7 @@ from isograd.verify.training import (
     replay_updates,
     resynchronised_steps,
 )
+from isograd.verify.update_causes import explain_updates
 
 _NOTHING_COMPARED = "the networks return no tensor that both have, so nothing was compared"
 #: Two estimates of one number may be this far apart, relative.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from isograd import tree
-from isograd.compare.envelope import ISOLATED_THRESHOLD, ISOLATED_VARIANTS, Measured, measured
 from isograd.frameworks.base import Tensors
+from isograd.noise.envelope import ISOLATED_THRESHOLD, ISOLATED_VARIANTS, Measured, measured
 from isograd.tensors import TensorValue
 from isograd.verify.end_to_end import PassResult, judge
 from isograd.verify.session import Session

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from isograd.compare.envelope import ISOLATED_VARIANTS, Measured, measured
 from isograd.diagnose.decide import Diagnosis
 from isograd.errors import IsogradError
 from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
 from isograd.model import Cause, Finding, Fix, Stage
+from isograd.noise.envelope import ISOLATED_VARIANTS, Measured, measured
 from isograd.tensors import Array, TensorValue
 from isograd.verify.confirm import PROOF_BATCH, rotated
 from isograd.verify.explain import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.diagnose.decide import Diagnosis, NamedCause, Tried
 from isograd.diagnose.matched_filter import INTERVAL_DEVIATIONS
 from isograd.errors import WorkerError
@@ -21,6 +20,7 @@ from isograd.model import (
     Stage,
     StageDiagnosis,
 )
+from isograd.noise.envelope import ISOLATED_THRESHOLD
 from isograd.verify.end_to_end import PassResult
 from isograd.verify.findings import words
 from isograd.verify.isolated import IsolatedStage

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from isograd.compare.envelope import (
+from isograd.errors import UserCodeError, WorkerError
+from isograd.frameworks.base import CallInfo, ReplayRequest, Tensors, in_slots
+from isograd.model import Stage
+from isograd.noise.envelope import (
     ISOLATED_VARIANTS,
     Comparison,
     Measured,
     compare,
     measured,
 )
-from isograd.compare.layout import Layout, match_slots
-from isograd.errors import UserCodeError, WorkerError
-from isograd.frameworks.base import CallInfo, ReplayRequest, Tensors, in_slots
-from isograd.model import Stage
+from isograd.pairing.layout import Layout, match_slots
 from isograd.tensors import Array, TensorValue
 from isograd.verify.session import Session
 from isograd.verify.units import Unit, last_descendant

@@ -9,14 +9,14 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from isograd.compare.pairing.parameters import pair_parameters
-from isograd.compare.pairing.results import ParameterPair, ParameterPairing
-from isograd.compare.profile import floors_of
 from isograd.frameworks.base import ParameterInfo, Structure, Tensors
 from isograd.model import Side
+from isograd.pairing.parameters import pair_parameters
+from isograd.pairing.results import ParameterPair, ParameterPairing
 from isograd.progress import Progress
 from isograd.tensors import Array, TensorValue, contiguous
 from isograd.verify.case import Case
+from isograd.verify.device_profile import floors_of
 from isograd.verify.inputs import Nested, source_of
 from isograd.verify.part import WHOLE, Part
 from isograd.worker.host import Worker

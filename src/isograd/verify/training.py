@@ -14,7 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from isograd.compare.envelope import (
+from isograd.diagnose.update.problem import UPDATE_TRACKS
+from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
+from isograd.frameworks.rules import watched
+from isograd.metrics import Float64
+from isograd.model import Finding, LossCurves, Severity, Stage
+from isograd.noise.envelope import (
     END_TO_END_THRESHOLD,
     ISOLATED_THRESHOLD,
     MOST_TO_RETURN,
@@ -24,11 +29,6 @@ from isograd.compare.envelope import (
     compare,
     measured,
 )
-from isograd.compare.metrics import Float64
-from isograd.diagnose.update.problem import UPDATE_TRACKS
-from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
-from isograd.frameworks.rules import watched
-from isograd.model import Finding, LossCurves, Severity, Stage
 from isograd.tensors import tensor_value
 from isograd.verify.parameters import fix_at
 from isograd.verify.session import Session

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.diagnose.decide import Diagnosis, NamedCause
 from isograd.diagnose.library import all_hypotheses
 from isograd.diagnose.matched_filter import INTERVAL_DEVIATIONS
 from isograd.errors import IsogradError
 from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
 from isograd.model import Cause, Evidence, Fix, Stage
+from isograd.noise.envelope import ISOLATED_THRESHOLD
 from isograd.tensors import Array
 from isograd.verify.explain import (
     PortSide,

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isograd.compare.pairing.conventions import canonical_component, place_of_attribute
 from isograd.errors import RunError
+from isograd.pairing.conventions import canonical_component, place_of_attribute
 from isograd.runs.reader import Run
 from isograd.runs.table import Table
 from isograd.watch.alerts.rule import Severity

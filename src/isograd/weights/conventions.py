@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from isograd.checkpoints.base import TensorInfo
-from isograd.compare.pairing.conventions import ALONE_BY_CONVENTION, NORMS
-from isograd.compare.pairing.transforms import Identity, Reshape, Transform
+from isograd.pairing.conventions import ALONE_BY_CONVENTION, NORMS
+from isograd.pairing.transforms import Identity, Reshape, Transform
 from isograd.weights.model import Dropped, Move, Plan
 from isograd.weights.structure import kinds_of, split_name
 

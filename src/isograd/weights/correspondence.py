@@ -8,8 +8,8 @@ from typing import Any
 
 from isograd.checkpoints.base import TensorSource
 from isograd.checkpoints.parts import with_parts
-from isograd.compare.pairing import ParameterPairing, pair_parameters
 from isograd.frameworks.base import Structure
+from isograd.pairing import ParameterPairing, pair_parameters
 from isograd.report.base import Report
 from isograd.weights.health import LARGE_CHANGE, SMALL_CHANGE, Change, Issue, change_of
 from isograd.weights.inventory import Inventory, take_inventory

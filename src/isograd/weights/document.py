@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from isograd.compare.pairing.transforms import Chain, Identity, Reshape, Transform, Transpose
 from isograd.findings import Finding, Level, Location
+from isograd.pairing.transforms import Chain, Identity, Reshape, Transform, Transpose
 from isograd.report.document import Document, FindingList, Lines, Outcome, Section, Tone
 from isograd.report.words import count_text
 from isograd.weights.model import ConversionReport, Move

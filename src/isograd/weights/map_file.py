@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from isograd.checkpoints.jsons import read_json
-from isograd.compare.pairing.transforms import (
+from isograd.errors import CheckpointError
+from isograd.pairing.transforms import (
     Chain,
     Concatenate,
     Identity,
@@ -20,7 +21,6 @@ from isograd.compare.pairing.transforms import (
     Transform,
     Transpose,
 )
-from isograd.errors import CheckpointError
 from isograd.weights.model import Dropped, Move, Plan
 from isograd.weights.transform_value import transform_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from isograd.compare.pairing.transforms import Identity, Transform
+from isograd.pairing.transforms import Identity, Transform
 from isograd.report.base import Report
 from isograd.weights.casts import CastLoss
 

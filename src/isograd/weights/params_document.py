@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from isograd.compare.pairing import ParameterPairing
-from isograd.compare.pairing.transforms import Identity
 from isograd.findings import Finding, Level, Location
+from isograd.pairing import ParameterPairing
+from isograd.pairing.transforms import Identity
 from isograd.report.document import (
     Cell,
     Column,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 from isograd.checkpoints.base import TensorInfo, TensorSource
 from isograd.checkpoints.parts import chosen_part, with_parts
-from isograd.compare.pairing import pair_parameters
 from isograd.errors import UsageError
 from isograd.frameworks.base import Structure
+from isograd.pairing import pair_parameters
 from isograd.weights.conventions import plan_by_convention
 from isograd.weights.model import Dropped, Move, Plan
 from isograd.weights.structure import framework_of, structure_of

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from isograd.checkpoints.base import RawTensor, TensorSource, size_in_bytes
-from isograd.compare.pairing.transforms import (
+from isograd.errors import CheckpointError
+from isograd.pairing.transforms import (
     Chain,
     Concatenate,
     Identity,
@@ -16,7 +17,6 @@ from isograd.compare.pairing.transforms import (
     Split,
     Transform,
 )
-from isograd.errors import CheckpointError
 from isograd.tensors import Array
 from isograd.weights.blocks import bytes_of, contiguous_blocks
 from isograd.weights.casts import CastLoss, cast, may_overflow, target_dtype

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from isograd.checkpoints.base import TensorInfo
-from isograd.compare.pairing.conventions import canonical_kind
 from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
+from isograd.pairing.conventions import canonical_kind
 
 #: Names of what layers keep beside their parameters and do not train.
 STATISTICS = frozenset(

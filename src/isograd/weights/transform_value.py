@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isograd.compare.pairing.transforms import (
+from isograd.pairing.transforms import (
     Concatenate,
     Identity,
     Reshape,

@@ -1,12 +1,14 @@
 """The worker process: one framework, one network, requests from a pipe.
 
-Started as ``python child.py ISOGRAD_PACKAGE_FOLDER FRAMEWORK IN_DESCRIPTOR OUT_DESCRIPTOR`` in
-the interpreter that the case names.  isograd is imported from its own folder without adding the
-folder's neighbours to the path, so the other interpreter's packages are never mixed up with ours.
+Started as ``python child.py ISOGRAD_PACKAGE_FOLDER SERVICE FRAMEWORK IN_DESCRIPTOR OUT_DESCRIPTOR``
+in the interpreter that the case names; SERVICE is the class that answers, ``module:name``.
+isograd is imported from its own folder without adding the folder's neighbours to the path, so the
+other interpreter's packages are never mixed up with ours.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -27,20 +29,15 @@ def _import_isograd(folder: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _service(framework: str) -> Any:
-    """What answers: a framework with its network, or the pipelines of `isograd data`."""
-    if framework == "data":
-        from isograd.data.pipelines.service import DataService
-
-        return DataService()
-    from isograd.worker.service import Service
-
-    return Service(framework)
+def _service(address: str, framework: str) -> Any:
+    """What answers: a class of isograd's, made with the framework's name."""
+    module, _, name = address.partition(":")
+    return getattr(importlib.import_module(module), name)(framework)
 
 
 def main() -> None:
     """Answer requests until the pipe closes."""
-    folder, framework, reading, writing = sys.argv[1:5]
+    folder, address, framework, reading, writing = sys.argv[1:6]
     sys.path[0:1] = []
     _import_isograd(folder)
     from isograd.errors import IsogradError
@@ -56,7 +53,7 @@ def main() -> None:
             break
         try:
             if service is None:
-                service = _service(framework)
+                service = _service(address, framework)
             answer = ("ok", service.call(method, arguments))
         except IsogradError as error:
             details = getattr(error, "trace", "")

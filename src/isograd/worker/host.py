@@ -56,11 +56,18 @@ def environment_of(framework: str, given: Mapping[str, str]) -> dict[str, str]:
 class Worker:
     """A process that holds one framework and one network.
 
+    service: the class that answers there, ``module:name``; it is made with the framework's name.
     Raises `FrameworkMissingError` where the interpreter lacks the framework, `UserCodeError`
     where the user's code raises, `WorkerError` where the process dies.
     """
 
-    def __init__(self, framework: str, side: str, python: str | None = None) -> None:
+    def __init__(
+        self,
+        framework: str,
+        side: str,
+        python: str | None = None,
+        service: str = "isograd.worker.service:Service",
+    ) -> None:
         self.framework = framework
         self.side = side
         self.stage = "start"
@@ -72,6 +79,7 @@ class Worker:
             self._python,
             str(_PACKAGE / "worker" / "child.py"),
             str(_PACKAGE),
+            service,
             framework,
             str(to_child),
             str(from_child),

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from isograd.compare.envelope import errors_against
-from isograd.compare.metrics import difference
 from isograd.diagnose.decide import Diagnosis
 from isograd.diagnose.subject import Subject, diagnose, diagnose_quietly, granted, projected, under
 from isograd.edits import SourceEdit
@@ -31,6 +29,8 @@ from isograd.frameworks.base import (
     in_slots,
 )
 from isograd.frameworks.registry import open_framework
+from isograd.metrics import difference
+from isograd.noise.envelope import errors_against
 from isograd.tensors import TensorValue, tensor_value
 from isograd.worker.batch import batch_of
 

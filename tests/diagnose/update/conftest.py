@@ -13,7 +13,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-from isograd.diagnose.update.explain import explain_updates  # noqa: E402
 from isograd.model import Finding  # noqa: E402
 from isograd.progress import SilentProgress  # noqa: E402
 from isograd.verify import session as session_module  # noqa: E402
@@ -22,6 +21,7 @@ from isograd.verify.confirm import PROOF_BATCH  # noqa: E402
 from isograd.verify.probe import probe_state  # noqa: E402
 from isograd.verify.session import Session  # noqa: E402
 from isograd.verify.training import StepsResult, replay_updates, resynchronised_steps  # noqa: E402
+from isograd.verify.update_causes import explain_updates  # noqa: E402
 from isograd.worker.service import Service  # noqa: E402
 
 REFERENCE = """

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isograd.checkpoints.base import TensorInfo
-from isograd.compare.pairing import Identity, pair_parameters
-from isograd.compare.pairing.conventions import (
+from isograd.errors import UsageError
+from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
+from isograd.pairing import Identity, pair_parameters
+from isograd.pairing.conventions import (
     ALONE_BY_CONVENTION,
     canonical_component,
     place_of_attribute,
 )
-from isograd.errors import UsageError
-from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 
 #: Above so many names without a partner, their structure is not looked at.
 MOST_BY_STRUCTURE = 3000

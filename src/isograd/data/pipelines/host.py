@@ -16,6 +16,7 @@ from isograd.tensors import TensorValue
 from isograd.worker.host import Worker
 
 _PIPELINE = re.compile(r"(?:[^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_][\w.]*\Z")
+_SERVICE = "isograd.data.pipelines.service:DataService"
 #: Samples that cross the pipe at once.
 _AT_ONCE = 16
 
@@ -36,7 +37,7 @@ class PipelineHandle:
         reference = f"{path.name}:{name}" if place.endswith(".py") else address
         if place.endswith(".py") and not path.is_file():
             raise DataError(f"{place}: does not exist", "Name the pipeline as file.py:callable.")
-        self._worker = Worker("data", side, python)
+        self._worker = Worker("data", side, python, _SERVICE)
         try:
             self.about: dict[str, Any] = self._worker.call(
                 "open", reference, str(folder.resolve()), f"pipeline {side}"

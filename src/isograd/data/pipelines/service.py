@@ -63,7 +63,7 @@ def changed(transform: Any, changes: dict[str, Any]) -> Any:
 class DataService:
     """Answers requests by name; an unknown name is an error."""
 
-    def __init__(self) -> None:
+    def __init__(self, framework: str = "data") -> None:
         self._pipeline: Pipeline | None = None
         self._streams: dict[str, Iterator[Emitted]] = {}
         self._chains: list[Chain] = []

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isograd.compare.metrics import Float64
 from isograd.diagnose.update.hypotheses import Scale, Unknown
 from isograd.diagnose.update.problem import Part, RuleOf, Updates, cost_of
 from isograd.frameworks.rules import Rule
+from isograd.metrics import Float64
 
 _ROUNDS = 15
 _STEP = 1e-6

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.diagnose.update.problem import Updates
 from isograd.diagnose.update.search import Explanation, Search
 from isograd.frameworks.rules import Rule
+from isograd.noise.envelope import ISOLATED_THRESHOLD
 
 _MOST_PARTS = 4
 _SAME_NUMBER = 1e-5

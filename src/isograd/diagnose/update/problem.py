@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isograd.compare.metrics import Float64
 from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
 from isograd.frameworks.rules import NUMPY, Clip, Rule, advance, incoming, rule_from
+from isograd.metrics import Float64
 from isograd.tensors import TensorValue
 
 #: The copies whose spread is the envelope of an update: docs/thresholds.md.

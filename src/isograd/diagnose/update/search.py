@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from isograd.compare.envelope import ISOLATED_THRESHOLD
 from isograd.diagnose.update.estimate import (
     Fit,
     deviations,
@@ -30,6 +29,7 @@ from isograd.diagnose.update.hypotheses import (
 )
 from isograd.diagnose.update.problem import Part, Updates
 from isograd.frameworks.rules import Rule
+from isograd.noise.envelope import ISOLATED_THRESHOLD
 
 #: A clean port's ratio is about 1 (docs/thresholds.md); what fits worse than this, and twice as
 #: badly as another, is not as likely.

@@ -4,7 +4,8 @@ float64 is the reference of every comparison (MindSpore's CPU kernels have no fl
 convolution).  The simulated rounding spans the envelope: what another correct implementation
 may yield.  Noise is added behind every ATen operator, forward and backward, with a magnitude of
 one unit in the last place, times the operator's floor in the device profile
-(`isograd.compare.profile`), because kernels differ: MindSpore's CPU tanh is a thousand units off.
+(`isograd.verify.device_profile`), because kernels differ: MindSpore's CPU tanh is a thousand units
+off.
 """
 
 from __future__ import annotations

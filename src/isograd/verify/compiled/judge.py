@@ -1,6 +1,6 @@
 """Compiled runs judged: against the port's own eager run and the reference, by one envelope.
 
-An envelope is how far rounding may carry the reference's own result (`compare/envelope.py`).  A
+An envelope is how far rounding may carry the reference's own result (`noise/envelope.py`).  A
 compiled tensor differs where it leaves the envelope around the eager run and the one around the
 reference; where the eager run has left the reference already, the first alone decides.
 """
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from isograd.compare.envelope import (
+from isograd.frameworks.base import Tensors
+from isograd.metrics import as_float64
+from isograd.noise.envelope import (
     END_TO_END_THRESHOLD,
     Comparison,
     Measured,
     compare,
 )
-from isograd.compare.metrics import as_float64
-from isograd.frameworks.base import Tensors
 from isograd.tensors import TensorValue
 from isograd.verify.session import Session
 

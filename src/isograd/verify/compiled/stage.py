@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isograd.compare.pairing.modules import pair_modules
 from isograd.errors import IsogradError
 from isograd.model import Finding, Fix, Severity, Stage
+from isograd.pairing.modules import pair_modules
 from isograd.verify.case import Case
 from isograd.verify.compiled.causes import explain
 from isograd.verify.compiled.judge import Deviation, WayResult

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from isograd.compare.envelope import END_TO_END_VARIANTS, Measured, measured
 from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
+from isograd.noise.envelope import END_TO_END_VARIANTS, Measured, measured
 from isograd.verify.compiled.judge import WayResult, by_reference, note
 from isograd.verify.compiled.port import CompiledPort
 from isograd.verify.session import Session

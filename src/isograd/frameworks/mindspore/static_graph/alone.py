@@ -21,7 +21,6 @@ import numpy as np
 from mindspore import nn
 
 from isograd import tree
-from isograd.compare.metrics import as_float64, norm
 from isograd.frameworks.base import Tensors
 from isograd.frameworks.common import with_tensors
 from isograd.frameworks.mindspore.convert import from_value, to_value
@@ -29,6 +28,7 @@ from isograd.frameworks.mindspore.differentiate import FLOATS
 from isograd.frameworks.mindspore.static_graph.port import EAGER, StaticGraphPort
 from isograd.frameworks.mindspore.static_graph.texts import CallText, definition_of, walk
 from isograd.frameworks.user_code import load_callable
+from isograd.metrics import as_float64, norm
 from isograd.tensors import TensorValue, tensor_value
 
 #: Relative error between an eager and a compiled run of one module, both in float32; what the

@@ -1,0 +1,1 @@
+"""How far rounding goes: the envelope that a correct port stays in."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Complete trials below which no importance is computed.
 _FEWEST_TRIALS = 4
 #: Complete trials of which fANOVA is computed: its time grows with their square, 14 s at 1,000.
-_MOST_TRIALS = 200
+_MOST_TRIALS = 128
 
 
 def summarised(plan: Study, study: optuna.study.Study) -> TuneReport:

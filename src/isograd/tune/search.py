@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Values of one number in a grid search.
 _GRID_POINTS = 5
+#: Seconds for which a running trial counts that says nothing of its process.
+_NAMELESS_S = 60.0
 
 
 def make_sampler(study: Study, seed: int) -> optuna.samplers.BaseSampler:
@@ -107,21 +109,34 @@ class Search:
 
     def recover(self) -> int:
         """Take up trials of processes of this host that are gone; the number of them."""
-        import optuna
-
         count = 0
         for one in self.optuna_study.get_trials(deepcopy=False):
-            host, _, process = str(one.user_attrs.get(OWNER, "")).partition(":")
-            is_running = one.state is optuna.trial.TrialState.RUNNING
-            if not is_running or host != socket.gethostname() or _is_alive(process):
-                continue
-            storage = self.optuna_study._storage
-            for key, value in ((REASON, "the search ended before the trial"), (RETRIED, True)):
-                storage.set_trial_user_attr(one._trial_id, key, value)
-            self.optuna_study.tell(one.number, state=optuna.trial.TrialState.FAIL)
-            self.optuna_study.enqueue_trial(one.params)
-            count += 1
+            if _is_orphan(one):
+                self._leave_out(one, "the search ended before the trial")
+                self.optuna_study.enqueue_trial(one.params)
+                count += 1
         return count
+
+    def _leave_out(self, one: optuna.trial.FrozenTrial, reason: str) -> None:
+        """End a trial that has no place in the report."""
+        import optuna
+
+        storage = self.optuna_study._storage
+        for key, value in ((REASON, reason), (RETRIED, True)):
+            storage.set_trial_user_attr(one._trial_id, key, value)
+        self.optuna_study.tell(one.number, state=optuna.trial.TrialState.FAIL)
+
+    def _taken_before(self, number: int) -> int:
+        """How many trials below a number have ended or run, in whatever process."""
+        trials = self.optuna_study.get_trials(deepcopy=False)
+        return sum(one.number < number and _is_taken(one) for one in trials)
+
+    def _elsewhere(self) -> int:
+        """How many trials run in other processes."""
+        return sum(
+            one.state.name == "RUNNING" and _is_taken(one) and one.user_attrs.get(OWNER) != _owner()
+            for one in self.optuna_study.get_trials(deepcopy=False)
+        )
 
     def run(self, jobs: int) -> None:
         """Run trials until as many have ended as the study wants.
@@ -137,10 +152,12 @@ class Search:
                 finished = self.finished()
                 what = f"best {self._best()}, {time.monotonic() - begun:.0f} s"
                 self._progress.advance(min(finished, self.wanted), self.wanted, what)
-                while len(running) < jobs and finished + len(running) < self.wanted:
-                    running.add(pool.submit(self._one))
+                self.recover()
+                here = len(running)
+                free = min(jobs - here, self.wanted - finished - self._elsewhere() - here)
+                running.update(pool.submit(self._one) for _ in range(free))
                 if not running:
-                    return
+                    return  # what is left, if anything, runs in other processes
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
@@ -157,7 +174,12 @@ class Search:
 
         with self._lock:  # a sampler belongs to one thread at a time
             trial = self.optuna_study.ask()
-            trial.set_user_attr(OWNER, f"{socket.gethostname()}:{os.getpid()}")
+            trial.set_user_attr(OWNER, _owner())
+            if self._taken_before(trial.number) >= self.wanted:
+                # Another process has asked for the last trial at the same time.
+                frozen = self.optuna_study._storage.get_trial(trial._trial_id)
+                self._leave_out(frozen, "enough trials ran in other processes")
+                return
             params = suggest_all(self.study.parameters, trial)
         with _trial_folder(self.study, trial.number) as folder:
             trial.set_user_attr(RUN, str(folder))
@@ -210,6 +232,29 @@ def _trial_folder(study: Study, number: int) -> Iterator[Path]:
             f"{folder}: cannot be made ({error})", "Name another `folder` in [study]."
         ) from error
     yield folder
+
+
+def _owner() -> str:
+    """What a trial says of the process that runs it."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _is_orphan(one: optuna.trial.FrozenTrial) -> bool:
+    """Whether a trial's process was one of this host and is gone."""
+    host, _, process = str(one.user_attrs.get(OWNER, "")).partition(":")
+    is_here = one.state.name == "RUNNING" and host == socket.gethostname()
+    return is_here and not _is_alive(process)
+
+
+def _is_taken(one: optuna.trial.FrozenTrial) -> bool:
+    """Whether a trial counts: it has ended, or seems to run somewhere."""
+    if one.state.name != "RUNNING":
+        return one.state.is_finished() and RETRIED not in one.user_attrs
+    if OWNER in one.user_attrs:
+        return not _is_orphan(one)
+    # Its process has just asked for it, or was killed before it wrote its name.
+    started = one.datetime_start.timestamp() if one.datetime_start is not None else 0.0
+    return time.time() - started < _NAMELESS_S
 
 
 def _is_alive(process: str) -> bool:

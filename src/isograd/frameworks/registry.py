@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+
 from isograd.errors import UsageError
 from isograd.frameworks.base import Framework
 
 NAMES = ("torch", "mindspore", "fake")
+#: What the first pass or step imports, and takes as long as the framework itself.
+_IMPORTED_LATE = {"torch": ("torch._dynamo",)}
 
 
 def open_framework(name: str) -> Framework:
@@ -27,3 +31,9 @@ def open_framework(name: str) -> Framework:
 
         return FakeFramework()
     raise UsageError(f"{name!r} is no framework", f"Use one of {', '.join(NAMES[:2])}.")
+
+
+def import_late(name: str) -> None:
+    """Import what the first passes of an adapter would."""
+    for module in _IMPORTED_LATE.get(name, ()):
+        importlib.import_module(module)

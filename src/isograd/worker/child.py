@@ -2,6 +2,7 @@
 
 Started as ``python child.py ISOGRAD_PACKAGE_FOLDER SERVICE FRAMEWORK IN_DESCRIPTOR OUT_DESCRIPTOR``
 in the interpreter that the case names; SERVICE is the class that answers, ``module:name``.
+With ``warm CONTROL_DESCRIPTOR`` in place of the two it splits off such processes, see `forks`.
 isograd is imported from its own folder without adding the folder's neighbours to the path, so the
 other interpreter's packages are never mixed up with ours.
 """
@@ -36,15 +37,37 @@ def _service(address: str, framework: str) -> Any:
 
 
 def main() -> None:
-    """Answer requests until the pipe closes."""
-    folder, address, framework, reading, writing = sys.argv[1:6]
+    """Answer requests until the pipe closes, or split off workers that do."""
+    folder, address, framework, *descriptors = sys.argv[1:]
     sys.path[0:1] = []
     _import_isograd(folder)
+    if descriptors[0] == "warm":
+        _split_off(address, framework, int(descriptors[1]))
+        return
+    _answer(address, framework, *map(int, descriptors))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _split_off(address: str, framework: str, control: int) -> None:
+    import socket
+
+    from isograd.frameworks.registry import import_late
+    from isograd.worker.forks import serve
+
+    _service(address, framework)
+    import_late(framework)
+    with socket.socket(fileno=control) as connection:
+        serve(connection, lambda reading, writing: _answer(address, framework, reading, writing))
+
+
+def _answer(address: str, framework: str, reading: int, writing: int) -> None:
     from isograd.errors import IsogradError
     from isograd.worker.wire import read_message, write_message
 
-    source = os.fdopen(int(reading), "rb", buffering=0)
-    sink = os.fdopen(int(writing), "wb")
+    source = os.fdopen(reading, "rb", buffering=0)
+    sink = os.fdopen(writing, "wb")
     service: Any = None
     while True:
         try:
@@ -62,9 +85,6 @@ def main() -> None:
             text = f"{type(error).__name__}: {error}"
             answer = ("failed", [text, traceback.format_exc()])
         write_message(sink, answer)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from isograd import errors
 from isograd.errors import FrameworkMissingError, IsogradError, UserCodeError, WorkerError
@@ -53,10 +54,59 @@ def environment_of(framework: str, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+class Process(Protocol):
+    """What a worker's process can be asked: as `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int:
+        """Its identifier, and that of its group."""
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; raises `subprocess.TimeoutExpired`."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a worker's process is started from: descriptors to read, to write and to print to."""
+
+    service: str
+    framework: str
+    python: str
+    reading: int
+    writing: int
+    log: int
+
+
+    def command(self, *words: str) -> list[str]:
+        """The command of a process that runs `child.py`."""
+        child = str(_PACKAGE / "worker" / "child.py")
+        return [self.python, child, str(_PACKAGE), self.service, self.framework, *words]
+
+
+def launched(launch: Launch) -> Process:
+    """Start a worker's process anew."""
+    return subprocess.Popen(
+        launch.command(str(launch.reading), str(launch.writing)),
+        stdin=subprocess.DEVNULL,
+        stdout=launch.log,
+        stderr=launch.log,
+        pass_fds=(launch.reading, launch.writing),
+        env=environment_of(launch.framework, os.environ),
+        start_new_session=True,
+    )
+
+
 class Worker:
     """A process that holds one framework and one network.
 
     service: the class that answers there, ``module:name``; it is made with the framework's name.
+    launch: what starts the process; see `isograd.worker.warm`.
     Raises `FrameworkMissingError` where the interpreter lacks the framework, `UserCodeError`
     where the user's code raises, `WorkerError` where the process dies.
     """
@@ -67,6 +117,7 @@ class Worker:
         side: str,
         python: str | None = None,
         service: str = "isograd.worker.service:Service",
+        launch: Callable[[Launch], Process] = launched,
     ) -> None:
         self.framework = framework
         self.side = side
@@ -75,24 +126,8 @@ class Worker:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the worker
         to_child, self._out = _wide_pipe()
         self._in, from_child = _wide_pipe()
-        command = [
-            self._python,
-            str(_PACKAGE / "worker" / "child.py"),
-            str(_PACKAGE),
-            service,
-            framework,
-            str(to_child),
-            str(from_child),
-        ]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            pass_fds=(to_child, from_child),
-            env=environment_of(framework, os.environ),
-            start_new_session=True,
-        )
+        place = to_child, from_child, self._log.fileno()
+        self._process = launch(Launch(service, framework, self._python, *place))
         os.close(to_child)
         os.close(from_child)
         self._sink = os.fdopen(self._out, "wb")

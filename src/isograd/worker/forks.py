@@ -1,0 +1,90 @@
+"""A process that has imported a framework and splits off one worker for each request.
+
+An import takes as long as all the arithmetic of a small network.  Nothing of a network ever runs
+in this process, so each worker starts as a new process does; no thread runs in it either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import traceback
+from collections.abc import Callable
+
+#: What is answered once the framework is imported, and by a process that cannot be split.
+READY = b"ready"
+UNABLE = b"unable"
+_LONGEST_PATH_BYTES = 1 << 16
+_DESCRIPTORS = 4
+
+
+def serve(control: socket.socket, run: Callable[[int, int], None]) -> None:
+    """Split off workers until the other end closes.
+
+    A request is the worker's folder, with the descriptors that it reads from, writes to, prints to,
+    and that its process identifier and exit status are written to.
+    """
+    if threading.active_count() > 1 or _count_of_threads() > 1:
+        control.sendall(UNABLE)  # a lock that another thread holds would stay held in the worker
+        return
+    control.sendall(READY)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        folder, descriptors, _, _ = socket.recv_fds(control, _LONGEST_PATH_BYTES, _DESCRIPTORS)
+        if not folder:
+            return
+        if os.fork() == 0:
+            control.close()
+            _guard(os.fsdecode(folder), *descriptors, run)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _count_of_threads() -> int:
+    with contextlib.suppress(OSError):
+        return len(os.listdir("/proc/self/task"))
+    return 1
+
+
+def _guard(
+    folder: str, reading: int, writing: int, log: int, status: int, run: Callable[[int, int], None]
+) -> None:
+    """Start the worker, and report how it ended; does not return."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    worker = os.fork()
+    if worker == 0:
+        _work(folder, reading, writing, log, status, run)
+    with contextlib.suppress(OSError):  # the worker may have done it, or have ended
+        os.setpgid(worker, worker)
+    for descriptor in (reading, writing, log):
+        os.close(descriptor)
+    with contextlib.suppress(OSError):  # nobody may wait for it any more
+        os.write(status, f"{worker}\n".encode())
+        _, how = os.waitpid(worker, 0)
+        os.write(status, f"{os.waitstatus_to_exitcode(how)}\n".encode())
+    os._exit(0)
+
+
+def _work(
+    folder: str, reading: int, writing: int, log: int, status: int, run: Callable[[int, int], None]
+) -> None:
+    code = 1
+    try:
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
+        os.close(status)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        os.chdir(folder)
+        run(reading, writing)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:  # noqa: BLE001 - as the interpreter does at the end of a process
+        traceback.print_exc()
+    finally:
+        os._exit(code)

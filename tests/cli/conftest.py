@@ -10,6 +10,8 @@ import pytest
 from isograd.model import Stage, StageResult, StageVerdict, Verdict, VerifyReport
 from isograd.progress import Progress
 from isograd.verify.part import WHOLE, Part
+from isograd.verify.session import StartWorker
+from isograd.worker.host import Worker
 
 Verifier = Callable[..., VerifyReport]
 
@@ -30,6 +32,7 @@ class FakeVerification:
         keep: Path | None,
         progress: Progress,
         part: Part = WHOLE,
+        start: StartWorker = Worker,
     ) -> VerifyReport:
         self.calls.append((path, seed, keep))
         progress.stage(Stage.FORWARD)

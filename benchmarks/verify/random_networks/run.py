@@ -4,16 +4,18 @@ python benchmarks/verify/random_networks/run.py --count 20 --seed 1
 
 Each network is ported by `isograd convert` and, where MindSpore has all its layers, written in
 them too.  A port that is not equivalent, or a verification that fails, is an alarm.  Results are
-appended to a file, one line each, so that a run can be cut into pieces.
+kept in a file, one line for each network, port and seed, so that a run can be cut into pieces; a
+row is measured again with --again, and the newest one counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
+import atexit
+import contextlib
+import functools
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,13 +23,13 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from generate import Generator
 from network import Network
+from rows import Outcome, newest, read_rows, table
 from shrink import shrunk
 
 from isograd.convert.run import convert_path
@@ -35,6 +37,9 @@ from isograd.errors import IsogradError
 from isograd.model import VerifyReport
 from isograd.progress import SilentProgress
 from isograd.verify.ladder import verify_case
+from isograd.verify.session import StartWorker
+from isograd.worker.host import Worker
+from isograd.worker.warm import WarmWorkers
 
 _HERE = Path(__file__).resolve().parent
 #: Of networks, this share is drawn from what MindSpore has as its own layers.
@@ -42,30 +47,47 @@ _NATIVE_EVERY = 3
 _MOST_STATEMENTS = 12
 
 
-@dataclass
-class Outcome:
-    """What one port of one network came to."""
-
-    seed: int
-    port: str
-    verify_seed: int
-    verdict: str
-    elapsed_s: float
-    detail: str = ""
-    apis: list[str] = field(default_factory=list)
-    commit: str = ""
-
-    @property
-    def is_alarm(self) -> bool:
-        return self.verdict not in ("equivalent", "marked")
-
-
 def draw_network(seed: int, most: int = _MOST_STATEMENTS) -> Network:
     """The network of a seed."""
     return Generator(seed, native_only=seed % _NATIVE_EVERY == 0, most=most).network()
 
 
-def judge(network: Network, folder: Path, verify_seed: int, port: str) -> tuple[str, str]:
+class Clock:
+    """Starts workers, and counts the processor time of them and of this process."""
+
+    def __init__(self, start: StartWorker) -> None:
+        self._start = start
+        self._begin = time.process_time()
+
+    def start(self, framework: str, side: str, python: str | None = None) -> Worker:
+        """A worker whose time is counted when it closes."""
+        worker = self._start(framework, side, python)
+        close = worker.close
+
+        def counted() -> None:
+            self._begin -= _processor_s(worker)
+            close()
+
+        worker.close = counted  # type: ignore[method-assign]  # also called by `with`
+        return worker
+
+    def spent_s(self) -> float:
+        """Processor time since this was made."""
+        return time.process_time() - self._begin
+
+
+def _processor_s(worker: Worker) -> float:
+    """Processor time of a worker that has not been closed; 0 of one that has ended."""
+    with contextlib.suppress(OSError, IndexError):
+        text = Path(f"/proc/{worker._process.pid}/stat").read_text()
+        fields = text.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def judge(
+    network: Network, folder: Path, verify_seed: int, port: str, start: StartWorker = Worker
+) -> tuple[str, str]:
     """Verdict of one port, in a word, with what was found."""
     case = folder / ("native.toml" if port == "native" else "case.toml")
     if port == "convert":
@@ -76,7 +98,9 @@ def judge(network: Network, folder: Path, verify_seed: int, port: str) -> tuple[
         if report.findings:
             return "marked", "; ".join(f"{f.line}: {f.message}" for f in report.findings[:3])
     try:
-        found = verify_case(case, seed=verify_seed, keep=None, progress=SilentProgress())
+        found = verify_case(
+            case, seed=verify_seed, keep=None, progress=SilentProgress(), start=start
+        )
     except IsogradError as error:
         return "error", f"{type(error).__name__}: {error.what}"
     except Exception as error:  # any failure is one of isograd's
@@ -99,7 +123,9 @@ def _words(report: VerifyReport) -> str:
     return " | ".join(parts)
 
 
-def run_one(seed: int, verify_seed: int, keep: Path | None, most: int) -> Iterator[Outcome]:
+def run_one(
+    seed: int, verify_seed: int, keep: Path | None, most: int, start: StartWorker = Worker
+) -> Iterator[Outcome]:
     """Draw the network of a seed and judge its ports."""
     network = draw_network(seed, most)
     apis = [line.api for line in network.lines]
@@ -108,10 +134,10 @@ def run_one(seed: int, verify_seed: int, keep: Path | None, most: int) -> Iterat
         folder = Path(place) if keep is None else keep / str(seed)
         network.write(folder)
         for port in ports:
-            begin = time.monotonic()
-            verdict, detail = judge(network, folder, verify_seed, port)
-            elapsed = time.monotonic() - begin
-            yield Outcome(seed, port, verify_seed, verdict, elapsed, detail, apis)
+            begin, clock = time.monotonic(), Clock(start)
+            verdict, detail = judge(network, folder, verify_seed, port, clock.start)
+            elapsed = time.monotonic() - begin, clock.spent_s()
+            yield Outcome(seed, port, verify_seed, verdict, *elapsed, detail, apis)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -119,36 +145,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _arguments(argv)
     if arguments.shrink is not None:
         return _shrink(arguments)
-    done = _already(arguments.out)
+    known = [] if arguments.out is None else read_rows(arguments.out)
     seeds = range(arguments.first, arguments.first + arguments.count)
-    asked = [(s, v) for v in arguments.verify_seeds for s in seeds if (s, v) not in done]
+    pairs = [(s, v) for v in arguments.verify_seeds for s in seeds]
+    if arguments.pairs:
+        pairs = [(int(s), int(v)) for s, v in (pair.split(":") for pair in arguments.pairs)]
+    done = {(one.seed, one.verify_seed) for one in known}
+    asked = pairs if arguments.again else [pair for pair in pairs if pair not in done]
     commit = _commit()
-    deadline = time.monotonic() + arguments.limit
-    outcomes: list[Outcome] = []
-    with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as pool:
-        place = arguments.keep, arguments.most, deadline
-        jobs = [pool.submit(_work, *job, *place) for job in asked]
-        for job in as_completed(jobs):
-            for outcome in job.result():
-                outcome.commit = commit
-                outcomes.append(outcome)
-                _show(outcome)
-                if arguments.out is not None:
-                    with arguments.out.open("a") as stream:
-                        stream.write(json.dumps(vars(outcome)) + "\n")
-    print(_table(outcomes))
+    for outcome in _measured(asked, arguments):
+        outcome.commit = commit
+        known.append(outcome)
+        _show(outcome)
+        if arguments.out is not None:
+            with arguments.out.open("a") as stream:
+                stream.write(json.dumps(vars(outcome)) + "\n")
+    wanted = set(pairs)
+    outcomes = [one for one in newest(known) if (one.seed, one.verify_seed) in wanted]
+    print(table(outcomes))
     return 1 if any(o.is_alarm for o in outcomes) else 0
+
+
+def _measured(asked: Sequence[tuple[int, int]], arguments: argparse.Namespace) -> Iterator[Outcome]:
+    deadline = time.monotonic() + arguments.limit
+    place = arguments.keep, arguments.most, deadline
+    if arguments.jobs == 1:
+        for job in asked:
+            yield from _work(*job, *place)
+        return
+    with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(_work, *job, *place) for job in asked]):
+            yield from done.result()
+
+
+@functools.cache
+def _warm() -> WarmWorkers:
+    """One pair of processes that hold the frameworks, for all networks of this process."""
+    found = WarmWorkers()
+    atexit.register(found.close)
+    return found
 
 
 def _work(
     seed: int, verify_seed: int, keep: Path | None, most: int, deadline: float
 ) -> list[Outcome]:
-    """One network in a process of its own: the generator seeds torch, convert keeps a library."""
+    """One network; nothing is begun after the deadline."""
     if time.monotonic() > deadline:
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(run_one(seed, verify_seed, keep, most))
+        return list(run_one(seed, verify_seed, keep, most, _warm().worker))
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -161,7 +207,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=2, help="at the same time (default 2)")
     parser.add_argument("--limit", type=float, default=1e9, help="start no network after SECONDS")
-    parser.add_argument("--out", type=Path, help="append results here, and skip what it holds")
+    parser.add_argument("--out", type=Path, help="keep results here, and skip what it holds")
+    parser.add_argument("--again", action="store_true", help="measure what --out holds again")
+    parser.add_argument("--pairs", nargs="*", help="only these, as NETWORK:SEED")
     parser.add_argument("--keep", type=Path, help="write the networks into this folder")
     parser.add_argument("--shrink", type=int, help="reduce the network of this seed to its cause")
     parser.add_argument("--port", default="convert", choices=("convert", "native"))
@@ -171,24 +219,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def _show(outcome: Outcome) -> None:
     if outcome.is_alarm:
         print(f"{outcome.seed} {outcome.port}: {outcome.verdict}: {outcome.detail}", flush=True)
-
-
-def _already(path: Path | None) -> set[tuple[int, int]]:
-    if path is None or not path.exists():
-        return set()
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return {(row["seed"], row["verify_seed"]) for row in rows}
-
-
-def _table(outcomes: Sequence[Outcome]) -> str:
-    counts = collections.Counter((o.port, o.verdict) for o in outcomes)
-    rows = [f"{port:8} {verdict:15} {count}" for (port, verdict), count in sorted(counts.items())]
-    seconds = [o.elapsed_s for o in outcomes]
-    if seconds:
-        rows.append(
-            f"median {statistics.median(seconds):.1f} s a port, {sum(seconds):.0f} s in all"
-        )
-    return "\n".join(rows)
 
 
 def _commit() -> str:
@@ -209,7 +239,7 @@ def _shrink(arguments: argparse.Namespace) -> int:
     def alarms(part: Network) -> bool:
         with tempfile.TemporaryDirectory() as place:
             part.write(Path(place))
-            verdict, _ = judge(part, Path(place), seed, arguments.port)
+            verdict, _ = judge(part, Path(place), seed, arguments.port, _warm().worker)
         return verdict not in ("equivalent", "marked")
 
     least = shrunk(network, alarms)

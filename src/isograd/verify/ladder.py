@@ -50,7 +50,7 @@ from isograd.verify.loss_causes import with_causes
 from isograd.verify.parameters import ambiguous_gaps
 from isograd.verify.part import WHOLE, Part, why_skipped
 from isograd.verify.prepare import prepare
-from isograd.verify.session import Session
+from isograd.verify.session import Session, StartWorker
 from isograd.verify.severity import severity_below_noise, severity_of, severity_of_gradients
 from isograd.verify.training import (
     begin_alike,
@@ -59,6 +59,7 @@ from isograd.verify.training import (
     resynchronised_steps,
 )
 from isograd.verify.update_causes import explain_updates
+from isograd.worker.host import Worker
 
 _NOTHING_COMPARED = "the networks return no tensor that both have, so nothing was compared"
 #: Two estimates of one number may be this far apart, relative.
@@ -72,11 +73,15 @@ def verify_case(
     keep: Path | None,
     progress: Progress,
     part: Part = WHOLE,
+    start: StartWorker = Worker,
 ) -> VerifyReport:
-    """Verify a case or a case file; raises `IsogradError` where the work cannot be done."""
+    """Verify a case or a case file; raises `IsogradError` where the work cannot be done.
+
+    start: what starts the workers; with many cases `WarmWorkers.worker` saves the imports.
+    """
     if not isinstance(case, Case):
         case = read_case(case)
-    with Session(case, seed, progress, part) as session:
+    with Session(case, seed, progress, part, start) as session:
         return Ladder(session, keep).climb()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Literal, Protocol
 
@@ -29,17 +29,29 @@ class _Closes(Protocol):
         """Safe to call again."""
 
 
+#: Starts a worker of a framework, for a side, in an interpreter: as `Worker` does.
+StartWorker = Callable[[str, str, str | None], Worker]
+
+
 class Session:
     """One verification: its case, its two workers, and how their tensors correspond."""
 
-    def __init__(self, case: Case, seed: int, progress: Progress, part: Part = WHOLE) -> None:
+    def __init__(
+        self,
+        case: Case,
+        seed: int,
+        progress: Progress,
+        part: Part = WHOLE,
+        start: StartWorker = Worker,
+    ) -> None:
         self.case = case
         self.part = part
         self.seed = seed
         self.progress = progress
-        self.reference = Worker(case.reference.framework, "reference", case.reference_python)
+        self.start = start
+        self.reference = start(case.reference.framework, "reference", case.reference_python)
         try:
-            self.port = Worker(case.port.framework, "port", case.port_python)
+            self.port = start(case.port.framework, "port", case.port_python)
         except BaseException:
             self.reference.close()
             raise
@@ -137,7 +149,7 @@ class Session:
         """Start the port's worker again after it has died."""
         self.port.close()
         stage = self.port.stage
-        self.port = Worker(self.case.port.framework, "port", self.case.port_python)
+        self.port = self.start(self.case.port.framework, "port", self.case.port_python)
         self.port.stage = stage
         self.port.call("build", self.case.port, self.seed)
         self.port.call("keep_scale", self.scales_dropout)

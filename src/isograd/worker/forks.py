@@ -38,7 +38,8 @@ def serve(control: socket.socket, run: Callable[[int, int], None]) -> None:
             return
         if os.fork() == 0:
             control.close()
-            _guard(os.fsdecode(folder), *descriptors, run)
+            reading, writing, log, status = descriptors
+            _guard(os.fsdecode(folder), reading, writing, log, status, run)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -84,7 +85,7 @@ def _work(
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
-    except BaseException:  # noqa: BLE001 - as the interpreter does at the end of a process
+    except BaseException:
         traceback.print_exc()
     finally:
         os._exit(code)

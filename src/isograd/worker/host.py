@@ -82,7 +82,6 @@ class Launch:
     writing: int
     log: int
 
-
     def command(self, *words: str) -> list[str]:
         """The command of a process that runs `child.py`."""
         child = str(_PACKAGE / "worker" / "child.py")

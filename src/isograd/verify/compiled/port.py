@@ -29,7 +29,7 @@ class CompiledPort:
     def begin(self) -> None:
         """Start the process and let it build the network, without waiting for it."""
         case = self._session.case
-        self._worker = Worker(self._kind, "port", case.port_python)
+        self._worker = self._session.start(self._kind, "port", case.port_python)
         self._worker.stage = "compiled"
         self._worker.send("build", case.port, self._session.seed)
 

@@ -82,3 +82,33 @@ def test_a_page_shows_what_was_written_since(page: Any, served: Path) -> None:
     report.write_text(report.read_text().replace("layer1.0.bn1", "layer9.new"))
     page.get_by_text("layer9.new").first.wait_for(timeout=10_000)
     assert page.get_by_text("layer1.0.bn1").count() == 0
+
+
+def test_a_finding_leads_to_its_module_in_the_graph_and_to_its_line(
+    migration: Path, page: Any
+) -> None:
+    page.get_by_role("link", name="report.json").click()
+    page.get_by_role("link", name="module in the network").first.click()
+    boxes = page.locator('.graph g[data-path="layer1.0.bn1"]')
+    boxes.first.wait_for()
+    assert boxes.count() == 2, "the reference and the port, side by side"
+    assert "target" in (boxes.first.get_attribute("class") or "")
+    assert boxes.first.locator("rect.level-6").count() == 1, "959 times the noise"
+    page.get_by_role("button", name="close layer1", exact=True).click()
+    assert page.locator('.graph g[data-path="layer1.0.bn1"]').count() == 0
+    closed = page.get_by_role("button", name="open layer1").first
+    closed.focus()
+    page.keyboard.press("Enter")
+    page.locator('.graph g[data-path="layer1.0"]').first.wait_for()
+    page.get_by_role("link", name="net_mindspore.py:41").first.click()
+    line = page.locator("#line-41")
+    assert "line_41 = 41" in line.inner_text()
+    assert page.evaluate("document.querySelector('#line-41').matches(':target')")
+
+
+def test_a_recordings_graph_is_coloured_by_the_chosen_report(migration: Path, page: Any) -> None:
+    page.get_by_role("link", name="kept/reference").click()
+    page.get_by_role("button", name="open layer1").first.click()
+    page.get_by_label("coloured by").select_option("profile profile.json")
+    box = page.locator('.graph g[data-path="layer1.0"]').first
+    assert box.locator("rect.level-8").count() == 1, "all of the time"

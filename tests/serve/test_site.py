@@ -126,7 +126,7 @@ def test_a_file_that_is_no_report_is_a_page_that_says_so(served: Path) -> None:
     for kind, name in ((Kind.VERIFY, "cut.json"), (Kind.CHECKPOINT, "net.ckpt")):
         item = catalogue.find(kind, name)
         assert item is not None
-        assert page_of(item).outcome.word == "unreadable"
+        assert page_of(item, catalogue).outcome.word == "unreadable"
 
 
 def test_a_run_that_grows_is_shown_as_it_stands(served: Path) -> None:

@@ -165,10 +165,19 @@ class Table(Section):
 
 
 @dataclass(frozen=True)
+class Link:
+    """A way on from a finding; address: a page of the site, or a section's anchor."""
+
+    label: str
+    address: str
+
+
+@dataclass(frozen=True)
 class FindingList(Section):
-    """Findings, worst first."""
+    """Findings, worst first; links: of each finding, where a page leads on from it."""
 
     findings: Sequence[Finding]
+    links: Sequence[Sequence[Link]] = ()
 
 
 @dataclass(frozen=True)
@@ -234,7 +243,10 @@ class CodeMark:
 
 @dataclass(frozen=True)
 class Code(Section):
-    """Source text with marks; with context, only so many lines around marks that have text."""
+    """Source text with marks; with context, only so many lines around marks that have text.
+
+    With an anchor, links find line 7 by the anchor and "-7".
+    """
 
     text: str
     language: str = "python"
@@ -284,12 +296,46 @@ class TreeNode:
 class Tree(Section):
     """Nodes that contain one another, for example a network's modules.
 
+    With an anchor, links find a node by the anchor, "-" and its path.
     root: the name of the node whose path is empty.  legend: what the levels 1 and 8 stand for.
     """
 
     nodes: Sequence[TreeNode]
     root: str = "the whole network"
     legend: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A module or an operation by its dotted path; modules that contain others can be opened.
+
+    levels: for each of the graph's colourings a level from 0 to 8, or None for grey.
+    """
+
+    path: str
+    kind: str = ""
+    detail: str = ""
+    levels: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class GraphSide:
+    """One network: its nodes in the order in which they run, and who feeds whom, by position."""
+
+    title: str
+    nodes: Sequence[GraphNode]
+    edges: Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Graph(Section):
+    """Networks side by side as graphs of their modules, which open where they contain others.
+
+    colourings: what the levels can say, for example "verify"; a page lets its reader choose.
+    """
+
+    sides: Sequence[GraphSide]
+    colourings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from isograd.report import document as d
 from isograd.report.chart_data import chart_json
 from isograd.report.excerpt import excerpt, side_by_side
 from isograd.report.finding_text import ANSWERS, finding_lines, head_text
+from isograd.report.graph_data import graph_json
 from isograd.report.levels import LEVELS
 from isograd.report.tree import tree_rows
 from isograd.report.words import cell_text, more_text, printable
@@ -63,7 +64,9 @@ def render_html(document: d.Document, shell: Shell | None = None) -> str:
     script, style = _asset("page.js"), ""
     if shell is not None and shell.script:
         script = f"{script}\n{shell.script}"
-    if any(_has_chart(section) for section in sections):
+    if any(_has(section, d.Graph) for section in sections):
+        script = f"{script}\n{_asset('graph.js')}"
+    if any(_has(section, d.Chart) for section in sections):
         script = f"{_asset('vendor/uplot.min.js')}\n{script}"
         style = _asset("vendor/uplot.min.css")
     return (
@@ -90,10 +93,10 @@ def _policy(script: str, *, is_served: bool) -> str:
     )
 
 
-def _has_chart(section: d.Section) -> bool:
+def _has(section: d.Section, kind: type[d.Section]) -> bool:
     if isinstance(section, d.Group):
-        return any(_has_chart(inner) for inner in section.sections)
-    return isinstance(section, d.Chart)
+        return any(_has(inner, kind) for inner in section.sections)
+    return isinstance(section, kind)
 
 
 @lru_cache(maxsize=4)
@@ -124,6 +127,7 @@ def _environment() -> Environment:
         chart_json=chart_json,
         excerpt=excerpt,
         finding_lines=finding_lines,
+        graph_json=graph_json,
         head_text=head_text,
         draw=_draw,
         entries_left=entries_left,

@@ -260,6 +260,14 @@ def _tree(section: d.Tree, pen: _Pen) -> int:
 
 
 @_draw.register
+def _graph(section: d.Graph, pen: _Pen) -> int:
+    for side in section.sides:
+        counts = f"{len(side.nodes):,} modules and operations, {len(side.edges):,} connections"
+        _line(pen.console, f"  {printable(side.title)}: {counts}")
+    return 0
+
+
+@_draw.register
 def _heat_map(section: d.HeatMap, pen: _Pen) -> int:
     shown = section.columns[:MOST_COLUMNS]
     columns = [d.Column("", is_code=True)]

@@ -24,7 +24,7 @@ from isograd.errors import IsogradError
 from isograd.report.base import json_text
 from isograd.serve.catalogue import Catalogue
 from isograd.serve.changes import changed_at
-from isograd.serve.curves import common_names, curve_data, curve_of
+from isograd.serve.curves import common_names, curve_data, curve_of, label_of
 from isograd.serve.guard import COOKIE, Request, refusal
 from isograd.serve.model import Item, Kind
 from isograd.serve.overview import overview
@@ -147,10 +147,10 @@ class _Site:
         item = await run_in_threadpool(self._item, http.path_params["kind"], _name(http))
         if item is None:
             return PlainTextResponse("There is no such run, report or file here.\n", 404)
-        document = await run_in_threadpool(page_of, item)
+        document = await run_in_threadpool(page_of, item, self._catalogue)
         links: tuple[tuple[str, str], ...] = ()
         if item.kind in _WITH_CURVES:
-            links = (("Its curves", f"curves?run={quoted(_label(item))}"),)
+            links = (("Its curves", f"curves?run={quoted(label_of(item))}"),)
         # The name is one part of the address, with its slashes escaped.
         return _html(in_shell(document, depth=1, is_live=True, links=links))
 
@@ -165,7 +165,7 @@ class _Site:
     async def runs(self, http: HttpRequest) -> Response:
         """The labels of everything that has curves."""
         items = await run_in_threadpool(self._catalogue.items)
-        return _json([_label(one) for one in items if one.kind in _WITH_CURVES])
+        return _json([label_of(one) for one in items if one.kind in _WITH_CURVES])
 
     async def names(self, http: HttpRequest) -> Response:
         """The scalars of the chosen runs."""
@@ -210,7 +210,7 @@ class _Site:
 
     def _chosen(self, http: HttpRequest) -> list[Item]:
         wanted = http.query_params.getlist("run")[:MOST_CURVES]
-        known = {_label(one): one for one in self._catalogue.items() if one.kind in _WITH_CURVES}
+        known = {label_of(one): one for one in self._catalogue.items() if one.kind in _WITH_CURVES}
         return [known[label] for label in wanted if label in known]
 
     def _stamp(self, parts: list[str]) -> float:
@@ -240,10 +240,6 @@ async def _changes(
 
 def _name(http: HttpRequest) -> str:
     return str(http.path_params["name"])
-
-
-def _label(item: Item) -> str:
-    return item.name if item.kind is Kind.RUN else f"{item.name} ({item.kind.value})"
 
 
 def _number(http: HttpRequest, name: str, default: int, most: int) -> int:

@@ -115,6 +115,8 @@ class Catalogue:
             return None
         if entry.name.endswith(_CHECKPOINTS):
             return Kind.CHECKPOINT
+        if entry.name.endswith(".py"):
+            return Kind.SOURCE
         key = (entry.path, facts.st_size, facts.st_mtime_ns)
         if key not in self._known:
             self._known[key] = _sniffed(Path(entry.path), facts.st_size)

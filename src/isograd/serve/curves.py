@@ -34,11 +34,17 @@ class Curve:
     times: Values | None = None
 
 
+def label_of(item: Item) -> str:
+    """What the page of curves calls a run or an event file."""
+    return item.name if item.kind is Kind.RUN else f"{item.name} ({item.kind.value})"
+
+
 def names_of(item: Item) -> tuple[str, ...]:
     """The scalars of a run or an event file."""
     try:
         if item.kind is Kind.RUN:
-            return Run(item.path).scalars.columns
+            run = Run(item.path)
+            return (*run.scalars.columns, *run.statistics.columns)
         return tuple(_events(item))
     except IsogradError:
         return ()
@@ -51,7 +57,8 @@ def curve_of(item: Item, name: str, most: int, span: tuple[float, float] | None 
     """
     times: Values | None = None
     if item.kind is Kind.RUN:
-        table = Run(item.path).scalars
+        run = Run(item.path)
+        table = run.scalars if name in run.scalars.columns else run.statistics
         steps, values = table.series(name)
         if len(steps) == table.row_count and len(steps):
             times = table.times - table.times[0]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from isograd.files import prepare_folder, write_text
 from isograd.progress import Progress
-from isograd.report.document import Document, Section, Styled, Table
+from isograd.report.document import Document, FindingList, Group, Link, Section, Styled, Table
 from isograd.serve.catalogue import Catalogue
-from isograd.serve.model import Item
+from isograd.serve.model import Item, Kind
 from isograd.serve.overview import overview
 from isograd.serve.pages import page_of
 from isograd.serve.shell import in_shell
@@ -18,21 +20,29 @@ from isograd.serve.shell import in_shell
 def export(catalogue: Catalogue, folder: Path, progress: Progress) -> int:
     """Write the first page and one page per item into a new folder; how many pages.
 
-    Raises UsageError where the folder is not empty or cannot be written.
+    Of the source files those are written that a finding leads to.  Raises UsageError where the
+    folder is not empty or cannot be written.
     """
     prepare_folder(folder)
     items = catalogue.items()
     files = file_names(items)
+    waiting = [one for one in items if one.kind is not Kind.SOURCE]
+    sources = {one.address: one for one in items if one.kind is Kind.SOURCE}
     progress.stage("export")
-    for done, item in enumerate(items, 1):
-        page = in_shell(page_of(item), depth=1, is_live=False)
+    done = 0
+    while waiting:
+        item = waiting.pop(0)
+        page = page_of(item, catalogue)
+        linked = dict.fromkeys(_linked(page.sections))
+        waiting.extend(sources.pop(address) for address in linked if address in sources)
         target = folder / files[item.address]
         target.parent.mkdir(exist_ok=True)
-        write_text(target, page)
-        progress.advance(done, len(items), item.name)
+        write_text(target, in_shell(_relinked(page, files), depth=1, is_live=False))
+        done += 1
+        progress.advance(done, done + len(waiting), item.name)
     first = _relinked(overview(catalogue), files)
     write_text(folder / "index.html", in_shell(first, depth=0, is_live=False))
-    return len(items) + 1
+    return done + 1
 
 
 def file_names(items: list[Item]) -> dict[str, str]:
@@ -50,14 +60,18 @@ def file_names(items: list[Item]) -> dict[str, str]:
 
 
 def _relinked(document: Document, files: dict[str, str]) -> Document:
-    from dataclasses import replace
-
     return replace(document, sections=[_section(one, files) for one in document.sections])
 
 
 def _section(section: Section, files: dict[str, str]) -> Section:
-    from dataclasses import replace
-
+    if isinstance(section, Group):
+        return replace(section, sections=[_section(one, files) for one in section.sections])
+    if isinstance(section, FindingList):
+        links = [
+            [static for link in links if (static := _static(link, files)) is not None]
+            for links in section.links
+        ]
+        return replace(section, links=links)
     if not isinstance(section, Table):
         return section
     rows = [
@@ -68,3 +82,22 @@ def _section(section: Section, files: dict[str, str]) -> Section:
         for row in section.rows
     ]
     return replace(section, rows=rows)
+
+
+def _static(link: Link, files: dict[str, str]) -> Link | None:
+    """The same link among static files; None where only a server answers."""
+    if not link.address.startswith("../"):
+        return link
+    address, mark, anchor = link.address[len("../") :].partition("#")
+    file = files.get(address)
+    return None if file is None else Link(link.label, f"../{file}{mark}{anchor}")
+
+
+def _linked(sections: Sequence[Section]) -> Iterator[str]:
+    """The addresses of the pages to which findings lead."""
+    for section in sections:
+        if isinstance(section, Group):
+            yield from _linked(section.sections)
+        elif isinstance(section, FindingList):
+            for links in section.links:
+                yield from (one.address.partition("#")[0].removeprefix("../") for one in links)

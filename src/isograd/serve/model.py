@@ -28,6 +28,7 @@ class Kind(str, Enum):
     TRACE = "trace"
     DATASET = "dataset"
     STUDY = "study"
+    SOURCE = "source"
 
 
 #: Kinds whose item is a report that a verb wrote by --json, with the verb's name.

@@ -23,6 +23,7 @@ _TITLES = {
     Kind.TRACE: "Profiles and traces",
     Kind.DATASET: "Data sets",
     Kind.RECORDING: "Recordings",
+    Kind.SOURCE: "Source files",
 }
 _TONES = {"complete": Tone.GOOD, "running": Tone.INFO, "failed": Tone.BAD, "crashed": Tone.BAD}
 #: Scalars that the table of runs shows, the most common first.
@@ -38,10 +39,12 @@ def overview(catalogue: Catalogue, query: str = "") -> Document:
     sections: list[Section] = [_runs(runs)] if runs else []
     for kind in Kind:
         found = [one for one in items if one.kind is kind]
-        if found and kind is not Kind.RUN:
+        # Source files are there for the findings that name them, and for a search.
+        if found and kind is not Kind.RUN and (kind is not Kind.SOURCE or query):
             sections.append(_table(_TITLES.get(kind, f"Reports of {kind.value}"), found))
     folders = ", ".join(str(folder) for folder in catalogue.folders)
-    word = f"{len(runs):,} runs, {len(items) - len(runs):,} files and reports below {folders}"
+    others = sum(one.kind not in (Kind.RUN, Kind.SOURCE) for one in items)
+    word = f"{len(runs):,} runs, {others:,} files and reports below {folders}"
     notes = () if catalogue.is_complete else ("Too many files: not all folders were looked at.",)
     return Document(
         title="isograd serve",

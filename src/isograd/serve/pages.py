@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from isograd.errors import IsogradError, UsageError
+from isograd.errors import IsogradError
 from isograd.report.document import (
     Axis,
     Chart,
@@ -20,19 +19,24 @@ from isograd.report.document import (
     Series,
     Tone,
 )
+from isograd.serve.catalogue import Catalogue
 from isograd.serve.curves import curve_of, names_of
 from isograd.serve.model import REPORTS, Item, Kind
+from isograd.serve.reports import report_data
+from isograd.serve.sources import source_document
 
-#: Reports that are larger are not read into a page.
-_LARGEST_REPORT = 256 << 20
 _MOST_CURVES = 60
 _POINTS = 400
 
 
-def page_of(item: Item) -> Document:
+def page_of(item: Item, catalogue: Catalogue) -> Document:
     """The document of an item; what cannot be read is a page that says so."""
+    from isograd.serve.links import with_links
+
     try:
-        return _cached(item)
+        document = _cached(item)
+        extra = _network(item, catalogue)
+        return with_links(replace(document, sections=[*document.sections, *extra]), item, catalogue)
     except IsogradError as error:
         return Document(
             title=f"{item.kind.value} {item.name}",
@@ -49,22 +53,21 @@ def _cached(item: Item) -> Document:
     return _MAKERS[item.kind](item)
 
 
+def _network(item: Item, catalogue: Catalogue) -> list[Section]:
+    from isograd.serve.networks import recording_sections, report_sections
+
+    if item.kind is Kind.RECORDING:
+        return recording_sections(catalogue, item)
+    return report_sections(catalogue, item) if item.kind in REPORTS else []
+
+
 def _report(item: Item) -> Document:
+    from isograd.serve.networks import has_tree
     from isograd.serve.report_document import report_document
 
-    if item.size_bytes > _LARGEST_REPORT:
-        raise UsageError(
-            f"{item.path}: is larger than 256 MB", f"Use isograd {item.kind.value} --html."
-        )
-    try:
-        found = json.loads(item.path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{item.path}: is no report ({type(error).__name__})", "Write it again."
-        ) from error
-    if not isinstance(found, dict):
-        raise UsageError(f"{item.path}: is no report", "Write it again.")
-    return report_document(found, f"isograd {item.kind.value}: {item.name}")
+    data = report_data(item)
+    plain = {key: value for key, value in data.items() if key != "modules" or not has_tree(item)}
+    return report_document(plain, f"isograd {item.kind.value}: {item.name}")
 
 
 def _run(item: Item) -> Document:
@@ -150,4 +153,5 @@ _MAKERS: dict[Kind, Callable[[Item], Document]] = {
     Kind.DATASET: _dataset,
     Kind.STUDY: _study,
     Kind.RECORDING: _recording,
+    Kind.SOURCE: source_document,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from isograd.model import ModuleRatio, VerifyReport
 from isograd.report.document import Chip, TreeNode
 from isograd.report.levels import LEVELS, log_level
@@ -19,10 +21,14 @@ def ratio_level(ratio: float | None) -> int | None:
 
 def module_nodes(report: VerifyReport) -> list[TreeNode]:
     """All modules that the report names, in the order in which it names them."""
+    return nodes_of(report.modules, _divergent_levels(report))
+
+
+def nodes_of(modules: Sequence[ModuleRatio], divergent: Mapping[str, int]) -> list[TreeNode]:
+    """The nodes of measured modules; divergent: the levels of those with a divergent finding."""
     measured: dict[str, list[ModuleRatio]] = {}
-    for module in report.modules:
+    for module in modules:
         measured.setdefault(module.module, []).append(module)
-    divergent = _divergent_levels(report)
     for name in divergent:
         measured.setdefault(name, [])
     return [_node(path, entries, divergent.get(path)) for path, entries in measured.items()]
@@ -42,13 +48,18 @@ def _node(path: str, entries: list[ModuleRatio], divergent: int | None) -> TreeN
 
 
 def _divergent_levels(report: VerifyReport) -> dict[str, int]:
-    """The level of each module with a divergent finding: never that of noise, never grey."""
+    """The level of each module with a divergent finding."""
+    found = ((one.module, one.ratio) for one in report.findings if one.diverges)
+    return divergent_levels(found)
+
+
+def divergent_levels(ratios: Iterable[tuple[str, float | None]]) -> dict[str, int]:
+    """The level of each module by its worst ratio: never that of noise, never grey."""
     levels: dict[str, int] = {}
-    for finding in report.findings:
-        if finding.diverges:
-            level = ratio_level(finding.ratio)
-            level = LEVELS if level is None else max(1, level)
-            levels[finding.module] = max(level, levels.get(finding.module, 0))
+    for module, ratio in ratios:
+        level = ratio_level(ratio)
+        level = LEVELS if level is None else max(1, level)
+        levels[module] = max(level, levels.get(module, 0))
     return levels
 
 

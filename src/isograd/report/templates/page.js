@@ -34,14 +34,14 @@
     heading.setAttribute("aria-sort", rises ? "ascending" : "descending");
     table.tBodies[0].append(...rows.map((row) => row[1]));
   }
-  for (const table of document.querySelectorAll("table.sortable")) {
+  function arm(table) {
     [...table.tHead.rows[0].cells].forEach((heading, position) => {
       heading.tabIndex = 0;
       heading.addEventListener("click", () => sort(table, position, heading));
       heading.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(table, position, heading); });
     });
     const rows = [...table.tBodies[0].rows];
-    if (rows.length < 12) continue;
+    if (rows.length < 12) return;
     const field = document.createElement("input");
     field.type = "search";
     field.placeholder = "filter";
@@ -52,6 +52,8 @@
     });
     table.parentElement.before(field);
   }
+  const armAll = () => document.querySelectorAll("table.sortable").forEach(arm);
+  armAll();
 
   // Charts: the data stands in an attribute, uPlot draws it.
   const PALETTE = ["second", "bad", "good", "warn", "faint"];
@@ -163,6 +165,12 @@
       if (figure.offsetParent !== null) draw(figure);
     }
   }
+  // A server's page whose content was written anew.
+  document.addEventListener("isograd:drawn", () => {
+    armAll();
+    openTarget();
+    if (typeof uPlot !== "undefined") drawAll();
+  });
   if (typeof uPlot !== "undefined") {
     drawAll();
     addEventListener("resize", drawAll);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -42,6 +42,18 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="module", autouse=True)
+def mindspore_records_nothing() -> Iterator[None]:
+    """Switch MindSpore's recorder off after a file whose ports switched it on.
+
+    Left on, a network of another file that is differentiated in the same process gets no top cell.
+    """
+    yield
+    api = sys.modules.get("mindspore.graph.api")
+    if api is not None:
+        api._pynative_executor.set_grad_flag(False)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from isograd.model import VerifyReport
 from isograd.progress import SilentProgress
 from isograd.verify import session as session_module
 from isograd.verify import verify_case
+from isograd.worker.asking import Asker
 from isograd.worker.service import Service
 
 _TORCH = """
@@ -61,7 +62,7 @@ def optimizer(model):
 _FIRST = "y = output[0] if isinstance(output, (tuple, list)) else output\n    return (y * y).mean()"
 
 
-class LocalWorker:
+class LocalWorker(Asker):
     """A worker without a process, for many small cases; errors pass through as they are."""
 
     def __init__(self, framework: str, side: str, python: str | None = None) -> None:
@@ -69,16 +70,13 @@ class LocalWorker:
         self._service = Service(framework)
         self._answer: Any = None
 
-    def call(self, method: str, *arguments: Any) -> Any:
-        return self._service.call(method, list(arguments))
-
     def send(self, method: str, *arguments: Any) -> None:
         try:
-            self._answer = self.call(method, *arguments)
+            self._answer = self._service.call(method, list(arguments))
         except IsogradError as error:
             self._answer = error
 
-    def receive(self) -> Any:
+    def receive(self, patience_s: float | None = None) -> Any:
         if isinstance(self._answer, IsogradError):
             raise self._answer
         return self._answer

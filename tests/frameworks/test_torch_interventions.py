@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from isograd.frameworks.base import Operand, Place
-from isograd.frameworks.torch.interventions import Intervention, Interventions, intervening
+from isograd.frameworks.base import Intervention, Operand, Place
+from isograd.frameworks.torch.interventions import Interventions, intervening
 
 
 class Block(nn.Module):

@@ -16,6 +16,7 @@ from isograd.noise.envelope import ISOLATED_THRESHOLD, ISOLATED_VARIANTS, compar
 from isograd.tensors import Array, tensor_value
 from isograd.verify.device_profile import floors_of
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Kernels
 
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
@@ -69,9 +70,11 @@ def test_a_clean_operator_of_few_values_is_not_called_divergent(
     loud = []
     for values in few_values():
         given = {"x": tensor_value(values)}
-        asked = ("measure_kernel", function, given, {}, list(ISOLATED_VARIANTS), floors)
-        expected = measured(reference.call(*asked))
-        found = port.call("run_kernel", FUNCTIONS[function], given, {})
+        variants = list(ISOLATED_VARIANTS)
+        expected = measured(
+            reference.ask(Kernels.measure_kernel, function, given, {}, variants, floors)
+        )
+        found = port.ask(Kernels.run_kernel, FUNCTIONS[function], given, {})
         for key in ("output", "gradient.x"):
             ratio = compare(key, expected[key], found[key]).ratio
             if ratio > ISOLATED_THRESHOLD:

@@ -315,7 +315,7 @@ def test_a_worker_that_crashes_in_forward(make_case: CaseMaker, verify: Verify) 
     make_case.spoil = (("def build", crash + "def build"), (BUILD, "    return Net()\n" + BUILD))
     assert only_message(verify(make_case.write())) == (
         "the port worker (fake) ended with exit status 9 in stage forward, method "
-        "forward_options; its last words: nothing. Run the network on its own in that "
+        "forward; its last words: nothing. Run the network on its own in that "
         "interpreter, or leave out what crashes it."
     )
 

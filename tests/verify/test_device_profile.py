@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 from isograd.frameworks.kernels import Kernel, load_kernels
+from isograd.noise.envelope import Errors
 from isograd.tensors import tensor_value
 from isograd.verify import device_profile as profile
+from isograd.worker.protocols import Kernels, Networks
 
 KERNEL = Kernel("x", ("x", "y"), {"x": (3,)}, (0.5, 2.0), ("tanh",), ("tanh_backward",), 0)
 FLOORS = {"tanh": [[1.0, 3.0]]}
@@ -25,14 +28,14 @@ class FakeWorker:
         self.error = error
         self.asked: list[str] = []
 
-    def call(self, method: str, *arguments: Any) -> Any:
-        self.asked.append(method)
-        if method == "describe":
+    def ask(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        self.asked.append(method.__name__)
+        if method is Networks.describe:
             return {"framework": self.framework, "framework_version": "1"}
         values = np.ones(4)
-        if method == "measure_kernel":
+        if method is Kernels.measure_kernel:
             wide = tensor_value(values)
-            return {key: [wide, "float32", 1e-6, 0] for key in ("output", "gradient.x")}
+            return {key: Errors(wide, "float32", 1e-6) for key in ("output", "gradient.x")}
         scale = float(np.abs(arguments[1]["x"].values).max())
         return {
             "output": tensor_value(values + self.error * scale),

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isograd.noise.envelope import SECOND_LOOK_VARIANTS, Comparison, Measured, compare
+from isograd.frameworks.base import Arithmetic
+from isograd.noise.envelope import SECOND_LOOK_VARIANTS, Comparison, Errors, Measured, compare
 from isograd.tensors import tensor_value
 from isograd.verify.end_to_end import PassResult, look_again
+from isograd.worker.requests import PassRequest
 
 VALUES = np.linspace(1.0, 2.0, 50)
 KEY = "gradient.parameter.weight"
@@ -23,11 +25,14 @@ def judged(error: float, allowed: float) -> tuple[PassResult, Comparison]:
 
 
 def session(allowed: float, asked: list[Any]) -> Any:
-    def call(method: str, *arguments: Any) -> Any:
-        asked.append((method, *arguments))
-        return {KEY: [tensor_value(VALUES), "float32", allowed, 0]}
+    def ask(method: Any, request: PassRequest, variants: tuple[Arithmetic, ...]) -> Any:
+        asked.append((request.backward, variants))
+        return {KEY: Errors(tensor_value(VALUES), "float32", allowed)}
 
-    return SimpleNamespace(inputs=dict, targets=list, reference=SimpleNamespace(call=call))
+    def pass_request(mode: str, *, backward: bool) -> PassRequest:
+        return PassRequest(mode, {}, [], backward)
+
+    return SimpleNamespace(pass_request=pass_request, reference=SimpleNamespace(ask=ask))
 
 
 @pytest.mark.parametrize(("again", "ratio"), [(4e-4, 2.5), (1e-5, 12.5)])
@@ -38,7 +43,7 @@ def test_more_runs_widen_an_envelope_and_never_narrow_it(again: float, ratio: fl
     found = look_again(session(again, asked), "train", whole, ("gradient",))
     assert found.comparisons[KEY].ratio == pytest.approx(ratio, rel=1e-3)
     assert found.allowed[KEY] == max(again, 8e-5)
-    assert asked[0][-2:] == (True, list(SECOND_LOOK_VARIANTS))
+    assert asked == [(True, SECOND_LOOK_VARIANTS)]
 
 
 @pytest.mark.parametrize("ratio", [9.0, 150.0], ids=["inside", "far outside"])

@@ -19,6 +19,8 @@ from isograd.errors import CaseError, FrameworkMissingError, UserCodeError, Work
 from isograd.frameworks.base import SideSpec
 from isograd.tensors import tensor_value
 from isograd.worker.host import Worker, environment_of
+from isograd.worker.protocols import Networks, Passes
+from isograd.worker.requests import PassRequest
 
 NETWORK = """
     import ctypes, os, signal, sys
@@ -84,13 +86,14 @@ def ended(pid: int) -> bool:
 
 
 def run(worker: Worker, spec: SideSpec) -> None:
-    worker.call("build", spec, 0)
+    worker.ask(Networks.build, spec, 0)
     worker.stage = "forward"
     from numpy import zeros
 
     from isograd.tensors import tensor_value
 
-    worker.call("forward_options", "eval", {"0": tensor_value(zeros((1, 2), "f"))}, [], True, False)
+    given = {"0": tensor_value(zeros((1, 2), "f"))}
+    worker.ask(Passes.forward, PassRequest("eval", given, [], record=True))
 
 
 @pytest.mark.parametrize(
@@ -111,12 +114,12 @@ def test_a_crash_is_told_with_stage_and_last_words(body: str, how: str, network:
         with pytest.raises(WorkerError) as caught:
             run(worker, network(body))
         assert caught.value.what == (
-            f"the port worker (fake) ended with {how} in stage forward, method forward_options; "
+            f"the port worker (fake) ended with {how} in stage forward, method forward; "
             "its last words: the disk is full"
         )
         assert "the disk is full" in caught.value.last_words
         with pytest.raises(WorkerError, match=re.escape(how)):
-            worker.call("describe")
+            worker.ask(Networks.describe)
 
 
 def test_a_worker_can_be_started_again_after_a_crash(network: Network) -> None:
@@ -130,14 +133,14 @@ def test_output_of_the_users_code_does_not_disturb_the_pipe(network: Network) ->
     body = "print('x' * 100000); os.write(1, b'y' * 100000); os.system('echo z')"
     with Worker("fake", "port") as worker:
         run(worker, network(body))
-        assert worker.call("describe")["framework"] == "fake"
+        assert worker.ask(Networks.describe)["framework"] == "fake"
 
 
 def test_an_error_of_the_users_code_leaves_the_worker_alive(network: Network) -> None:
     with Worker("fake", "port") as worker:
         with pytest.raises(UserCodeError, match=r"ValueError: no at net\.py:9"):
             run(worker, network("raise ValueError('no')"))
-        assert len(worker.call("state")) == 2
+        assert len(worker.ask(Networks.state)) == 2
 
 
 def test_sys_exit_in_the_users_code_is_an_error_of_it(network: Network) -> None:
@@ -157,7 +160,7 @@ def test_the_worker_ends_on_every_way_out(error: type[BaseException]) -> None:
 
     def work() -> None:
         with Worker("fake", "port") as worker:
-            worker.call("describe")
+            worker.ask(Networks.describe)
             pids.append(worker._process.pid)
             raise error
 
@@ -169,9 +172,9 @@ def test_the_worker_ends_on_every_way_out(error: type[BaseException]) -> None:
 def test_a_worker_that_is_busy_ends_too(network: Network) -> None:
     with Worker("fake", "port") as worker:
         spec = network("import time; time.sleep(60)")
-        worker.call("build", spec, 0)
-        arguments = ("eval", {"0": tensor_value(zeros((1, 2), "f"))}, [], True, False)
-        worker.send("forward_options", *arguments)
+        worker.ask(Networks.build, spec, 0)
+        given = {"0": tensor_value(zeros((1, 2), "f"))}
+        worker.begin(Passes.forward, PassRequest("eval", given, [], record=True))
         time.sleep(0.1)
         begin = time.monotonic()
     assert ended(worker._process.pid)
@@ -185,9 +188,9 @@ def test_a_worker_that_ignores_signals_is_killed(network: Network) -> None:
 
     body = "signal.signal(signal.SIGTERM, signal.SIG_IGN); import time; time.sleep(60)"
     with Worker("fake", "port") as worker:
-        worker.call("build", network(body), 0)
-        arguments = ("eval", {"0": tensor_value(zeros((1, 2), "f"))}, [], True, False)
-        worker.send("forward_options", *arguments)
+        worker.ask(Networks.build, network(body), 0)
+        given = {"0": tensor_value(zeros((1, 2), "f"))}
+        worker.begin(Passes.forward, PassRequest("eval", given, [], record=True))
         time.sleep(0.3)
     assert ended(worker._process.pid)
 
@@ -231,7 +234,7 @@ def test_an_interpreter_that_does_not_exist() -> None:
 
 def test_a_program_that_is_no_python() -> None:
     with Worker("fake", "port", "/bin/false") as worker, pytest.raises(WorkerError) as caught:
-        worker.call("describe")
+        worker.ask(Networks.describe)
     assert "ended with exit status 1 in stage start, method describe" in caught.value.what
 
 
@@ -239,7 +242,7 @@ def test_a_program_that_is_no_python() -> None:
 def test_an_interpreter_without_the_framework(framework: str, bare_python: Path) -> None:
     worker = Worker(framework, "port", str(bare_python))
     with worker, pytest.raises(FrameworkMissingError) as caught:
-        worker.call("build", SideSpec(framework, "net.py:build", "."), 0)
+        worker.ask(Networks.build, SideSpec(framework, "net.py:build", "."), 0)
     assert str(caught.value) == (
         f"the port side needs {framework}, which {bare_python} cannot import "
         f"(No module named '{framework}'). Install it there (pip install "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from isograd.frameworks.base import FunctionSite, Operand
+from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 Values = Mapping[str, Any]
 
@@ -28,6 +28,10 @@ class Call(Protocol):
 
     def __getitem__(self, name: str) -> Any:
         """An argument by torch's name."""
+        ...
+
+    def together(self, name: str, changes: tuple[Intervention, ...]) -> Any:
+        """Run the module whose call this is, named `name`, with changes at places within it."""
         ...
 
 
@@ -78,12 +82,25 @@ class Numeric:
 
 
 @dataclass(frozen=True)
+class Surroundings:
+    """What is known of a subject beside its functions.
+
+    root: the module that is replayed ("" is the network); mode: "train" or "eval"; is_loss:
+    whether this is the loss.  without: a module in which nothing is tried, because that was done
+    before; "" is none.
+    """
+
+    root: str = ""
+    mode: str = "train"
+    is_loss: bool = False
+    without: str = ""
+
+
+@dataclass(frozen=True)
 class Context:
     """What a hypothesis may know of the surroundings of a place.
 
-    sites: all functions of the unit in order; root: the module that is replayed ("" is the
-    network); mode: "train" or "eval"; is_loss: whether this is the loss.
-    without: a module in which nothing is tried, because that was done before; "" is none.
+    sites: all functions of the unit in order; the rest as in `Surroundings`.
     """
 
     sites: tuple[FunctionSite, ...]

@@ -1,25 +1,20 @@
-"""What is diagnosed, in the reference's worker: one call alone, or the loss alone."""
+"""Names the cause of a port's error in a subject: one call alone, or the loss alone.
+
+Arrays in, an explanation out: the subject is anything that runs under trials and shows its
+functions (in a worker, `isograd.worker.subject`).
+"""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict
+from typing import Protocol
 
 from isograd.diagnose.decide import Diagnosis, decide, decide_quietly
-from isograd.diagnose.experiment import QUIET_VARIANTS, Experiment, Run
-from isograd.diagnose.hypothesis import Context, Hypothesis
+from isograd.diagnose.experiment import QUIET_VARIANTS, Experiment
+from isograd.diagnose.hypothesis import Context, Hypothesis, Surroundings
 from isograd.diagnose.library import all_hypotheses
-from isograd.frameworks.base import (
-    FLOAT64,
-    Arithmetic,
-    FunctionSite,
-    ReplayRequest,
-    Tensors,
-    Trial,
-)
-from isograd.tensors import TensorValue
+from isograd.frameworks.base import FLOAT64, Arithmetic, FunctionSite, Tensors, Trial
 
 #: Trials of one subject; a unit with thousands of functions is cut here.
 _MOST_TRIALS = 600
@@ -28,69 +23,25 @@ _MOST_TRIALS = 600
 _CATCH_ALL = 7
 
 
-def granted(trials: Sequence[Trial]) -> tuple[Any, ...]:
-    """Trials as interventions that an adapter can make."""
-    from isograd.frameworks.torch.interventions import Intervention
-
-    library = all_hypotheses()
-    return tuple(
-        Intervention(trial.place, library[trial.hypothesis].change, trial.values)
-        for trial in trials
-    )
-
-
-@contextlib.contextmanager
-def under(framework: Any, trials: Sequence[Trial], *, is_loss: bool = False) -> Iterator[None]:
-    """Make trials in an adapter's passes, on top of what is granted, until the block ends."""
-    kind = "loss_interventions" if is_loss else "interventions"
-    before = getattr(framework, kind)
-    setattr(framework, kind, (*before, *granted(trials)))
-    try:
-        yield
-    finally:
-        setattr(framework, kind, before)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Runs one call, or the loss, under hypotheses.
-
-    framework: the reference's adapter; request: the call, or None for the loss.
-    """
-
-    framework: Any
-    request: ReplayRequest | None
-    outputs: list[TensorValue | None]
-    targets: list[Any]
+class Subject(Protocol):
+    """What is diagnosed."""
 
     def run(self, trials: Sequence[Trial], arithmetic: Arithmetic, backward: bool) -> Tensors:
-        """The subject's tensors under trials, on top of what is granted for good."""
-        with under(self.framework, trials, is_loss=self.request is None):
-            if self.request is None:
-                found: Tensors = self.framework.loss(self.outputs, self.targets, arithmetic)
-            else:
-                request = replace(self.request, backward=backward and self.request.backward)
-                found = self.framework.replay(request, arithmetic)
-        return found
+        """Its tensors under trials; with backward their gradients too."""
+        ...
 
     def sites(
         self, trials: Sequence[Trial] = (), with_values: bool = False
     ) -> tuple[FunctionSite, ...]:
-        """The functions that it calls."""
-        found: tuple[FunctionSite, ...]
-        with under(self.framework, trials, is_loss=self.request is None):
-            if self.request is None:
-                found = self.framework.loss_sites(self.outputs, self.targets, with_values)
-            else:
-                found = self.framework.sites(self.request, with_values)
-        return found
+        """The functions that it calls, under trials."""
+        ...
 
 
 def diagnose(
     subject: Subject,
     port: Tensors,
     wanted: tuple[str, ...],
-    context: dict[str, Any],
+    around: Surroundings,
     fixed: tuple[Trial, ...],
     threshold: float,
     limit_s: float,
@@ -98,16 +49,15 @@ def diagnose(
 ) -> Diagnosis:
     """Try every hypothesis that applies; name the cause or abstain.
 
-    context: the further fields of `Context`.  likely: hypotheses that explained other modules of
+    around: what is known of its surroundings.  likely: hypotheses that explained other modules of
     this port; where they explain this one too, nothing else is tried.
     """
-    surroundings = Context(subject.sites(), **context)
+    surroundings = Context(subject.sites(), **asdict(around))
     library = all_hypotheses()
     kind = _kind_of(wanted)
     chosen = {name: one for name, one in library.items() if _kind(one) in kind}
     trials = list(proposals(chosen, surroundings))[:_MOST_TRIALS]
-    run: Run = subject.run
-    experiment = Experiment(run, port, wanted, library, threshold, limit_s, fixed)
+    experiment = Experiment(subject.run, port, wanted, library, threshold, limit_s, fixed)
     experiment.origins = {site.place: site.origin for site in surroundings.sites}
     expected = [t for t in trials if t.hypothesis in likely]
     if expected:
@@ -123,12 +73,12 @@ def diagnose_quietly(
     subject: Subject,
     port: Tensors,
     wanted: tuple[str, ...],
-    context: dict[str, Any],
+    around: Surroundings,
     threshold: float,
     limit_s: float,
 ) -> Diagnosis:
     """Look for small changes within the noise, by projection."""
-    surroundings = Context(subject.sites(), **context)
+    surroundings = Context(subject.sites(), **asdict(around))
     library = all_hypotheses()
     quiet = {
         name: one

@@ -7,6 +7,7 @@ the protocol is a plain value or a numpy array.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -147,6 +148,19 @@ class ReplayRequest:
 
 
 @dataclass(frozen=True)
+class Shift:
+    """Moves what one recorded call gets or gives, in a pass.
+
+    where: "input", "output", "gradient.input" or "gradient.output"; values: what is added to each
+    slot, None for nothing.
+    """
+
+    call: int
+    where: str
+    values: list[TensorValue | None]
+
+
+@dataclass(frozen=True)
 class DropoutSite:
     """A place where elements are dropped: probability is 0.0 where inactive.
 
@@ -232,6 +246,18 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Intervention:
+    """At a place, compute something else: what `change` makes of a call there, with these values.
+
+    change gets the call (`isograd.diagnose.hypothesis.Call`) and the values.
+    """
+
+    place: Place
+    change: Callable[[Any, Mapping[str, Any]], Any]
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class PortFix:
     """A change of the port for the time of one replay, to prove a cause.
 
@@ -280,6 +306,8 @@ class Framework(Protocol):
     """
 
     name: str
+    #: Noise floors of the device profile, for passes with operator noise.
+    floors: Floors
 
     def build(self, spec: SideSpec, seed: int) -> Structure:
         """Import the callables, seed the framework and build the network."""
@@ -332,14 +360,12 @@ class Framework(Protocol):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         backward: bool,
-        shift: tuple[int, str, list[TensorValue | None]],
+        shift: Shift,
         arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
         """An end-to-end pass in which a recorded call's inputs or outputs are moved by a shift.
 
-        shift: index of the call, "input", "output", "gradient.input" or "gradient.output", and
-        what is added to each slot.  Buffers as the pass leaves them are among the results, as
-        ``state.NAME``.
+        Buffers as the pass leaves them are among the results, as ``state.NAME``.
         """
         ...
 
@@ -436,6 +462,12 @@ class Port(Framework, Protocol):
         fixes: tuple[PortFix, ...] = (),
     ) -> tuple[FunctionCall, ...]:
         """The functions that the loss runs."""
+        ...
+
+    def dropout_sites(
+        self, mode: str, seed: int = 0, fixes: tuple[PortFix, ...] = ()
+    ) -> tuple[DropoutSite, ...]:
+        """What the dropouts of the recorded pass would do in this mode, with these fixes."""
         ...
 
     def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:

@@ -13,6 +13,8 @@ from isograd.tensors import TensorValue
 from isograd.verify.arguments import Argument
 from isograd.verify.inputs import make_argument
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Networks, Passes
+from isograd.worker.requests import PassRequest
 
 _MOST_TRIES = 60
 
@@ -100,8 +102,7 @@ class Probe:
         return ""
 
     def _build(self, loss: str | None) -> Structure:
-        structure: Structure = self._worker.call("build", replace(self._spec, loss=loss), 0)
-        return structure
+        return self._worker.ask(Networks.build, replace(self._spec, loss=loss), 0)
 
     def _forward(
         self, wanted: Sequence[Wanted], inputs: Sequence[Argument], targets: Sequence[Argument]
@@ -111,8 +112,7 @@ class Probe:
             for i, (want, spec) in enumerate(zip(wanted, inputs, strict=True))
         }
         answers = [make_argument(spec, (0, 0, i, 1)) for i, spec in enumerate(targets)]
-        found: Tensors = self._worker.call("forward_options", "train", given, answers, False, False)
-        return found
+        return self._worker.ask(Passes.forward, PassRequest("train", given, answers))
 
 
 def _combinations(wanted: Sequence[Wanted], structure: Structure) -> Iterator[tuple[Argument, ...]]:

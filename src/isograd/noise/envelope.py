@@ -9,9 +9,8 @@ variant against float64, and never less than the cost of storing the tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,35 +77,56 @@ class Comparison:
         return not self.ratio <= threshold
 
 
-def errors_against(reference: Tensors, runs: Iterable[Tensors]) -> dict[str, list[Any]]:
-    """For each tensor: float64 value, native dtype, largest error of any run, unreliable count."""
-    allowed = dict.fromkeys(reference, 0.0)
-    unreliable = dict.fromkeys(reference, 0)
-    dtypes = {key: value.dtype for key, value in reference.items()}
+@dataclass(frozen=True)
+class Errors:
+    """A float64 result and what the native runs made of it, before the rounding floor.
+
+    value: of the float64 run; dtype: of the native runs; greatest: the largest Frobenius norm of
+    any run's error; unreliable: as in `Measured`.
+    """
+
+    value: TensorValue
+    dtype: str
+    greatest: float = 0.0
+    unreliable: int = 0
+
+    def beside(self, run: TensorValue) -> Errors:
+        """With one more run."""
+        if not self.value.is_floating:
+            return self
+        found = difference(self.value.values, run.values)
+        greatest = max(self.greatest, found.error)
+        return replace(
+            self, greatest=greatest, unreliable=max(self.unreliable, found.pattern_mismatches)
+        )
+
+
+def errors_against(reference: Tensors, runs: Iterable[Tensors]) -> dict[str, Errors]:
+    """The errors of native runs against a float64 one, tensor by tensor.
+
+    A run that lacks a tensor, or has one of another shape, says nothing about it.
+    """
+    found = {key: Errors(value, value.dtype) for key, value in reference.items()}
     for position, run in enumerate(runs):
-        for key, value in reference.items():
+        for key, errors in found.items():
             other = run.get(key)
-            if other is None or other.shape != value.shape:
+            if other is None or other.shape != errors.value.shape:
                 continue
             if position == 0:
-                dtypes[key] = other.dtype
-            if not value.is_floating:
-                continue
-            found = difference(value.values, other.values)
-            allowed[key] = max(allowed[key], found.error)
-            unreliable[key] = max(unreliable[key], found.pattern_mismatches)
-    return {
-        key: [value, dtypes[key], allowed[key], unreliable[key]] for key, value in reference.items()
-    }
+                errors = replace(errors, dtype=other.dtype)
+            found[key] = errors.beside(other)
+    return found
 
 
-def measured(raw: dict[str, list[Any]]) -> dict[str, Measured]:
-    """What `errors_against` sent over the pipe, with the rounding floor of each tensor."""
+def measured(errors: Mapping[str, Errors]) -> dict[str, Measured]:
+    """The envelope of each tensor: the greatest error, and at least the rounding floor."""
     result = {}
-    for key, (value, dtype, allowed, unreliable) in raw.items():
-        own = difference(value.values, value.values)
-        floor = rounding_floor(own.size, max(1, own.finite), dtype)
-        result[key] = Measured(value.values, dtype, max(allowed, floor), unreliable)
+    for key, one in errors.items():
+        own = difference(one.value.values, one.value.values)
+        floor = rounding_floor(own.size, max(1, own.finite), one.dtype)
+        result[key] = Measured(
+            one.value.values, one.dtype, max(one.greatest, floor), one.unreliable
+        )
     return result
 
 

@@ -14,6 +14,7 @@ from isograd.frameworks.base import (
     CallInfo,
     Framework,
     ReplayRequest,
+    Shift,
     Tensors,
     in_slots,
 )
@@ -210,11 +211,11 @@ class ReplayGuarantees(ConformanceNetwork):
         amount = tensor_value(np.full((BATCH, FEATURES), 0.5, np.float32))
         for where in ("input", "output"):
             moved = framework.forward_shifted(
-                "train", inputs, targets, True, (index, where, [amount])
+                "train", inputs, targets, True, Shift(index, where, [amount])
             )
             assert differ(moved["output.0"], passed["output.0"])
             still = framework.forward_shifted(
-                "train", inputs, targets, True, (index, where, [None])
+                "train", inputs, targets, True, Shift(index, where, [None])
             )
             assert_same({k: v for k, v in still.items() if not k.startswith("state.")}, passed)
 
@@ -231,7 +232,7 @@ class ReplayGuarantees(ConformanceNetwork):
         amount = tensor_value(np.full((BATCH, FEATURES), 0.5, np.float32))
         for where in ("gradient.input", "gradient.output"):
             moved = framework.forward_shifted(
-                "train", inputs, targets, True, (index, where, [amount])
+                "train", inputs, targets, True, Shift(index, where, [amount])
             )
             assert not differ(moved["output.0"], passed["output.0"])
             keys = [k for k in passed if k.startswith("gradient.")]

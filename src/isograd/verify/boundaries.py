@@ -23,6 +23,7 @@ from isograd.verify.culprit import Fingerprint
 from isograd.verify.replay import Replayer, UnitResult
 from isograd.verify.session import Session
 from isograd.verify.units import Unit, enclosing, last_descendant, make_unit
+from isograd.worker.protocols import Passes
 
 #: Relative difference up to which two recorded values count as the same; whole passes are noisy.
 _SAME = 1e-3
@@ -204,8 +205,8 @@ class Boundaries:
         around = self._around(partner, call)
         if around is None:
             return False
-        ours: Tensors = self.session.reference.call("recorded", call)
-        theirs: Tensors = self.session.port.call("recorded", partner[call])
+        ours: Tensors = self.session.reference.ask(Passes.recorded, call)
+        theirs: Tensors = self.session.port.ask(Passes.recorded, partner[call])
         elsewhere = 0
         for word in ("input", "output"):
             first, second = _arrays(ours, word), _arrays(theirs, word)
@@ -232,13 +233,15 @@ class Boundaries:
         if around not in self._pools:
             request = ReplayRequest(around, (), (), ())
             try:
-                events: tuple[FunctionCall, ...] = self.session.reference.call("trace", request)
+                events: tuple[FunctionCall, ...] = self.session.reference.ask(Passes.trace, request)
             except IsogradError:
                 events = ()
             values = [event.value.values for event in events]
             last = last_descendant(self.reference, around)
             for call in range(around, last + 1):
-                values += [v.values for v in self.session.reference.call("recorded", call).values()]
+                values += [
+                    v.values for v in self.session.reference.ask(Passes.recorded, call).values()
+                ]
             self._pools[around] = [Fingerprint(v) for v in values if v.size <= _MOST_ELEMENTS]
         return self._pools[around]
 

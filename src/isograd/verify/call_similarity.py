@@ -11,6 +11,7 @@ import numpy as np
 from isograd.frameworks.base import CallInfo
 from isograd.metrics import relative_gap
 from isograd.verify.session import Session
+from isograd.worker.protocols import Passes
 
 _MOST_ELEMENTS = 1 << 22
 
@@ -23,7 +24,7 @@ def call_similarity(
     @lru_cache(maxsize=4096)
     def output(side: str, call: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]] | None:
         worker = session.reference if side == "reference" else session.port
-        value = worker.call("recorded", call).get("output.0")
+        value = worker.ask(Passes.recorded, call).get("output.0")
         if value is None or value.values.size > _MOST_ELEMENTS:
             return None
         return np.asarray(value.values, np.float64)

@@ -20,6 +20,7 @@ from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
 from isograd.verify.unit_causes import UnitCauses
 from isograd.verify.units import Unit
+from isograd.worker.protocols import Passes
 
 #: The batch that proofs draw; the stages before use the first ones.
 PROOF_BATCH = 1_009
@@ -84,16 +85,17 @@ class Confirmation:
 
     def _record(self, batch: int) -> bool:
         """Run a batch on both sides; whether both make the same calls as before."""
-        question = (self._mode, *self._drawn(batch), True, self._backward)
         session = self._session
+        request = session.pass_request(self._mode, batch, backward=self._backward, record=True)
         try:
-            session.reference.send("forward_options", *question)
+            ours = session.reference.begin(Passes.forward, request)
             try:
-                session.port.call("forward_options", *question)
+                session.port.ask(Passes.forward, request)
             finally:
-                session.reference.receive()
-            calls = session.reference.call("calls"), session.port.call("calls")
-        except IsogradError:
+                ours.answer()
+            calls = session.reference.ask(Passes.calls), session.port.ask(Passes.calls)
+        except IsogradError as error:
+            session.note_unanswered(f"batch {batch} was not recorded for the proofs", error)
             return False
         return calls == (self._replayer.reference_calls, self._replayer.port_calls)
 

@@ -17,6 +17,7 @@ from isograd.frameworks.base import FunctionCall, ReplayRequest
 from isograd.metrics import Float64, as_float64, norm, patterns
 from isograd.tensors import Array
 from isograd.verify.session import Session
+from isograd.worker.protocols import Passes
 
 #: Relative error up to which two float32 results count as the same value.
 SAME = 3e-6
@@ -42,8 +43,8 @@ class Culprit:
 def find_culprit(session: Session, reference: ReplayRequest, port: ReplayRequest) -> Culprit | None:
     """Compare the functions of one unit on both sides; None where nothing stands out."""
     try:
-        ours: tuple[FunctionCall, ...] = session.reference.call("trace", reference)
-        theirs: tuple[FunctionCall, ...] = session.port.call("trace", port)
+        ours: tuple[FunctionCall, ...] = session.reference.ask(Passes.trace, reference)
+        theirs: tuple[FunctionCall, ...] = session.port.ask(Passes.trace, port)
     except IsogradError:
         return None
     if any(event.value.values.size > _MOST_ELEMENTS for event in ours):

@@ -20,6 +20,7 @@ from isograd.frameworks.base import Floors, Tensors
 from isograd.frameworks.kernels import Kernel, load_kernels
 from isograd.noise.envelope import ISOLATED_VARIANTS, Measured, compare, measured
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Kernels, Networks
 
 #: A floor leaves this much room above the measured error, since inputs differ from network to
 #: network; the threshold of 5 lies on top of it.
@@ -31,7 +32,7 @@ def floors_of(reference: Worker, port: Worker, note: Callable[[str], None]) -> F
     """The floors by ATen operator for two workers, from the cache or measured now."""
     if (reference.framework, port.framework) != ("torch", "mindspore"):
         return {}  # the micro-benchmarks are written for this pair
-    descriptions = [reference.call("describe"), port.call("describe")]
+    descriptions = [reference.ask(Networks.describe), port.ask(Networks.describe)]
     path = _cache_path(descriptions)
     known = _read(path)
     if known is not None:
@@ -72,11 +73,11 @@ def _measure(
     inputs, labels = kernel.values(scale)
     variants = list(ISOLATED_VARIANTS)
     expected = measured(
-        reference.call("measure_kernel", kernel.torch, inputs, labels, variants, floors)
+        reference.ask(Kernels.measure_kernel, kernel.torch, inputs, labels, variants, floors)
     )
     worst: dict[str, float] = {}
     for expression in kernel.mindspore:
-        found = port.call("run_kernel", expression, inputs, labels)
+        found = port.ask(Kernels.run_kernel, expression, inputs, labels)
         for key, ratio in _ratios(expected, found).items():
             worst[key] = max(worst.get(key, 0.0), ratio)
     return worst

@@ -29,6 +29,7 @@ from isograd.verify.loss_causes import diagnose_loss, prove_loss
 from isograd.verify.one_module import OneModule, compared_loss, stage_diagnosis
 from isograd.verify.prepare import prepare
 from isograd.verify.session import Session
+from isograd.worker.protocols import Passes
 
 
 def list_modules(path: Path, *, seed: int, progress: Progress) -> tuple[ListedModule, ...]:
@@ -89,7 +90,7 @@ def _diagnosed(session: Session, module: str, mode: str) -> DiagnoseReport:
     _record(session, mode, backward)
     stage = IsolatedStage(session, mode, backward)
     units = stage.units()
-    calls = session.reference.call("calls")
+    calls = session.reference.ask(Passes.calls)
     require_partner(calls, units, name, mode)
     one = OneModule(session, stage, name, mode)
     diagnosed = one.diagnose([u for u in units if calls[u.reference].module == name])
@@ -113,11 +114,11 @@ def _shadowed(session: Session, module: str) -> list[str]:
 
 def _record(session: Session, mode: str, backward: bool) -> None:
     """Record a pass on both sides; nothing is judged end to end."""
-    arguments = (mode, session.inputs(), session.targets(), True, backward)
-    session.reference.send("forward_options", *arguments)
-    session.port.send("forward_options", *arguments)
-    native = session.reference.receive()
-    session.port.receive()
+    request = session.pass_request(mode, backward=backward, record=True)
+    ours = session.reference.begin(Passes.forward, request)
+    theirs = session.port.begin(Passes.forward, request)
+    native = ours.answer()
+    theirs.answer()
     require_numbers(native, mode, session.case.reference.framework)
 
 
@@ -157,7 +158,7 @@ def _report(
         sides[1] if sides else None,
         tuple(calls),
         tuple(findings),
-        tuple(notes),
+        (*notes, *session.unanswered),
         session.seed,
         thresholds={"isolated": ISOLATED_THRESHOLD},
     )

@@ -22,6 +22,7 @@ from isograd.pairing.transforms import Identity, Transform, Transpose
 from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
 from isograd.verify.units import enclosing, make_unit
+from isograd.worker.protocols import Networks, Passes
 
 _MOST_TOGETHER = 3
 _MOST_TRIALS = 200
@@ -38,11 +39,11 @@ def settle_pairing(session: Session, state: Tensors, mode: str) -> list[str]:
     exchangeable = [list(group) for group in session.pairing.ambiguous]
     if not transposable and not exchangeable:
         return []
-    session.reference.call("load_state", state)
-    session.port.call("load_state", session.transfer(state))
-    arguments = (mode, session.inputs(), session.targets(), True, False)
-    session.reference.call("forward_options", *arguments)
-    session.port.call("forward_options", *arguments)
+    session.reference.ask(Networks.load_state, state)
+    session.port.ask(Networks.load_state, session.transfer(state))
+    request = session.pass_request(mode, record=True)
+    session.reference.ask(Passes.forward, request)
+    session.port.ask(Passes.forward, request)
     trial = _Trial(session, state, mode)
     notes: list[str] = []
     for group in [*trial.by_unit(transposable), *exchangeable]:
@@ -70,8 +71,8 @@ class _Trial:
         self._session = session
         self._state = state
         self._mode = mode
-        self._reference = session.reference.call("calls")
-        self._port = session.port.call("calls")
+        self._reference = session.reference.ask(Passes.calls)
+        self._port = session.port.ask(Passes.calls)
 
     def by_unit(self, pairs: Sequence[ParameterPair]) -> list[list[ParameterPair]]:
         """The pairs, together where only one unit can tell."""
@@ -143,7 +144,7 @@ class _Trial:
         replaced = {id(old): new for old, new in change}
         pairs = tuple(replaced.get(id(p), p) for p in pairing.pairs)
         self._session.pairing = dataclasses.replace(pairing, pairs=pairs)
-        self._session.port.call("load_state", self._session.transfer(self._state))
+        self._session.port.ask(Networks.load_state, self._session.transfer(self._state))
 
     def _confirm(self, group: Sequence[ParameterPair]) -> None:
         names = {pair.reference for pair in group}

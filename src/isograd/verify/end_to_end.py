@@ -21,6 +21,7 @@ from isograd.noise.envelope import (
     measured,
 )
 from isograd.verify.session import Session
+from isograd.worker.protocols import Passes
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,14 @@ def _rank(ratio: float) -> float:
 
 def record_pass(session: Session, mode: str, backward: bool) -> PassResult:
     """Record a pass on both sides for replays, measure its envelope, and judge it."""
-    inputs, targets = session.inputs(), session.targets()
-    session.reference.send("forward_options", mode, inputs, targets, True, backward)
-    session.port.send("forward_options", mode, inputs, targets, True, backward)
-    native = session.reference.receive()
-    require_numbers(native, mode, session.case.reference.framework)
-    session.reference.send(
-        "measure_forward", mode, inputs, targets, backward, list(END_TO_END_VARIANTS)
-    )
-    port = session.port.receive()
-    reference = measured(session.reference.receive())
+    recorded = session.pass_request(mode, backward=backward, record=True)
+    ours = session.reference.begin(Passes.forward, recorded)
+    theirs = session.port.begin(Passes.forward, recorded)
+    require_numbers(ours.answer(), mode, session.case.reference.framework)
+    request = session.pass_request(mode, backward=backward)
+    errors = session.reference.begin(Passes.measure_forward, request, END_TO_END_VARIANTS)
+    port = theirs.answer()
+    reference = measured(errors.answer())
     return dataclasses.replace(judge(session, reference, port), backward=backward)
 
 
@@ -72,9 +71,9 @@ def look_again(
     worst = whole.worst(*prefixes)
     if worst is None or not END_TO_END_THRESHOLD < worst[1].ratio < MOST_TO_RETURN:
         return whole
-    variants = list(SECOND_LOOK_VARIANTS)
-    arguments = (mode, session.inputs(), session.targets(), whole.backward, variants)
-    again = measured(session.reference.call("measure_forward", *arguments))
+    request = session.pass_request(mode, backward=whole.backward)
+    errors = session.reference.ask(Passes.measure_forward, request, SECOND_LOOK_VARIANTS)
+    again = measured(errors)
     allowed = {k: max(v, again[k].allowed if k in again else 0.0) for k, v in whole.allowed.items()}
     comparisons = {
         key: _within(found, whole.allowed.get(key, 0.0), allowed.get(key, 0.0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isograd.diagnose.decide import Diagnosis, NamedCause
-from isograd.edits import SourceEdit
+from isograd.diagnose.hypothesis import Surroundings
 from isograd.errors import IsogradError
 from isograd.frameworks.base import FunctionCall, PortFix, ReplayRequest, Tensors, Trial
 from isograd.model import Cause, Fix, Stage
@@ -16,10 +16,12 @@ from isograd.pairing.transforms import Identity
 from isograd.tensors import Array, TensorValue
 from isograd.verify.proof import PortView, Prover
 from isograd.verify.session import Session
-from isograd.worker.host import Worker
+from isograd.worker.protocols import Causes, Fixes
+from isograd.worker.requests import DiagnosisRequest, SubjectRequest
 
 #: Seconds for the experiments of one subject; what was found until then counts.
 LIMIT_S = 20.0
+QUIET_LIMIT_S = 3.0
 
 _PREFIXES = {
     Stage.FORWARD: ("output.", "input_of."),
@@ -36,11 +38,16 @@ class Subject:
     request: ReplayRequest | None
     outputs: Sequence[TensorValue | None] = ()
     targets: Sequence[TensorValue] = ()
-    context: dict[str, Any] = field(default_factory=dict)
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
-    def question(self) -> list[Any]:
-        """The first arguments of every request about it."""
-        return [self.request, list(self.outputs), list(self.targets)]
+    def asked(self) -> SubjectRequest:
+        """The subject as the worker takes it."""
+        return SubjectRequest(self.request, list(self.outputs), list(self.targets))
+
+    @property
+    def name(self) -> str:
+        """What it is, for a person."""
+        return "the loss" if self.request is None else self.surroundings.root or "the network"
 
     def given(self) -> dict[str, Array]:
         """What it is given, by the names that `Operand.source` uses."""
@@ -50,7 +57,7 @@ class Subject:
 
 
 def ask(
-    reference: Worker,
+    session: Session,
     subject: Subject,
     stage: Stage,
     port: Tensors,
@@ -59,27 +66,52 @@ def ask(
 ) -> Diagnosis | None:
     """The diagnosis of one stage of a subject; None where it could not be asked.
 
+    Why not is kept for the report (`Session.unanswered`).
     port: the port's tensors under the reference's names.  fixed: causes that are granted.
     likely: hypotheses that are tried first.
     """
     wanted = wanted_keys(stage, port)
     if not wanted:
         return None
-    try:
-        found: Diagnosis = reference.call(
-            "diagnose",
-            *subject.question(),
-            port,
-            wanted,
-            subject.context,
-            fixed,
-            ISOLATED_THRESHOLD,
-            LIMIT_S,
-            likely,
-        )
-    except IsogradError:
+    request = DiagnosisRequest(
+        subject.asked(),
+        port,
+        wanted,
+        ISOLATED_THRESHOLD,
+        LIMIT_S,
+        subject.surroundings,
+        fixed,
+        likely,
+    )
+    return _answer(session, subject, Causes.diagnose, request)
+
+
+def ask_quietly(
+    session: Session, subject: Subject, port: Tensors, wanted: tuple[str, ...]
+) -> Diagnosis | None:
+    """A small change within the noise; None where it could not be asked, as for `ask`."""
+    request = DiagnosisRequest(
+        subject.asked(), port, wanted, ISOLATED_THRESHOLD, QUIET_LIMIT_S, subject.surroundings
+    )
+    return _answer(session, subject, Causes.diagnose_quietly, request)
+
+
+def _answer(
+    session: Session,
+    subject: Subject,
+    method: Callable[[Any, DiagnosisRequest], Diagnosis],
+    request: DiagnosisRequest,
+) -> Diagnosis | None:
+    if not session.can_diagnose:
+        note = f"no cause is looked for: {session.reference.framework} does not show its functions"
+        if note not in session.unanswered:
+            session.unanswered.append(note)
         return None
-    return found
+    try:
+        return session.reference.ask(method, request)
+    except IsogradError as error:
+        session.note_unanswered(f"no cause was looked for in {subject.name}", error)
+        return None
 
 
 def wanted_keys(stage: Stage, port: Tensors) -> tuple[str, ...]:
@@ -114,14 +146,17 @@ def prove(
     fixed: tuple[Trial, ...] = (),
 ) -> tuple[PortFix, ...]:
     """Fixes of the port, one for each cause, under which it agrees; empty where none is found."""
-    question = subject.question()
+    if not session.can_fix:
+        return ()
+    asked = subject.asked()
     trials = tuple(cause.trial for cause in causes)
     try:
-        sites = session.reference.call("site_values", *question, fixed)
-        predicted = session.reference.call("site_values", *question, (*fixed, *trials))
+        sites = session.reference.ask(Causes.site_values, asked, fixed)
+        predicted = session.reference.ask(Causes.site_values, asked, (*fixed, *trials))
         events = sides.trace()
         view = PortView(events, sides.named, sides.ends())
-    except IsogradError:
+    except IsogradError as error:
+        session.note_unanswered(f"no cause was proved in {subject.name}", error)
         return ()
     prover = Prover(
         session.port,
@@ -177,9 +212,10 @@ def fix_of(session: Session, fixes: Sequence[PortFix], port_module: str) -> Fix 
     if not fixes:
         return None
     try:
-        edits: tuple[SourceEdit, ...] = session.port.call("edits", tuple(fixes))
-        words = [session.port.call("edit_text", fix) for fix in fixes]
-    except IsogradError:
+        edits = session.port.ask(Fixes.edits, tuple(fixes))
+        words = [session.port.ask(Fixes.edit_text, fix) for fix in fixes]
+    except IsogradError as error:
+        session.note_unanswered(f"the fix of {port_module or 'the network'} has no text", error)
         return None
     rebuilt = all(fix.kind == "rebuild" for fix in fixes)
     if edits and not rebuilt:

@@ -16,6 +16,7 @@ from isograd.verify.parameters import fix_at
 from isograd.verify.rates import as_written, rates_differ, reach
 from isograd.verify.session import Session
 from isograd.verify.training import StepsResult
+from isograd.worker.protocols import Chance, Fixes
 
 _MOST_NAMES = 4
 #: A proof draws anew: what the finding drew may have been an accident.
@@ -68,15 +69,15 @@ def _owner(session: Session, key: str) -> str:
 
 def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
     """Dropouts that are active on one side only, or with another probability."""
-    session.reference.send("dropout_sites", mode)
-    theirs = session.port.call("dropout_sites", mode)
-    ours = session.reference.receive()
+    pending = session.reference.begin(Chance.dropout_sites, mode)
+    theirs = session.port.ask(Chance.dropout_sites, mode)
+    ours = pending.answer()
     if len(ours) != len(theirs):
         ours = tuple(site for site in ours if site.probability)
         theirs = tuple(site for site in theirs if site.probability)
     if len(ours) != len(theirs):
         fewer = session.reference if len(ours) < len(theirs) else session.port
-        if fewer.call("draws_by_hand"):
+        if fewer.ask(Chance.draws_by_hand):
             return  # masks by hand stand for them, and the factor of what they keep is compared
         yield Finding(
             "forward.dropout",
@@ -115,7 +116,7 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
 
 def _draws_of_one_side(session: Session) -> Iterator[Finding]:
     """A network that draws where the other computes: neutral chance would hide it."""
-    ours, theirs = session.reference.call("draws"), session.port.call("draws")
+    ours, theirs = session.reference.ask(Chance.draws), session.port.ask(Chance.draws)
     if bool(ours) == bool(theirs):
         return
     side, other = ("port", "reference") if theirs else ("reference", "port")
@@ -163,14 +164,15 @@ def _dropout_proof(
     if abs(wanted - theirs.probability) <= reach(ours) + reach(theirs):
         return False, None
     try:
-        change = session.port.call("fix_for", theirs.module, "dropout", "p", wanted)
+        change = session.port.ask(Fixes.fix_for, theirs.module, "dropout", "p", wanted)
         if change is None:
             return False, None
-        session.reference.send("dropout_sites", mode, _PROOF_SEED)
-        before = session.port.call("dropout_sites", mode, _PROOF_SEED)
-        after = session.port.call("dropout_sites", mode, _PROOF_SEED, (change,))
-        again = session.reference.receive()
-    except IsogradError:
+        pending = session.reference.begin(Chance.dropout_sites, mode, _PROOF_SEED)
+        before = session.port.ask(Chance.dropout_sites, mode, _PROOF_SEED)
+        after = session.port.ask(Chance.dropout_sites, mode, _PROOF_SEED, (change,))
+        again = pending.answer()
+    except IsogradError as error:
+        session.note_unanswered(f"the dropout {theirs.module} was not proved", error)
         return False, None
     if min(len(before), len(after), len(again)) <= number:
         return False, None

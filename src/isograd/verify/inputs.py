@@ -16,6 +16,7 @@ from isograd.tensors import Array, TensorValue, bfloat16_from_bits, bfloat16_to_
 from isograd.verify.arguments import Argument, ContainerSpec, PlainSpec, TensorSpec
 from isograd.verify.case import Case
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Networks
 
 #: A tensor, a plain value, or lists, tuples and dictionaries of these.
 Nested = Any
@@ -88,7 +89,9 @@ class Called:
     def _called(self, key: str, name: str, step: int) -> tuple[list[Nested], dict[str, Nested]]:
         if (key, step) not in self._kept:
             folder = self._case.reference.folder
-            self._kept[key, step] = self._worker.call("batch", key, name, folder, self._seed, step)
+            self._kept[key, step] = self._worker.ask(
+                Networks.batch, key, name, folder, self._seed, step
+            )
         return self._kept[key, step]
 
 

@@ -28,6 +28,7 @@ from isograd.verify.replay import Replayer, TensorResult, UnitResult
 from isograd.verify.session import Session
 from isograd.verify.unit_causes import UnitCauses
 from isograd.verify.units import Unit, enclosing, make_unit, make_units
+from isograd.worker.protocols import Networks, Passes
 
 #: Of a module that is called more often (a cell in a loop over time), this many calls are replayed.
 _MOST_CALLS = 32
@@ -76,8 +77,8 @@ class IsolatedStage:
         self._session = session
         self._mode = mode
         self._backward = backward
-        self._reference: tuple[CallInfo, ...] = session.reference.call("calls")
-        self._port: tuple[CallInfo, ...] = session.port.call("calls")
+        self._reference: tuple[CallInfo, ...] = session.reference.ask(Passes.calls)
+        self._port: tuple[CallInfo, ...] = session.port.ask(Passes.calls)
         self.replayer = Replayer(
             session,
             mode,
@@ -85,7 +86,7 @@ class IsolatedStage:
             self._reference,
             self._port,
             ISOLATED_THRESHOLD,
-            session.reference.call("borrowed") if backward else {},
+            session.reference.ask(Passes.borrowed) if backward else {},
         )
         self.causes = UnitCauses(session, self.replayer, mode)
         self._kinds = {m.name: m.kind for m in session.reference_structure.modules}
@@ -256,10 +257,10 @@ class IsolatedStage:
     def _restart(self) -> None:
         session = self._session
         session.rebuild_port()
-        session.port.call("load_state", session.transfer(session.reference.call("state")))
-        session.port.call(
-            "forward_options", self._mode, session.inputs(), session.targets(), True, False
+        session.port.ask(
+            Networks.load_state, session.transfer(session.reference.ask(Networks.state))
         )
+        session.port.ask(Passes.forward, session.pass_request(self._mode, record=True))
 
     def _conclude(self, result: UnitResult) -> None:
         unit = result.unit

@@ -20,6 +20,7 @@ from isograd.recording.writer import RecordingWriter, StepBuilder
 from isograd.verify.session import Session
 from isograd.version import __version__
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Networks, Passes
 
 
 class Keeper:
@@ -42,7 +43,7 @@ class Keeper:
         for worker, writer in zip((session.reference, session.port), self._writers, strict=True):
             step = writer.begin(number)
             _write_calls(step, worker)
-            state: Tensors = worker.call("state")
+            state: Tensors = worker.ask(Networks.state)
             for name, value in state.items():
                 step.set_named("before", name, step.add_value(value))
             writer.complete(step)
@@ -55,9 +56,9 @@ class Keeper:
 
 
 def _write_calls(step: StepBuilder, worker: Worker) -> None:
-    calls: tuple[CallInfo, ...] = worker.call("calls")
+    calls: tuple[CallInfo, ...] = worker.ask(Passes.calls)
     for number, call in enumerate(calls):
-        tensors: Tensors = worker.call("recorded", number)
+        tensors: Tensors = worker.ask(Passes.recorded, number)
         index = step.begin_call("module", call.module, call.parent, _slots(step, tensors, "input"))
         step.end_call(index, _slots(step, tensors, "output"))
 

@@ -60,6 +60,7 @@ from isograd.verify.training import (
 )
 from isograd.verify.update_causes import explain_updates
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Causes, Networks
 
 _NOTHING_COMPARED = "the networks return no tensor that both have, so nothing was compared"
 #: Two estimates of one number may be this far apart, relative.
@@ -127,6 +128,7 @@ class Ladder:
                     # It builds its network while the stages before it run.
                     self._session.compiled = self._port_compiled = begin_compiled(self._session)
                 self._timed(stage, run)
+        self._notes += self._session.unanswered
         if self._session.part.sentence:
             self._notes.insert(0, self._session.part.sentence)
         return self._report(time.monotonic() - begin)
@@ -355,7 +357,7 @@ class Ladder:
         trials: list[Trial] = []
         for isolated in self._isolated.values():
             trials += [t for t in isolated.granted if t not in trials]
-        self._session.reference.call("grant", tuple(trials), self._granted_loss)
+        self._session.reference.ask(Causes.grant, tuple(trials), self._granted_loss)
         return True
 
     def _training(self) -> None:
@@ -382,8 +384,8 @@ class Ladder:
             i.checked.get(Stage.TRAINING, 0) for i in self._isolated.values()
         )
         self._set(Stage.TRAINING, checked, detail, divergent=bool(result.first))
-        self._session.reference.call("load_state", state)
-        self._session.port.call("load_state", self._session.transfer(state))
+        self._session.reference.ask(Networks.load_state, state)
+        self._session.port.ask(Networks.load_state, self._session.transfer(state))
 
     def _inference(self) -> None:
         session = self._session

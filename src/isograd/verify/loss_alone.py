@@ -13,6 +13,7 @@ from isograd.noise.envelope import ISOLATED_THRESHOLD, ISOLATED_VARIANTS, Measur
 from isograd.tensors import TensorValue
 from isograd.verify.end_to_end import PassResult, judge
 from isograd.verify.session import Session
+from isograd.worker.protocols import Passes
 
 #: Targets of so many steps are tried.
 _MOST_TARGETS = 4
@@ -35,7 +36,7 @@ def run_loss(session: Session) -> LossRun:
     With the first targets, and with those of later steps while nothing differs: a class that is
     left out shows only where it occurs.
     """
-    recorded: Tensors = session.reference.call("recorded", 0)
+    recorded: Tensors = session.reference.ask(Passes.recorded, 0)
     count = sum(1 for key in recorded if key.startswith("output."))
     outputs: list[TensorValue | None] = [recorded[f"output.{i}"] for i in range(count)]
     first = _run(session, outputs, session.targets())
@@ -52,9 +53,9 @@ def run_loss(session: Session) -> LossRun:
 
 
 def _run(session: Session, outputs: list[TensorValue | None], targets: list[Any]) -> LossRun:
-    session.reference.send("measure_loss", outputs, targets, list(ISOLATED_VARIANTS))
-    port: Tensors = session.port.call("loss", outputs, targets)
-    reference = measured(session.reference.receive())
+    errors = session.reference.begin(Passes.measure_loss, outputs, targets, ISOLATED_VARIANTS)
+    port = session.port.ask(Passes.loss, outputs, targets)
+    reference = measured(errors.answer())
     return LossRun(outputs, targets, reference, port, judge(session, reference, port))
 
 

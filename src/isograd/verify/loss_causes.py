@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from isograd.diagnose.decide import Diagnosis
+from isograd.diagnose.hypothesis import Surroundings
 from isograd.errors import IsogradError
-from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
+from isograd.frameworks.base import FunctionCall, PortFix, Tensors, Trial
 from isograd.model import Cause, Finding, Fix, Stage
 from isograd.noise.envelope import ISOLATED_VARIANTS, Measured, measured
 from isograd.tensors import Array, TensorValue
@@ -24,6 +25,7 @@ from isograd.verify.explain import (
 )
 from isograd.verify.loss_alone import LossRun
 from isograd.verify.session import Session
+from isograd.worker.protocols import Passes
 
 
 def with_causes(
@@ -43,7 +45,7 @@ def with_causes(
 
 def diagnose_loss(session: Session, run: LossRun) -> Diagnosis | None:
     """What the port's loss is explained by; None where it could not be asked."""
-    return ask(session.reference, _subject(run), Stage.LOSS, run.port)
+    return ask(session, _subject(run), Stage.LOSS, run.port)
 
 
 def prove_loss(session: Session, run: LossRun, known: Diagnosis) -> tuple[list[Cause], Fix | None]:
@@ -61,13 +63,13 @@ def _holds_again(session: Session, run: LossRun, fixes: tuple[PortFix, ...]) -> 
     """Whether on other pairs of outputs and targets the loss differs, and agrees once fixed."""
     outputs = [v and TensorValue(rotated(v.values), v.dtype) for v in run.outputs]
     targets = session.targets(PROOF_BATCH)
-    question = [outputs, targets]
     try:
-        session.reference.send("measure_loss", *question, list(ISOLATED_VARIANTS))
-        before = session.port.call("loss", *question)
-        after = session.port.call("loss", *question, NATIVE, fixes)
-        reference = measured(session.reference.receive())
-    except IsogradError:
+        errors = session.reference.begin(Passes.measure_loss, outputs, targets, ISOLATED_VARIANTS)
+        before = session.port.ask(Passes.loss, outputs, targets)
+        after = session.port.ask(Passes.loss, outputs, targets, fixes)
+        reference = measured(errors.answer())
+    except IsogradError as error:
+        session.note_unanswered("the loss's fix was not tried on other targets", error)
         return False
     wanted = wanted_keys(Stage.LOSS, run.port)
     return not judged_as_reference(reference, before, wanted) and judged_as_reference(
@@ -76,7 +78,7 @@ def _holds_again(session: Session, run: LossRun, fixes: tuple[PortFix, ...]) -> 
 
 
 def _subject(run: LossRun) -> Subject:
-    return Subject(None, run.outputs, run.targets, {"is_loss": True})
+    return Subject(None, run.outputs, run.targets, Surroundings(is_loss=True))
 
 
 def _trials(known: Diagnosis) -> tuple[Trial, ...]:
@@ -87,14 +89,13 @@ def _side(
     session: Session, subject: Subject, reference: dict[str, Measured], port: Tensors
 ) -> PortSide:
     worker = session.port
-    question = [list(subject.outputs), list(subject.targets)]
+    outputs, targets = list(subject.outputs), list(subject.targets)
 
     def trace() -> tuple[FunctionCall, ...]:
-        events: tuple[FunctionCall, ...] = worker.call("trace_loss", *question)
-        return events
+        return worker.ask(Passes.trace_loss, outputs, targets)
 
     def agrees(fixes: tuple[PortFix, ...]) -> bool:
-        found = worker.call("loss", *question, NATIVE, fixes)
+        found = worker.ask(Passes.loss, outputs, targets, fixes)
         return judged_as_reference(reference, found, wanted_keys(Stage.LOSS, port))
 
     def ends() -> dict[str, Array]:

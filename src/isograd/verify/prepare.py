@@ -10,6 +10,7 @@ from isograd.verify.findings import some
 from isograd.verify.parameters import check_parameters
 from isograd.verify.probe import probe_state
 from isograd.verify.session import Session
+from isograd.worker.protocols import Networks
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,6 @@ def prepare(session: Session) -> Prepared:
             "moved on both sides, because ones and zeros hide faults"
         )
     notes += settle_pairing(session, state, session.case.modes[0])
-    session.reference.call("load_state", state)
-    session.port.call("load_state", session.transfer(state))
+    session.reference.ask(Networks.load_state, state)
+    session.port.ask(Networks.load_state, session.transfer(state))
     return Prepared(tuple(findings), tuple(gaps), tuple(notes), count, detail)

@@ -22,6 +22,7 @@ from isograd.frameworks.base import FunctionCall, FunctionSite, Operand, PortFix
 from isograd.metrics import as_float64, norm, patterns
 from isograd.tensors import Array, TensorValue
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Fixes
 
 #: Relative difference up to which two values are taken for the same; the replay is the judge.
 _SAME = 1e-4
@@ -97,7 +98,7 @@ class Prover:
     def _rebuilt(self, site: FunctionSite, argument: str) -> Iterator[PortFix]:
         value = site.arguments.get(argument)
         for cell in self.cells:
-            fix = self.port.call("fix_for", cell, site.place.function, argument, value)
+            fix = self.port.ask(Fixes.fix_for, cell, site.place.function, argument, value)
             if fix is not None:
                 yield fix
 

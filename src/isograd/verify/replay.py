@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from isograd.errors import UserCodeError, WorkerError
-from isograd.frameworks.base import CallInfo, ReplayRequest, Tensors, in_slots
+from isograd.frameworks.base import CallInfo, ReplayRequest, Shift, Tensors, in_slots
 from isograd.model import Stage
 from isograd.noise.envelope import (
     ISOLATED_VARIANTS,
@@ -24,6 +24,9 @@ from isograd.pairing.layout import Layout, match_slots
 from isograd.tensors import Array, TensorValue
 from isograd.verify.session import Session
 from isograd.verify.units import Unit, last_descendant
+from isograd.worker.asking import Pending
+from isograd.worker.protocols import Passes
+from isograd.worker.requests import UnitMeasured, UnitRequest
 
 _SLOT = re.compile(r"(output|gradient\.input)\.(\d+)$")
 _PIN_SLOT = re.compile(r"(input_of|gradient\.pin)\.(\d+)\.(\d+)$")
@@ -51,7 +54,7 @@ class TensorResult:
     what: str
     comparison: Comparison | None
     problem: str = ""
-    shift: tuple[int, str, int, TensorValue] | None = None
+    shift: Shift | None = None
     key: str = ""
     lacks: bool = False
 
@@ -118,35 +121,31 @@ class Replayer:
         self, units: Sequence[Unit], on_progress: Callable[[int, Unit], None]
     ) -> Iterator[UnitResult]:
         """Replay units one after the other; the reference measures the next one meanwhile."""
-        worker = self.session.reference
         for number, unit in enumerate(units):
             on_progress(number, unit)
             if self._ahead is None:
-                worker.send("measure_unit", *self._question(unit))
-                answer = worker.receive()
-            elif self._ahead == "asked":
-                answer = worker.receive()
-            else:
-                answer = self._ahead
-            self._ahead = None
-            if number + 1 < len(units):
-                worker.send("measure_unit", *self._question(units[number + 1]))
-                self._ahead = "asked"
-            yield self._judge(unit, answer["request"], measured(answer["measured"]))
+                self._ahead = self._begin(unit)
+            answer = _fetched(self._ahead)
+            self._ahead = self._begin(units[number + 1]) if number + 1 < len(units) else None
+            yield self._judge(unit, answer.request, measured(answer.errors))
 
     def run_aside(self, unit: Unit) -> UnitResult:
         """Replay one more unit while `run` is under way."""
         self.settle()
-        worker = self.session.reference
-        answer = worker.call("measure_unit", *self._question(unit))
-        return self._judge(unit, answer["request"], measured(answer["measured"]))
+        answer = self._begin(unit).answer()
+        return self._judge(unit, answer.request, measured(answer.errors))
 
     def settle(self) -> None:
         """Fetch the answer to a question that was asked ahead, so that others can be asked."""
-        if self._ahead == "asked":
-            self._ahead = self.session.reference.receive()
+        if self._ahead is not None:
+            self._ahead = _fetched(self._ahead)
 
-    def _question(self, unit: Unit) -> list[Any]:
+    def _begin(self, unit: Unit) -> Pending[UnitMeasured]:
+        return self.session.reference.begin(
+            Passes.measure_unit, self._question(unit), ISOLATED_VARIANTS
+        )
+
+    def _question(self, unit: Unit) -> UnitRequest:
         module = self.reference_calls[unit.reference].module
         pinned = {self.reference_calls[pin].module for pin, _ in unit.pins}
         first, _ = self.session.infos()
@@ -160,24 +159,19 @@ class Replayer:
         parameters += [n for n in self._borrowed(module, pinned) if n not in parameters]
         moving = ("running_mean", "running_var")
         buffers = [p.name for p in paired if p.is_buffer and p.attribute in moving]
-        return [
+        ours, theirs = self.reference_calls, self.port_calls
+        return UnitRequest(
             unit.reference,
-            [reference for reference, _ in unit.pins],
-            parameters if self.backward else [],
-            buffers if self.mode == "train" else [],
+            tuple(reference for reference, _ in unit.pins),
+            tuple(parameters) if self.backward else (),
+            tuple(buffers) if self.mode == "train" else (),
             self.backward,
-            list(ISOLATED_VARIANTS),
-            _lacking(
-                self.reference_calls[unit.reference].output_shapes,
-                self.port_calls[unit.port].output_shapes,
-            ),
-            [
-                _of_no_size(
-                    self.reference_calls[pin].input_shapes, self.port_calls[port].input_shapes
-                )
+            _lacking(ours[unit.reference].output_shapes, theirs[unit.port].output_shapes),
+            tuple(
+                _of_no_size(ours[pin].input_shapes, theirs[port].input_shapes)
                 for pin, port in unit.pins
-            ],
-        ]
+            ),
+        )
 
     def _borrowed(self, module: str, pinned: Collection[str]) -> list[str]:
         """Paired parameters of other modules that the code of a unit reads: a tied table."""
@@ -197,12 +191,12 @@ class Replayer:
         backward_failure = ""
         try:
             try:
-                answer = own.call("replay", port_request)
+                answer = own.ask(Passes.replay, port_request)
             except UserCodeError as error:
                 if not self.backward:
                     return UnitResult(unit, failure=error.what)
                 backward_failure = error.what
-                answer = own.call("replay", forward_only(port_request))
+                answer = own.ask(Passes.replay, forward_only(port_request))
         except UserCodeError as error:
             return UnitResult(unit, failure=error.what)
         except WorkerError as error:
@@ -222,13 +216,13 @@ class Replayer:
         )
 
     def _places(self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]) -> Places:
-        theirs = self.session.port.call("recorded", unit.port)
+        theirs = self.session.port.ask(Passes.recorded, unit.port)
         outputs = [reference[f"output.{i}"].values for i in range(_count(reference, "output"))]
         own_inputs = [v.values for v in request.inputs if v is not None]
         pin_inputs: list[Slots] = []
         pin_outputs: list[Slots] = []
         for number, (_, port) in enumerate(unit.pins):
-            child = self.session.port.call("recorded", port)
+            child = self.session.port.ask(Passes.recorded, port)
             seen = _count(reference, f"input_of.{number}")
             ours = [reference[f"input_of.{number}.{i}"].values for i in range(seen)]
             pin_inputs.append(match_slots(ours, _values(child, "input")))
@@ -358,9 +352,7 @@ class Replayer:
             shift = self._shift(unit, key, expected, found)
         return TensorResult(stage, unit, position, what, comparison, shift=shift, key=key)
 
-    def _shift(
-        self, unit: Unit, key: str, expected: Measured, found: TensorValue
-    ) -> tuple[int, str, int, TensorValue] | None:
+    def _shift(self, unit: Unit, key: str, expected: Measured, found: TensorValue) -> Shift | None:
         if not np.issubdtype(expected.values.dtype, np.floating):
             return None
         with np.errstate(invalid="ignore"):
@@ -370,10 +362,10 @@ class Replayer:
         pin, slot = _PIN_SLOT.match(key), _SLOT.match(key)
         if pin:
             where = "input" if pin[1] == "input_of" else "gradient.output"
-            return unit.pins[int(pin[2])][0], where, int(pin[3]), value
+            return Shift(unit.pins[int(pin[2])][0], where, [None] * int(pin[3]) + [value])
         if slot:
             where = "output" if slot[1] == "output" else "gradient.input"
-            return unit.reference, where, int(slot[2]), value
+            return Shift(unit.reference, where, [None] * int(slot[2]) + [value])
         return None
 
     def _describe(self, unit: Unit, key: str) -> tuple[Stage, float, str]:
@@ -506,6 +498,10 @@ def _moved(
     return tuple(result)
 
 
+def _fetched(ahead: Pending[UnitMeasured] | UnitMeasured) -> UnitMeasured:
+    return ahead if isinstance(ahead, UnitMeasured) else ahead.answer()
+
+
 def forward_only(request: ReplayRequest) -> ReplayRequest:
     return ReplayRequest(
         request.call, request.pins, request.inputs, request.pin_outputs, buffers=request.buffers
@@ -545,27 +541,27 @@ def _makes_own(count: int, port: tuple[tuple[int, ...], ...], slots: Slots) -> b
 
 def _lacking(
     reference: tuple[tuple[int, ...], ...], port: tuple[tuple[int, ...], ...]
-) -> list[int]:
+) -> tuple[int, ...]:
     """Outputs of the reference for which the port has none of equal size: final states.
 
     Paired as the tensors are: of two that are equal, the one that has a partner keeps its gradient.
     """
     if len(port) >= len(reference):
-        return []
+        return ()
     ours, theirs = (
         [np.broadcast_to(0.0, (math.prod(shape),)) for shape in shapes]
         for shapes in (reference, port)
     )
     paired = {i for i, j, _ in match_slots(ours, theirs) if ours[i].size == theirs[j].size}
-    return [i for i in range(len(reference)) if i not in paired]
+    return tuple(i for i in range(len(reference)) if i not in paired)
 
 
 def _of_no_size(
     reference: tuple[tuple[int, ...], ...], port: tuple[tuple[int, ...], ...]
-) -> list[int]:
+) -> tuple[int, ...]:
     """Inputs of the reference of a size that the port's have not: a tensor for its dtype alone."""
     sizes = {math.prod(shape) for shape in port}
-    return [i for i, shape in enumerate(reference) if math.prod(shape) not in sizes]
+    return tuple(i for i, shape in enumerate(reference) if math.prod(shape) not in sizes)
 
 
 def _count(tensors: dict[str, Any], word: str) -> int:

@@ -9,7 +9,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from isograd.frameworks.base import ParameterInfo, Structure, Tensors
+from isograd.errors import IsogradError
+from isograd.frameworks.base import ParameterInfo, Port, Structure, Tensors
+from isograd.frameworks.capabilities import Diagnosable
 from isograd.model import Side
 from isograd.pairing.parameters import pair_parameters
 from isograd.pairing.results import ParameterPair, ParameterPairing
@@ -20,6 +22,8 @@ from isograd.verify.device_profile import floors_of
 from isograd.verify.inputs import Nested, source_of
 from isograd.verify.part import WHOLE, Part
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Chance, Networks, Passes
+from isograd.worker.requests import PassRequest, StepRequest
 
 
 class _Closes(Protocol):
@@ -62,6 +66,10 @@ class Session:
         self.reference_state: Tensors = {}
         self.port_initial: Tensors = {}
         self.sides: tuple[Side, Side] | None = None
+        #: What could not be asked, in words: a cause that was not looked for is none that is not.
+        self.unanswered: list[str] = []
+        self._reference_can: frozenset[str] = frozenset()
+        self._port_can: frozenset[str] = frozenset()
         #: Whether neutral dropout multiplies by 1 / (1 - p), as masks that are drawn by hand do.
         self.scales_dropout = False
         #: Hypotheses that explained a module of this port; the next module is asked them first.
@@ -91,12 +99,14 @@ class Session:
 
     def build(self) -> None:
         """Build both networks, run each once to see the order of its calls, and pair them."""
-        self.reference.send("build", self.case.reference, self.seed)
-        self.port.send("build", self.case.port, self.seed)
-        self.reference_structure = self.reference.receive()
-        self.port_structure = self.port.receive()
-        self.reference_state = self.reference.call("state")
-        self.port_initial = self.port.call("state")
+        ours = self.reference.begin(Networks.build, self.case.reference, self.seed)
+        theirs = self.port.begin(Networks.build, self.case.port, self.seed)
+        self.reference_structure = ours.answer()
+        self.port_structure = theirs.answer()
+        self._reference_can = frozenset(self.reference.ask(Networks.capabilities))
+        self._port_can = frozenset(self.port.ask(Networks.capabilities))
+        self.reference_state = self.reference.ask(Networks.state)
+        self.port_initial = self.port.ask(Networks.state)
         self.sides = (self._side(self.reference), self._side(self.port))
         if {self.reference.framework, self.port.framework} == {"torch", "mindspore"}:
             self._set_floors()
@@ -116,18 +126,18 @@ class Session:
 
     def _set_floors(self) -> None:
         floors = floors_of(self.reference, self.port, self.progress.note)
-        self.reference.call("set_floors", floors)
+        self.reference.ask(Networks.set_floors, floors)
 
     def _note_calls(self) -> None:
         self.enter("forward")
-        arguments = (self.case.modes[0], self.inputs(), self.targets(), True, False)
-        self.reference.send("forward_options", *arguments)
-        self.port.send("forward_options", *arguments)
-        self.reference.receive()
-        calls = self.reference.call("calls")
+        request = self.pass_request(self.case.modes[0], record=True)
+        ours = self.reference.begin(Passes.forward, request)
+        theirs = self.port.begin(Passes.forward, request)
+        ours.answer()
+        calls = self.reference.ask(Passes.calls)
         self.reference_structure = dataclasses.replace(self.reference_structure, calls=calls)
-        self.port.receive()
-        calls = self.port.call("calls")
+        theirs.answer()
+        calls = self.port.ask(Passes.calls)
         self.port_structure = dataclasses.replace(self.port_structure, calls=calls)
 
     def counts(self, key: str) -> bool:
@@ -139,11 +149,11 @@ class Session:
 
     def _settle_dropout(self) -> None:
         """Where one side draws its masks by hand, dropout scales what it keeps as they do."""
-        self.reference.send("draws_by_hand")
-        drawn = self.port.call("draws_by_hand"), self.reference.receive()
+        ours = self.reference.begin(Chance.draws_by_hand)
+        drawn = self.port.ask(Chance.draws_by_hand), ours.answer()
         self.scales_dropout = any(drawn)
         for worker in (self.reference, self.port):
-            worker.call("keep_scale", self.scales_dropout)
+            worker.ask(Networks.keep_scale, self.scales_dropout)
 
     def rebuild_port(self) -> None:
         """Start the port's worker again after it has died."""
@@ -151,12 +161,12 @@ class Session:
         stage = self.port.stage
         self.port = self.start(self.case.port.framework, "port", self.case.port_python)
         self.port.stage = stage
-        self.port.call("build", self.case.port, self.seed)
-        self.port.call("keep_scale", self.scales_dropout)
+        self.port.ask(Networks.build, self.case.port, self.seed)
+        self.port.ask(Networks.keep_scale, self.scales_dropout)
 
     @staticmethod
     def _side(worker: Worker) -> Side:
-        found = worker.call("describe")
+        found = worker.ask(Networks.describe)
         return Side(
             found["framework"],
             found["framework_version"],
@@ -172,6 +182,32 @@ class Session:
     def targets(self, step: int = 0) -> list[Nested]:
         """The loss's further arguments of one step."""
         return self._source.targets(step)
+
+    def pass_request(
+        self, mode: str, step: int = 0, *, backward: bool = False, record: bool = False
+    ) -> PassRequest:
+        """An end-to-end pass on the inputs and targets of one step."""
+        return PassRequest(mode, self.inputs(step), self.targets(step), backward, record)
+
+    def step_request(self, step: int, state: Tensors | None = None) -> StepRequest:
+        """A training step on the inputs and targets of one step, from a state or from its own."""
+        return StepRequest(state, self.inputs(step), self.targets(step))
+
+    @property
+    def can_diagnose(self) -> bool:
+        """Whether the reference shows its functions, so that causes can be looked for."""
+        return Diagnosable.__name__ in self._reference_can
+
+    @property
+    def can_fix(self) -> bool:
+        """Whether the port can be changed for a pass, so that causes can be proved."""
+        return Port.__name__ in self._port_can
+
+    def note_unanswered(self, what: str, error: IsogradError) -> None:
+        """Keep for the report that a question found no answer, and why."""
+        note = f"{what}: {error.what}"
+        if note not in self.unanswered:
+            self.unanswered.append(note)
 
     def transfer(self, state: Tensors) -> Tensors:
         """The reference's parameters and buffers as the port holds them."""

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from isograd.frameworks.base import Trial
+from isograd.frameworks.base import Shift, Trial
 from isograd.model import Severity
-from isograd.tensors import TensorValue
 from isograd.verify.end_to_end import PassResult
 from isograd.verify.session import Session
+from isograd.worker.protocols import Reach
 
 #: An exact pass that moves by less is not reached: rounding of float64 over a deep network.
 _NOTHING = 1e-9
-
-#: What is moved: a recorded call, where (as in `Framework.forward_shifted`), a slot, and by what.
-Shift = tuple[int, str, int, TensorValue]
 
 
 def severity_of(
@@ -34,13 +31,11 @@ def severity_of(
     """
     if shift is None:
         return Severity.EFFECTIVE
-    call, where, slot, value = shift
-    values: list[TensorValue | None] = [None] * slot + [value]
-    question = (mode, session.inputs(), session.targets(), backward, (call, where, values))
+    request = session.pass_request(mode, backward=backward)
     counts = session.counts
-    if _leaves(session.reference.call("shifted", *question), whole, counts):
+    if _leaves(session.reference.ask(Reach.shifted, request, shift), whole, counts):
         return Severity.EFFECTIVE
-    reached = session.reference.call("reached", *question)
+    reached = session.reference.ask(Reach.reached, request, shift)
     nothing = all(moved <= _NOTHING for key, moved in reached.items() if counts(key))
     return Severity.EQUIVALENT if nothing else Severity.MASKED
 
@@ -61,9 +56,8 @@ def severity_below_noise(
     session: Session, mode: str, backward: bool, whole: PassResult, trials: tuple[Trial, ...]
 ) -> Severity:
     """Effective where the change that the trials make leaves an end-to-end envelope."""
-    moved = session.reference.call(
-        "moved", mode, session.inputs(), session.targets(), backward, trials
-    )
+    request = session.pass_request(mode, backward=backward)
+    moved = session.reference.ask(Reach.moved, request, trials)
     leaves = _leaves(moved, whole, session.counts)
     return Severity.EFFECTIVE if leaves else Severity.BELOW_NOISE
 

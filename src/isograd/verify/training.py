@@ -32,6 +32,8 @@ from isograd.noise.envelope import (
 from isograd.tensors import tensor_value
 from isograd.verify.parameters import fix_at
 from isograd.verify.session import Session
+from isograd.worker.protocols import Fixes, Networks, Rules, Training
+from isograd.worker.requests import StepRequest
 
 #: Fed gradients up to this size are kept for the proof; larger ones are computed again.
 _KEPT_BYTES = 256 << 20
@@ -90,7 +92,7 @@ class UpdateRecord:
     def begin(self, session: Session, gradients: Tensors) -> None:
         """Choose the elements by the first gradients, and tell the reference."""
         self.indices = {n: tensor_value(watched(v.values)) for n, v in gradients.items()}
-        session.reference.call("watch_update", "float64", self.indices)
+        session.reference.ask(Rules.watch_update, "float64", self.indices)
 
     def note(self, found: Tensors) -> None:
         """Take the port's parameters after a step."""
@@ -115,35 +117,37 @@ def replay_updates(
     """
     steps = session.case.steps
     reference, port = session.reference, session.port
-    updated = set(reference.call("start_training", "native", NATIVE))
+    updated = set(reference.ask(Training.start_training, "native", NATIVE))
     for track, arithmetic in UPDATE_TRACKS.items():
-        reference.call("start_training", track, arithmetic)
-    port_updated = set(port.call("start_training", "port", NATIVE))
+        reference.ask(Training.start_training, track, arithmetic)
+    port_updated = set(port.ask(Training.start_training, "port", NATIVE))
     findings = list(_left_out(session, updated, port_updated))
     result, losses, record = StepsResult(), [], UpdateRecord()
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
-        inputs, targets = session.inputs(first + step), session.targets(first + step)
-        kinds = ["loss", "gradient"]
-        native = reference.call("train_step", "native", None, inputs, targets, None, kinds)
+        native = reference.ask(
+            Training.train_step, "native", session.step_request(first + step), ("loss", "gradient")
+        )
         losses.append(float(native["loss"].values.sum()))
         gradients = {k: v for k, v in native.items() if k.startswith("gradient.")}
         plain = {k[19:]: v for k, v in gradients.items()}
         result.untouched = {n for n in updated if n not in plain}
         if step == 0:
-            port.call("leave_untouched", session.port_names(result.untouched))
+            port.ask(Fixes.leave_untouched, session.port_names(result.untouched))
             record.begin(session, plain)
         moved = {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
-        reference.send("measure_step", list(UPDATE_TRACKS), None, {}, [], gradients)
-        port.send("train_step", "port", None, {}, [], moved, ["state"])
-        expected = measured(reference.receive())
-        found = _state(session, port.receive())
+        ours = reference.begin(
+            Training.measure_step, tuple(UPDATE_TRACKS), StepRequest(gradients=gradients)
+        )
+        theirs = port.begin(Training.train_step, "port", StepRequest(gradients=moved), ("state",))
+        expected = measured(ours.answer())
+        found = _state(session, theirs.answer())
         record.note(found)
         record.keep(moved)
         for name, comparison in _compare_states(session, expected, found, trainable=True):
             result.note(name, step, comparison, ISOLATED_THRESHOLD)
-    reference.call("end_training")
-    port.call("end_training")
+    reference.ask(Training.end_training)
+    port.ask(Training.end_training)
     return result, losses, findings, record
 
 
@@ -153,13 +157,13 @@ def begin_alike(session: Session) -> bool:
     Forward methods may write to their own (forced weight norm, as in Karras' networks): after the
     stages before, both sides hold what their own rounding has left.
     """
-    state: Tensors = session.reference.call("state")
-    held = session.as_reference(session.port.call("state"))
+    state: Tensors = session.reference.ask(Networks.state)
+    held = session.as_reference(session.port.ask(Networks.state))
     infos, _ = session.infos()
     trained = [name for name, info in infos.items() if info.trainable and name in held]
     if all(np.array_equal(state[name].values, held[name].values) for name in trained):
         return False
-    session.port.call("load_state", session.transfer(state))
+    session.port.ask(Networks.load_state, session.transfer(state))
     return True
 
 
@@ -198,15 +202,15 @@ def resynchronised_steps(
     tracks, as statistics of a few values multiply the noise of one run in ten; in vain where the
     stages before explain it.
     """
-    session.reference.call("grant_rules", dict(granted or {}))
-    start: Tensors = session.reference.call("state")
+    session.reference.ask(Rules.grant_rules, dict(granted or {}))
+    start: Tensors = session.reference.ask(Networks.state)
     result, state = _steps(session, start, _TRAINING_TRACKS)
     outside = [result.worst[name][1].ratio for name in result.first]
     if looks_again and outside and max(outside) < MOST_TO_RETURN:
-        session.reference.call("load_state", start)
-        session.port.call("load_state", session.transfer(start))
+        session.reference.ask(Networks.load_state, start)
+        session.port.ask(Networks.load_state, session.transfer(start))
         result, state = _steps(session, start, _TRAINING_TRACKS | _SECOND_LOOK_TRACKS)
-    session.reference.call("grant_rules", {})
+    session.reference.ask(Rules.grant_rules, {})
     return result, state
 
 
@@ -216,29 +220,30 @@ def _steps(
     """The steps of a training from a state, within the envelope of these tracks."""
     steps = session.case.steps
     reference, port = session.reference, session.port
-    reference.call("start_training", "native", NATIVE)
+    reference.ask(Training.start_training, "native", NATIVE)
     for track, arithmetic in tracks.items():
-        reference.call("start_training", track, arithmetic)
-    port.call("start_training", "port", NATIVE)
+        reference.ask(Training.start_training, track, arithmetic)
+    port.ask(Training.start_training, "port", NATIVE)
     result = StepsResult()
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
-        inputs, targets = session.inputs(step), session.targets(step)
-        moved = session.transfer(state)
-        port.send("train_step", "port", moved, inputs, targets, None, ["loss", "state"])
-        raw = reference.call("measure_step", list(tracks), state, inputs, targets, None)
-        expected = measured(raw)
-        answer = port.receive()
+        moved = session.step_request(step, session.transfer(state))
+        theirs = port.begin(Training.train_step, "port", moved, ("loss", "state"))
+        request = session.step_request(step, state)
+        expected = measured(reference.ask(Training.measure_step, tuple(tracks), request))
+        answer = theirs.answer()
         found = _state(session, answer)
         for name, comparison in _compare_states(session, expected, found, trainable=False):
             result.note(name, step, comparison, END_TO_END_THRESHOLD)
         if answer["loss"].shape == expected["loss"].values.shape:
             comparison = compare("loss", expected["loss"], answer["loss"])
             result.note("loss", step, comparison, END_TO_END_THRESHOLD)
-        native = reference.call("train_step", "native", None, inputs, targets, None, ["state"])
+        native = reference.ask(
+            Training.train_step, "native", session.step_request(step), ("state",)
+        )
         state = {k[6:]: v for k, v in native.items() if k.startswith("state.")}
-    reference.call("end_training")
-    port.call("end_training")
+    reference.ask(Training.end_training)
+    port.ask(Training.end_training)
     return result, state
 
 
@@ -269,13 +274,13 @@ def _is_statistic(attribute: str) -> bool:
 
 def free_losses(session: Session, reference: list[float]) -> LossCurves:
     """The port's free-running losses beside the reference's, by the migration guide's rule."""
-    session.port.call("start_training", "port", NATIVE)
+    session.port.ask(Training.start_training, "port", NATIVE)
     port: list[float] = []
     for step in range(session.case.steps):
-        inputs, targets = session.inputs(step), session.targets(step)
-        answer = session.port.call("train_step", "port", None, inputs, targets, None, ["loss"])
+        request = session.step_request(step)
+        answer = session.port.ask(Training.train_step, "port", request, ("loss",))
         port.append(float(answer["loss"].values.sum()))
-    session.port.call("end_training")
+    session.port.ask(Training.end_training)
     permille = [
         1000.0 * abs(theirs - ours) / abs(ours) if ours else math.inf
         for ours, theirs in zip(reference, port, strict=True)

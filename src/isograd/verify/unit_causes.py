@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from isograd.diagnose.decide import Diagnosis, NamedCause
+from isograd.diagnose.hypothesis import Surroundings
 from isograd.diagnose.library import all_hypotheses
 from isograd.diagnose.matched_filter import INTERVAL_DEVIATIONS
 from isograd.errors import IsogradError
 from isograd.frameworks.base import NATIVE, FunctionCall, PortFix, Tensors, Trial
 from isograd.model import Cause, Evidence, Fix, Stage
-from isograd.noise.envelope import ISOLATED_THRESHOLD
 from isograd.tensors import Array
 from isograd.verify.explain import (
     PortSide,
     Subject,
     as_cause,
     ask,
+    ask_quietly,
     fix_of,
     judged_as_reference,
     prove,
@@ -26,11 +27,12 @@ from isograd.verify.explain import (
 from isograd.verify.half_precision import half_cause
 from isograd.verify.replay import Replayer, UnitResult, forward_only, with_misshapen
 from isograd.verify.session import Session
+from isograd.worker.protocols import Causes, Passes
+from isograd.worker.requests import SubjectRequest
 
 #: Envelope relative to the tensor above which something may hide in the noise: sixteen-bit
 #: floats (4e-3, 5e-4) and kernels that the device profile found to be coarse.
 _COARSE = 1e-5
-QUIET_LIMIT_S = 3.0
 
 
 def _is_coarse(result: UnitResult) -> bool:
@@ -63,7 +65,7 @@ class UnitCauses:
         self.replayer.settle()
         subject = self._subject(result, without)
         likely = tuple(self.session.explained_by)
-        found = ask(self.session.reference, subject, stage, result.port, fixed, likely)
+        found = ask(self.session, subject, stage, result.port, fixed, likely)
         for cause in found.causes if found is not None else ():
             if cause.trial not in self.granted:
                 self.granted.append(cause.trial)
@@ -79,19 +81,8 @@ class UnitCauses:
             return None
         self.replayer.settle()
         subject = self._subject(result)
-        try:
-            found: Diagnosis = self.session.reference.call(
-                "diagnose_quietly",
-                subject.request,
-                result.port,
-                wanted,
-                subject.context,
-                ISOLATED_THRESHOLD,
-                QUIET_LIMIT_S,
-            )
-        except IsogradError:
-            return None
-        return found if found.causes else None
+        found = ask_quietly(self.session, subject, result.port, wanted)
+        return found if found is not None and found.causes else None
 
     def prove(
         self,
@@ -129,7 +120,8 @@ class UnitCauses:
         """Whether a unit agrees, in one stage, once the port is fixed so."""
         try:
             return self._side(result, stage, quiet_trials).agrees(fixes)
-        except IsogradError:
+        except IsogradError as error:
+            self.session.note_unanswered(f"{self._name(result)} was not run with its fix", error)
             return False
 
     def in_half(
@@ -142,12 +134,13 @@ class UnitCauses:
         side = self._side(result, Stage.FORWARD, ())
         try:
             found = half_cause(
-                self.session.reference.call("trace", result.requests[0]),
+                self.session.reference.ask(Passes.trace, result.requests[0]),
                 side.trace(),
                 errors,
                 side.agrees,
             )
-        except IsogradError:
+        except IsogradError as error:
+            self.session.note_unanswered(f"{self._name(result)} was not traced", error)
             return None
         if found is None:
             return None
@@ -166,11 +159,14 @@ class UnitCauses:
         caller = calls[called].parent
         return own if caller is None else calls[caller].module
 
+    def _name(self, result: UnitResult) -> str:
+        return self.replayer.reference_calls[result.unit.reference].module or "the network"
+
     def _subject(self, result: UnitResult, without: str = "") -> Subject:
         assert result.requests is not None
         module = self.replayer.reference_calls[result.unit.reference].module
-        context = {"root": module, "mode": self.mode, "without": without}
-        return Subject(result.requests[0], context=context)
+        around = Surroundings(module, self.mode, without=without)
+        return Subject(result.requests[0], surroundings=around)
 
     def _side(self, result: UnitResult, stage: Stage, quiet_trials: tuple[Trial, ...]) -> PortSide:
         assert result.requests is not None
@@ -179,18 +175,17 @@ class UnitCauses:
         wanted = wanted_keys(stage, result.port)
 
         def trace() -> tuple[FunctionCall, ...]:
-            events: tuple[FunctionCall, ...] = port.call("trace", request)
-            return events
+            return port.ask(Passes.trace, request)
 
         def ends() -> dict[str, Array]:
-            answer = port.call("replay", short)
+            answer = port.ask(Passes.replay, short)
             return {
                 k: v.values for k, v in answer.items() if k.startswith(("output.", "input_of."))
             }
 
         def agrees(fixes: tuple[PortFix, ...]) -> bool:
             asked = request if stage is Stage.BACKWARD else short
-            answer = port.call("replay", asked, NATIVE, fixes)
+            answer = port.ask(Passes.replay, asked, NATIVE, fixes)
             if result.places is None:
                 return False
             named = self.replayer.named(answer, result.places)
@@ -209,9 +204,8 @@ class UnitCauses:
     ) -> bool:
         """Whether nothing of the change that the trials make is left in the port's error."""
         assert result.requests is not None
-        alpha, deviation = self.session.reference.call(
-            "project", result.requests[0], port, wanted, trials
-        )
+        subject = SubjectRequest(result.requests[0])
+        alpha, deviation = self.session.reference.ask(Causes.project, subject, port, wanted, trials)
         return bool(abs(alpha) <= max(INTERVAL_DEVIATIONS * deviation, 0.1))
 
     def _cells(self, result: UnitResult) -> list[str]:

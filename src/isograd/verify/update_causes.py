@@ -12,12 +12,40 @@ from isograd.diagnose.update.parts import Blame, blame_rules, blame_with
 from isograd.diagnose.update.problem import Updates
 from isograd.diagnose.update.words import Words, explanation_words, places, some_names
 from isograd.edits import SourceEdit
+from isograd.frameworks.base import Arithmetic, Tensors
 from isograd.model import Cause, Finding, Fix, Severity, Stage
 from isograd.verify.update_proof import MadeOptimizer, Proof
+from isograd.worker.asking import Asker
+from isograd.worker.protocols import Fixes, Rules
 
 if TYPE_CHECKING:
     from isograd.verify.session import Session
     from isograd.verify.training import StepsResult, UpdateRecord
+
+
+class RemoteRules:
+    """The reference's worker as one that replays rules."""
+
+    def __init__(self, reference: Asker) -> None:
+        self._reference = reference
+
+    def update_outline(self) -> dict[str, Any]:
+        """The rules of the reference's optimizer by parameter."""
+        return self._reference.ask(Rules.update_outline)
+
+    def update_slices(self, names: list[str]) -> Tensors:
+        """The watched elements of these parameters and of their gradients."""
+        return self._reference.ask(Rules.update_slices, names)
+
+    def measure_rules(
+        self,
+        rules: dict[str, dict[str, Any]],
+        variants: list[Arithmetic],
+        keep: bool,
+        dtype: str,
+    ) -> Tensors:
+        """Other rules on the watched elements, with their envelope."""
+        return self._reference.ask(Rules.measure_rules, rules, variants, keep, dtype)
 
 
 @dataclass
@@ -50,7 +78,7 @@ def explain_updates(
         return explained
     infos, _ = session.infos()
     dtypes = {n: i.dtype for n, i in infos.items()}
-    updates = Updates(session.reference.call, record.port, dtypes)
+    updates = Updates(RemoteRules(session.reference), record.port, dtypes)
     if not updates.parameters:
         return explained
     proof = Proof(session, record, updates)
@@ -180,7 +208,7 @@ def _fix(session: Session, words: Words, whom: str, made: MadeOptimizer) -> Fix:
     """The edit of the call that makes the optimizer; what to do where there is none."""
     edits: tuple[SourceEdit, ...] = ()
     if words.settings and not whom:
-        edits = session.port.call("optimizer_edits", words.settings)
+        edits = session.port.ask(Fixes.optimizer_edits, words.settings)
     if edits:
         text = "; ".join(f"{edit.old} → {edit.new}" for edit in edits)
         return Fix(text, edits[0].where, edits)

@@ -20,6 +20,8 @@ from isograd.frameworks.base import NATIVE, Tensors
 from isograd.frameworks.rules import Clip, Rule
 from isograd.metrics import Float64
 from isograd.noise.envelope import ISOLATED_THRESHOLD
+from isograd.worker.protocols import Fixes, Training
+from isograd.worker.requests import StepRequest
 
 if TYPE_CHECKING:
     from isograd.verify.session import Session
@@ -48,16 +50,16 @@ class Proof:
         self._session = session
         self._record = record
         self._updates = updates
-        self.possible = bool(session.port.call("mend_optimizer", {}))
+        self.possible = bool(session.port.ask(Fixes.mend_optimizer, {}))
 
     def line(self) -> str | None:
         """``file:line`` of the port's code that makes the optimizer."""
-        found: str | None = self._session.port.call("optimizer_line")
+        found: str | None = self._session.port.ask(Fixes.optimizer_line)
         return found
 
     def made(self) -> MadeOptimizer:
         """What the port's optimizer is, and where it is made."""
-        return MadeOptimizer(self.line(), self._session.port.call("optimizer_kind"))
+        return MadeOptimizer(self.line(), self._session.port.ask(Fixes.optimizer_kind))
 
     def mending(self, blame: Blame) -> dict[str, Any] | None:
         """The change of the port's optimizer with which it agrees at all steps, if there is one."""
@@ -77,12 +79,12 @@ class Proof:
         try:
             if not chosen <= again():
                 return False
-            self._session.port.call("mend_optimizer", mending)
+            self._session.port.ask(Fixes.mend_optimizer, mending)
             return not chosen & again()
         except IsogradError:
             return False
         finally:
-            self._session.port.call("mend_optimizer", {})
+            self._session.port.ask(Fixes.mend_optimizer, {})
 
     def _mendings(self, blame: Blame) -> Iterator[dict[str, Any]]:
         names = (*blame.names, *blame.silent)
@@ -175,11 +177,12 @@ class Proof:
     def _run(self, mending: dict[str, Any]) -> dict[str, list[Float64]]:
         session, record = self._session, self._record
         found: dict[str, list[Float64]] = {}
-        session.port.call("mend_optimizer", mending)
+        session.port.ask(Fixes.mend_optimizer, mending)
         try:
-            session.port.call("start_training", "port", NATIVE)
+            session.port.ask(Training.start_training, "port", NATIVE)
             for moved in self._fed():
-                answer = session.port.call("train_step", "port", None, {}, [], moved, ["state"])
+                step = StepRequest(gradients=moved)
+                answer = session.port.ask(Training.train_step, "port", step, ("state",))
                 state = {k[6:]: v for k, v in answer.items() if k.startswith("state.")}
                 for name, value in session.as_reference(state).items():
                     if name in record.indices:
@@ -187,21 +190,19 @@ class Proof:
                         found.setdefault(name, []).append(chosen.astype(np.float64))
             return found
         finally:
-            session.port.call("mend_optimizer", {})
+            session.port.ask(Fixes.mend_optimizer, {})
             with contextlib.suppress(IsogradError):
-                session.port.call("end_training")
+                session.port.ask(Training.end_training)
 
     def _fed(self) -> Iterator[Tensors]:
         session, record = self._session, self._record
         if len(record.fed) == session.case.steps:
             yield from record.fed
             return
-        session.reference.call("start_training", "native", NATIVE)
+        session.reference.ask(Training.start_training, "native", NATIVE)
         for step in range(session.case.steps):
-            inputs, targets = session.inputs(step), session.targets(step)
-            native = session.reference.call(
-                "train_step", "native", None, inputs, targets, None, ["gradient"]
-            )
+            request = session.step_request(step)
+            native = session.reference.ask(Training.train_step, "native", request, ("gradient",))
             plain = {k[19:]: v for k, v in native.items() if k.startswith("gradient.")}
             yield {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
-        session.reference.call("end_training")
+        session.reference.ask(Training.end_training)

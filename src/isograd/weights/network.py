@@ -6,6 +6,7 @@ from pathlib import Path
 
 from isograd.errors import UsageError
 from isograd.frameworks.base import SideSpec, Structure
+from isograd.worker.protocols import Networks
 
 
 def network_of(builder: str, framework: str, python: str | None = None) -> Structure:
@@ -22,6 +23,6 @@ def network_of(builder: str, framework: str, python: str | None = None) -> Struc
         )
     with Worker(framework, "port", python) as worker:
         worker.stage = "build"
-        structure = worker.call("build", SideSpec(framework, builder, str(Path.cwd())), 0)
+        structure = worker.ask(Networks.build, SideSpec(framework, builder, str(Path.cwd())), 0)
     assert isinstance(structure, Structure)
     return structure

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from isograd import errors
 from isograd.errors import FrameworkMissingError, IsogradError, UserCodeError, WorkerError
 from isograd.frameworks.instructions import instruction_limit
+from isograd.worker.asking import Asker
 from isograd.worker.wire import read_message, write_message
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -101,7 +102,7 @@ def launched(launch: Launch) -> Process:
     )
 
 
-class Worker:
+class Worker(Asker):
     """A process that holds one framework and one network.
 
     service: the class that answers there, ``module:name``; it is made with the framework's name.

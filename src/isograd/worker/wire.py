@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from isograd.diagnose.decide import Diagnosis, NamedCause, Tried
+from isograd.diagnose.hypothesis import Surroundings
 from isograd.edits import SourceEdit
 from isograd.frameworks.base import (
     Arithmetic,
@@ -28,11 +29,21 @@ from isograd.frameworks.base import (
     Place,
     PortFix,
     ReplayRequest,
+    Shift,
     SideSpec,
     Structure,
     Trial,
 )
+from isograd.noise.envelope import Errors
 from isograd.tensors import TensorValue
+from isograd.worker.requests import (
+    DiagnosisRequest,
+    PassRequest,
+    StepRequest,
+    SubjectRequest,
+    UnitMeasured,
+    UnitRequest,
+)
 
 _TYPES: dict[str, Any] = {
     kind.__name__: kind
@@ -40,21 +51,30 @@ _TYPES: dict[str, Any] = {
         Arithmetic,
         CallInfo,
         Diagnosis,
+        DiagnosisRequest,
         DropoutSite,
+        Errors,
         FunctionCall,
         FunctionSite,
         ModuleInfo,
         NamedCause,
         Operand,
         ParameterInfo,
+        PassRequest,
         Place,
         PortFix,
         SourceEdit,
         ReplayRequest,
+        Shift,
         SideSpec,
+        StepRequest,
         Structure,
+        SubjectRequest,
+        Surroundings,
         Trial,
         Tried,
+        UnitMeasured,
+        UnitRequest,
     )
 }
 _HEAD = struct.Struct("<Q")

@@ -22,6 +22,8 @@ from isograd.verify.probe import probe_state  # noqa: E402
 from isograd.verify.session import Session  # noqa: E402
 from isograd.verify.training import StepsResult, replay_updates, resynchronised_steps  # noqa: E402
 from isograd.verify.update_causes import explain_updates  # noqa: E402
+from isograd.worker.asking import Asker  # noqa: E402
+from isograd.worker.protocols import Networks  # noqa: E402
 from isograd.worker.service import Service  # noqa: E402
 
 REFERENCE = """
@@ -116,7 +118,7 @@ compiled = "off"
 """
 
 
-class InProcess:
+class InProcess(Asker):
     """A worker without a process."""
 
     def __init__(self, framework: str, side: str, python: str | None = None) -> None:
@@ -124,13 +126,10 @@ class InProcess:
         self._service = Service(framework)
         self._answers: list[Any] = []
 
-    def call(self, method: str, *arguments: Any) -> Any:
-        return self._service.call(method, list(arguments))
-
     def send(self, method: str, *arguments: Any) -> None:
-        self._answers.append(self.call(method, *arguments))
+        self._answers.append(self._service.call(method, list(arguments)))
 
-    def receive(self) -> Any:
+    def receive(self, patience_s: float | None = None) -> Any:
         return self._answers.pop(0)
 
     def close(self) -> None:
@@ -179,8 +178,8 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ou
             state, _ = probe_state(
                 session.reference_state, session.reference_structure.parameters, 0
             )
-            session.reference.call("load_state", state)
-            session.port.call("load_state", session.transfer(state))
+            session.reference.ask(Networks.load_state, state)
+            session.port.ask(Networks.load_state, session.transfer(state))
             result, _, left_out, record = replay_updates(session)
             explained = explain_updates(
                 session,

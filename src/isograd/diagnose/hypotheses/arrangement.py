@@ -16,7 +16,7 @@ from isograd.diagnose.hypothesis import (
     Values,
     other_argument,
 )
-from isograd.frameworks.base import FunctionSite, Operand
+from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 #: Every order of so many parts is tried; of more, only exchanges of two and the reverse.
 _ALL_ORDERS = 4
@@ -101,8 +101,6 @@ def _slice_pairs(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 def _slices_exchanged(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     indices: list[Any] = []
 
     def note(site: Any, _: Values) -> Any:
@@ -111,7 +109,7 @@ def _slices_exchanged(call: Call, values: Values) -> Any:
 
     # once to learn both indices, once with each in the other's place
     places = (values["first"], values["second"])
-    _ = together(call, values["name"], tuple(Intervention(p, note) for p in places))  # type: ignore[arg-type]
+    _ = call.together(values["name"], tuple(Intervention(p, note) for p in places))
     first, second = indices[:2]
 
     def with_index(index: Any) -> Any:
@@ -121,7 +119,7 @@ def _slices_exchanged(call: Call, values: Values) -> Any:
         Intervention(places[0], with_index(second)),
         Intervention(places[1], with_index(first)),
     )
-    return together(call, values["name"], changes)  # type: ignore[arg-type]
+    return call.together(values["name"], changes)
 
 
 _PAIR = ((4, 6), (4, 6))

@@ -9,7 +9,7 @@ from isograd.diagnose.flow import ARRANGING, Flow, flow_of
 from isograd.diagnose.hypotheses.attention_order import leads_to_attention
 from isograd.diagnose.hypotheses.reshaping import groups
 from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, operands
-from isograd.frameworks.base import FunctionSite, Operand
+from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 _VIEWING = ("view", "reshape", "unflatten", "flatten")
 _TURNING = ("transpose", "permute")
@@ -74,8 +74,6 @@ def _together(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 def _change_heads(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     def split(site: Any, _: Values) -> Any:
         result = site.run()
         shape = (*result.shape[:-2], result.shape[-1], result.shape[-2])
@@ -91,7 +89,7 @@ def _change_heads(call: Call, values: Values) -> Any:
     change = leave if values["how"] == "no exchange of axes" else split
     changes = tuple(Intervention(p, change) for p in values["places"])
     changes += tuple(Intervention(p, merge) for p in values["merges"])
-    return together(call, values["name"], changes)  # type: ignore[arg-type]
+    return call.together(values["name"], changes)
 
 
 def _merged(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -154,8 +152,6 @@ def _repeats(flow: Flow, site: FunctionSite) -> bool:
 
 
 def _change_repeats(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     def other(site: Any, _: Values) -> Any:
         import torch
 
@@ -170,7 +166,7 @@ def _change_repeats(call: Call, values: Values) -> Any:
         return given.transpose(start, end - 1).reshape(repeated.shape)
 
     changes = tuple(Intervention(place, other) for place in values["places"])
-    return together(call, values["name"], changes)  # type: ignore[arg-type]
+    return call.together(values["name"], changes)
 
 
 def _grouped(site: FunctionSite, context: Context) -> Iterator[Values]:

@@ -15,7 +15,7 @@ from isograd.diagnose.hypotheses.attention_parts import (
     softmax_of,
 )
 from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
-from isograd.frameworks.base import FunctionSite, Operand, Place
+from isograd.frameworks.base import FunctionSite, Intervention, Operand, Place
 
 _SDPA = "scaled_dot_product_attention"
 
@@ -149,8 +149,6 @@ def _late(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 def _mask_after(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     kept: list[Any] = []
 
     def leave_out(site: Any, _: Values) -> Any:
@@ -164,7 +162,7 @@ def _mask_after(call: Call, values: Values) -> Any:
 
     places: tuple[Place, Place] = (values["mask"], values["softmax"])
     changes = (Intervention(places[0], leave_out), Intervention(places[1], hide))
-    return together(call, values["name"], changes)  # type: ignore[arg-type]
+    return call.together(values["name"], changes)
 
 
 def _filled(site: FunctionSite, context: Context) -> Iterator[Values]:

@@ -15,7 +15,7 @@ from isograd.diagnose.hypothesis import (
     Values,
     other_argument,
 )
-from isograd.frameworks.base import FunctionSite, Operand
+from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 _REDUCED = ("mean", "sum", "amax", "amin", "logsumexp", "cumsum", "prod")
 _REPORTED = ("mean", "max", "first", "last")
@@ -160,13 +160,11 @@ def _unmasked_means(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 def _unmasked(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     changes = (
         Intervention(values["product"], lambda site, _: site[values["kept"]] * 1.0),
         Intervention(values["division"], lambda site, _: site["input"] / values["count"]),
     )
-    return together(call, values["name"], changes)  # type: ignore[arg-type]
+    return call.together(values["name"], changes)
 
 
 _MASK = "m = (y > 0).{}.unsqueeze(-1)\n"

@@ -8,7 +8,7 @@ from typing import Any
 from isograd.diagnose.flow import flow_of
 from isograd.diagnose.hypotheses.structure import is_sum
 from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
-from isograd.frameworks.base import FunctionSite, Operand
+from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 #: Sums and sources of a unit beyond these are not tried: each pair is a run.
 _MOST_SUMS = 4
@@ -50,8 +50,6 @@ def _sources(one: FunctionSite, operand: Operand, context: Context) -> Iterator[
 
 
 def _from_elsewhere(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     kept: list[Any] = [call[next(iter(call.arguments))]]
 
     def note(site: Any, _: Values) -> Any:
@@ -65,7 +63,7 @@ def _from_elsewhere(call: Call, values: Values) -> Any:
     changes = [Intervention(values["sum"], take)]
     if values["at"] is not None:
         changes.append(Intervention(values["at"], note))
-    return together(call, values["name"], tuple(changes))  # type: ignore[arg-type]
+    return call.together(values["name"], tuple(changes))
 
 
 _BLOCK = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, Flow, flow_of
 from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, operands
-from isograd.frameworks.base import FunctionSite, Operand, Place
+from isograd.frameworks.base import FunctionSite, Intervention, Operand, Place
 
 _SLICING = ("getitem", "chunk", "split", "unbind", "narrow", "select", "tensor_split")
 _VIEWING = ("view", "reshape", "unflatten", "flatten")
@@ -157,11 +157,9 @@ def _signs(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 
 def _laid_out(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     if values["how"] == "rotation alone":
         changes = [Intervention(place, _turned_otherwise) for place in values["anchors"]]
-        return together(call, values["name"], tuple(changes))  # type: ignore[arg-type]
+        return call.together(values["name"], tuple(changes))
 
     def arranged(tensor: Any, inverse: bool) -> Any:
         import torch
@@ -185,7 +183,7 @@ def _laid_out(call: Call, values: Values) -> Any:
     changes += [
         Intervention(place, lambda site, _: arranged(site.run(), True)) for place in values["ends"]
     ]
-    return together(call, values["name"], tuple(changes))  # type: ignore[arg-type]
+    return call.together(values["name"], tuple(changes))
 
 
 def _turned_otherwise(site: Any, _: Values) -> Any:
@@ -202,15 +200,13 @@ def _turned_otherwise(site: Any, _: Values) -> Any:
 
 
 def _backwards(call: Call, values: Values) -> Any:
-    from isograd.frameworks.torch.interventions import Intervention, together
-
     def other(site: Any, _: Values) -> Any:
         if site.function == "mul":
             return site.run(other=site["other"].conj())
         return -site.run()
 
     changes = tuple(Intervention(place, other) for place in values["anchors"])
-    return together(call, values["name"], changes)  # type: ignore[arg-type]
+    return call.together(values["name"], changes)
 
 
 _T = "t = torch.outer(torch.arange(5.0), 10000.0 ** (-torch.arange(0, 8, 2) / 8.0)).to(x)\n"

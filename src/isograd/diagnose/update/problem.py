@@ -30,10 +30,26 @@ _MOST_TENSORS = 6
 _MOST_ELEMENTS = 600
 
 
-class Replay(Protocol):
-    """The reference's worker: `Worker.call` or, in tests, a service in this process."""
+class Rules(Protocol):
+    """The reference that replays rules of optimizers, see `frameworks.capabilities`."""
 
-    def __call__(self, method: str, *arguments: Any) -> Any: ...
+    def update_outline(self) -> dict[str, Any]:
+        """By parameter: its group, its rule as plain values or None, the norms of its gradients."""
+        ...
+
+    def update_slices(self, names: list[str]) -> Tensors:
+        """The watched elements of these parameters and of their gradients."""
+        ...
+
+    def measure_rules(
+        self,
+        rules: dict[str, dict[str, Any]],
+        variants: list[Arithmetic],
+        keep: bool,
+        dtype: str,
+    ) -> Tensors:
+        """Rules by parameter on the watched elements, with their envelope."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -68,9 +84,9 @@ class Clipping:
 class Updates:
     """All parameters of an update stage, and the reference that replays rules on them."""
 
-    def __init__(self, replay: Replay, port: dict[str, list[Float64]], dtypes: dict[str, str]):
-        self._replay = replay
-        outline = replay("update_outline")
+    def __init__(self, reference: Rules, port: dict[str, list[Float64]], dtypes: dict[str, str]):
+        self._reference = reference
+        outline = reference.update_outline()
         self.parameters: dict[str, Watched] = {}
         for name, found in outline.items():
             if name not in port:
@@ -93,7 +109,7 @@ class Updates:
         for dtype in {self.parameters[n].dtype for n in rules}:
             plain = {n: r.plain() for n, r in rules.items() if self.parameters[n].dtype == dtype}
             variants = list(UPDATE_TRACKS.values())
-            found |= self._replay("measure_rules", plain, variants, keep, dtype)
+            found |= self._reference.measure_rules(plain, variants, keep, dtype)
         return found
 
     def ratios(self, rules: dict[str, Rule]) -> dict[str, float]:
@@ -148,7 +164,7 @@ class Updates:
         chosen = list(names)[:_MOST_TENSORS]
         rule = self.parameters[chosen[0]].rule
         assert rule is not None
-        slices = self._replay("update_slices", chosen)
+        slices = self._reference.update_slices(chosen)
         measured = self.measure(dict.fromkeys(chosen, rule))
         picks, segments, at = [], [], 0
         for name in chosen:

@@ -24,6 +24,7 @@ from isograd.frameworks.base import (
     ModuleInfo,
     ParameterInfo,
     ReplayRequest,
+    Shift,
     SideSpec,
     Structure,
     Tensors,
@@ -276,14 +277,13 @@ class FakeFramework:
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         backward: bool,
-        shift: tuple[int, str, list[TensorValue | None]],
+        shift: Shift,
         arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
-        index, where, values = shift
-        call = self._calls[index]
+        call = self._calls[shift.call]
         module = dict(self._model.named_modules())[call.module]
-        shifts = [None if value is None else value.values for value in values]
-        with shifted(call.module, module, call.occurrence, where, shifts):
+        shifts = [None if value is None else value.values for value in shift.values]
+        with shifted(call.module, module, call.occurrence, shift.where, shifts):
             return self.forward(mode, inputs, targets, backward=backward, arithmetic=arithmetic)
 
     def loss(

@@ -14,9 +14,11 @@ from isograd.frameworks.base import (
     NATIVE,
     Arithmetic,
     DropoutSite,
+    Port,
     PortFix,
     Tensors,
 )
+from isograd.frameworks.capabilities import EditsSource, MendsOptimizer
 from isograd.frameworks.common import (
     Arguments,
     reset_network,
@@ -47,7 +49,7 @@ from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import TensorValue
 
 
-class MindSporeFramework(MindSporePasses):
+class MindSporeFramework(MindSporePasses, Port, EditsSource, MendsOptimizer):
     """Drives one MindSpore network in this process."""
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from isograd.frameworks.base import (
     FunctionCall,
     PortFix,
     ReplayRequest,
+    Shift,
     Tensors,
 )
 from isograd.frameworks.common import (
@@ -260,7 +261,7 @@ class MindSporePasses(MindSporeNetwork):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         backward: bool,
-        shift: tuple[int, str, list[TensorValue | None]],
+        shift: Shift,
         arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
         raise NotImplementedError("shifts are applied on the reference's side, in torch")

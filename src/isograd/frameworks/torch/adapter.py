@@ -19,6 +19,12 @@ from isograd.frameworks.base import (
     DropoutSite,
     Tensors,
 )
+from isograd.frameworks.capabilities import (
+    BorrowsParameters,
+    Diagnosable,
+    EmptiesTracks,
+    ReplaysRules,
+)
 from isograd.frameworks.common import (
     Arguments,
     reset_network,
@@ -70,7 +76,7 @@ class _Track:
         self.emptied.clear()
 
 
-class TorchFramework(TorchPasses):
+class TorchFramework(TorchPasses, Diagnosable, BorrowsParameters, EmptiesTracks, ReplaysRules):
     """Drives one torch network in this process."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from isograd import tree
-from isograd.frameworks.base import FunctionSite, Operand, Place
+from isograd.frameworks.base import FunctionSite, Intervention, Operand, Place
 from isograd.frameworks.common import users_instruction
 from isograd.frameworks.torch.convert import to_value
 
@@ -173,14 +173,17 @@ class SiteCall:
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
 
-
-@dataclass(frozen=True)
-class Intervention:
-    """At a place, compute something else."""
-
-    place: Place
-    change: Callable[[SiteCall, Mapping[str, Any]], Any]
-    values: Mapping[str, Any] = field(default_factory=dict)
+    def together(self, name: str, changes: tuple[Intervention, ...]) -> Any:
+        """Run the module whose call this is, named `name`, with changes at places within it."""
+        assert self.module is not None
+        modules = {
+            ".".join(part for part in (name, inner) if part): module
+            for inner, module in self.module.named_modules()
+        }
+        mode = Interventions(modules, changes)
+        mode._frames.append((name, {}))
+        with mode.watching(""), mode:
+            return self.run()
 
 
 def canonical(func: Any) -> str:
@@ -502,16 +505,3 @@ def intervening(
     mode = Interventions(modules, interventions)
     with mode.watching(root), mode:
         yield
-
-
-def together(call: SiteCall, name: str, changes: tuple[Intervention, ...]) -> Any:
-    """Run the module whose call this is, named `name`, with changes at several places within it."""
-    assert call.module is not None
-    modules = {
-        ".".join(part for part in (name, inner) if part): module
-        for inner, module in call.module.named_modules()
-    }
-    mode = Interventions(modules, changes)
-    mode._frames.append((name, {}))
-    with mode.watching(""), mode:
-        return call.run()

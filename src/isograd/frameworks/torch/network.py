@@ -18,6 +18,7 @@ from isograd.frameworks.base import (
     Arithmetic,
     DropoutSite,
     Floors,
+    Intervention,
     ModuleInfo,
     ParameterInfo,
     SideSpec,
@@ -35,11 +36,7 @@ from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.torch.arithmetic import with_input_noise
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.copying import copied
-from isograd.frameworks.torch.interventions import (
-    Intervention,
-    Interventions,
-    intervening,
-)
+from isograd.frameworks.torch.interventions import Interventions, intervening
 from isograd.frameworks.torch.kept import kept_state
 from isograd.frameworks.torch.observe import (
     Call,

@@ -18,6 +18,7 @@ from isograd.frameworks.base import (
     FunctionCall,
     FunctionSite,
     ReplayRequest,
+    Shift,
     Tensors,
 )
 from isograd.frameworks.common import (
@@ -233,16 +234,15 @@ class TorchPasses(TorchNetwork):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         backward: bool,
-        shift: tuple[int, str, list[TensorValue | None]],
+        shift: Shift,
         arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
-        index, where, values = shift
-        call = self._calls[index]
+        call = self._calls[shift.call]
         module = dict(self._model_for(arithmetic).named_modules())[call.module]
-        shifts = [None if v is None else from_value(v) for v in values]
+        shifts = [None if v is None else from_value(v) for v in shift.values]
         self._reports_buffers = True
         try:
-            with shifted(module, call.occurrence, where, shifts):
+            with shifted(module, call.occurrence, shift.where, shifts):
                 return self.forward(mode, inputs, targets, backward=backward, arithmetic=arithmetic)
         finally:
             self._reports_buffers = False

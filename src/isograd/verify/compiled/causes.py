@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from isograd.frameworks.capabilities import CompilesModules
 from isograd.model import Cause, Fix
 from isograd.static_graph.find import Occurrence, find_reached, functions_called
 from isograd.static_graph.rewrite import is_mechanical, rewritten
@@ -41,7 +42,7 @@ def explain(
     """The constructs that are to blame; empty where isograd does not know."""
     if located.call is None:
         return _of_loss(located)
-    code = port.plain("code_of", located.module)
+    code = port.plain(CompilesModules.code_of, located.module)
     if "library" in code:
         return _of_library(code["library"], located)
     if "file" not in code:
@@ -156,7 +157,11 @@ class _Trial:
 
     def _mends(self, edits: list[_Edit]) -> bool:
         call = self._located.call
-        judged = self._port.ask("alone_rewritten", call, self._way, self._backward, edits)
+        if call is None:  # the loss has no call that runs alone
+            return False
+        judged = self._port.ask(
+            CompilesModules.alone_rewritten, call, self._way, self._backward, edits
+        )
         return bool(judged["verdict"] == "same")
 
     def one(self, source: _Source) -> tuple[Explanation, ...]:

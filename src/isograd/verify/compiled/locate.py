@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isograd.frameworks.base import CallInfo, ModuleInfo
+from isograd.frameworks.capabilities import CompilesModules
 from isograd.verify.compiled.port import CompiledPort
 from isograd.verify.session import Session
 
@@ -74,7 +75,9 @@ class Locator:
             module = self._calls[call].module or "the whole network"
             done = len(self._judged)
             self._session.progress.advance(done, max(done + 1, len(self._calls)), f"{module} alone")
-            self._judged[call] = self._port.ask("alone", call, self._way, self._backward)
+            self._judged[call] = self._port.ask(
+                CompilesModules.alone, call, self._way, self._backward
+            )
         return self._judged[call]
 
     def _explore(self, call: int) -> list[Located]:
@@ -120,7 +123,9 @@ class Locator:
         module, verdict = self._calls[call].module, judged["verdict"]
         place = _refused_at(judged)
         if place is None or verdict != "refused":
-            cut = self._port.ask("statements", call, self._way, self._backward, verdict)
+            cut = self._port.ask(
+                CompilesModules.statements, call, self._way, self._backward, verdict
+            )
             if "file" in cut:
                 place = (cut["file"], cut["line"], cut["end"])
         return Located(module, call, verdict, judged, place)
@@ -128,7 +133,7 @@ class Locator:
     def _loss(self) -> list[Located]:
         if not self._backward:
             return []
-        judged = self._port.ask("loss_alone", self._way, self._session.targets())
+        judged = self._port.ask(CompilesModules.loss_alone, self._way, self._session.targets())
         if judged["verdict"] in _FINE:
             return []
         return [Located("", None, judged["verdict"], judged, _refused_at(judged))]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate
 
 from isograd.errors import IsogradError, WorkerError
-from isograd.frameworks.base import Tensors
+from isograd.frameworks.base import CallInfo, Structure, Tensors
+from isograd.frameworks.capabilities import CompilesModules
 from isograd.verify.session import Session
+from isograd.worker.asking import Answer, Arguments, Pending
 from isograd.worker.host import Worker
+from isograd.worker.protocols import Networks
 
 #: A compiler that takes longer than this for one pass of a network hangs.
 _PATIENCE_S = 900.0
@@ -24,17 +28,18 @@ class CompiledPort:
         self._session, self._kind = session, kind
         self._state: Tensors = {}
         self._worker: Worker | None = None
-        self._recorded: tuple[Any, ...] | None = None
+        self._building: Pending[Structure] | None = None
+        self._recorded: tuple[str, dict[str, Any], list[Any]] | None = None
 
     def begin(self) -> None:
         """Start the process and let it build the network, without waiting for it."""
         case = self._session.case
         self._worker = self._session.start(self._kind, "port", case.port_python)
         self._worker.stage = "compiled"
-        self._worker.send("build", case.port, self._session.seed)
+        self._building = self._worker.begin(Networks.build, case.port, self._session.seed)
 
     def __enter__(self) -> CompiledPort:
-        self._state = self._session.port.call("state")
+        self._state = self._session.port.ask(Networks.state)
         if self._worker is None:
             self.begin()
         self._loaded()
@@ -61,30 +66,38 @@ class CompiledPort:
     def _loaded(self) -> Worker:
         """Wait until the network is built, and give it the weights."""
         assert self._worker is not None
-        self._worker.receive()
-        self._worker.call("load_state", self._state)
+        if self._building is not None:
+            self._building.answer()
+        self._worker.ask(Networks.load_state, self._state)
         if self._recorded is not None:
-            self._worker.call("static_graph", "record", list(self._recorded))
+            self._worker.ask(CompilesModules.record, *self._recorded)
         return self._worker
 
-    def plain(self, method: str, *arguments: Any) -> Any:
-        """A request that compiles nothing."""
+    def plain(
+        self,
+        method: Callable[Concatenate[Any, Arguments], Answer],
+        *arguments: Arguments.args,
+        **keywords: Arguments.kwargs,
+    ) -> Answer:
+        """A request of `CompilesModules` that compiles nothing."""
         worker = self._worker or self._start()
-        return worker.call("static_graph", method, list(arguments))
+        return worker.ask(method, *arguments, **keywords)
 
-    def record(self, mode: str) -> tuple[Any, ...]:
+    def record(self, mode: str) -> tuple[CallInfo, ...]:
         """Record an eager pass of this mode, also after a restart; its calls."""
         self._recorded = (mode, self._session.inputs(), self._session.targets())
-        found: tuple[Any, ...] = self.plain("record", *self._recorded)
-        return found
+        return self.plain(CompilesModules.record, *self._recorded)
 
-    def ask(self, method: str, *arguments: Any) -> dict[str, Any]:
-        """A request that compiles; a process that ends is a refusal like another."""
+    def ask(
+        self,
+        method: Callable[Concatenate[Any, Arguments], dict[str, Any]],
+        *arguments: Arguments.args,
+        **keywords: Arguments.kwargs,
+    ) -> dict[str, Any]:
+        """A request of `CompilesModules` that compiles; a process that ends is a refusal."""
         worker = self._worker or self._start()
         try:
-            worker.send("static_graph", method, list(arguments))
-            found: dict[str, Any] = worker.receive(_PATIENCE_S)
-            return found
+            return worker.begin(method, *arguments, **keywords).answer(_PATIENCE_S)
         except WorkerError as error:
             worker.close()
             self._worker = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isograd.errors import IsogradError
+from isograd.frameworks.capabilities import CompilesModules
 from isograd.model import Finding, Fix, Severity, Stage
 from isograd.pairing.modules import pair_modules
 from isograd.verify.case import Case
@@ -63,7 +64,7 @@ def run_compiled(session: Session, port: CompiledPort) -> CompiledResult:
 def _run(session: Session, port: CompiledPort) -> CompiledResult:
     result = CompiledResult()
     with port:
-        result.asks = tuple(port.plain("asks"))
+        result.asks = tuple(port.plain(CompilesModules.asks))
         runs = WayRuns(session, port, ("jit", "graph")).run()
         own = _own(session, result.asks)
         result.checked = sum(r.checked for r in (*runs.values(), *own))
@@ -88,7 +89,7 @@ def diagnose_compiled(session: Session, module: str, mode: str, backward: bool) 
     if not wants_compiled(case):
         return []
     with CompiledPort(session, "mindspore-compiled") as port:
-        insists = case.compiled == "required" or bool(port.plain("asks"))
+        insists = case.compiled == "required" or bool(port.plain(CompilesModules.asks))
         found: list[Finding] = []
         for way in ("jit", "graph"):
             located = Locator(session, port, way, mode, backward).below(module)

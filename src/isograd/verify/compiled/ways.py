@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
+from isograd.frameworks.capabilities import CompilesModules
 from isograd.noise.envelope import END_TO_END_VARIANTS, Measured, measured
 from isograd.verify.compiled.judge import WayResult, by_reference, note
 from isograd.verify.compiled.port import CompiledPort
 from isograd.verify.session import Session
+from isograd.worker.protocols import Networks, Passes, Training
 
 #: Training steps that are compiled; the first compiles, the others see that weights are seen.
 STEPS = 3
@@ -59,20 +61,20 @@ class WayRuns:
     def _pass(self, mode: str, backward: bool) -> None:
         session = self._session
         expected = self._expected(mode, backward)
-        arguments = (mode, session.inputs(), session.targets())
-        eager = by_reference(
-            session, session.port.call("forward_options", *arguments, False, backward)
-        )
+        request = session.pass_request(mode, backward=backward)
+        eager = by_reference(session, session.port.ask(Passes.forward, request))
         for result in self._open():
             self._advance(result.way, f"{mode} mode")
-            answer = self._port.ask("once", result.way, *arguments, backward)
+            answer = self._port.ask(
+                CompilesModules.once, result.way, mode, request.inputs, request.targets, backward
+            )
             self._take(result, answer, mode, expected, eager, 0)
 
     def _expected(self, mode: str, backward: bool) -> dict[str, Measured]:
         session = self._session
-        arguments = (mode, session.inputs(), session.targets(), backward)
-        raw = session.reference.call("measure_forward", *arguments, list(END_TO_END_VARIANTS))
-        return {k: m for k, m in measured(raw).items() if not k.startswith("gradient.input")}
+        request = session.pass_request(mode, backward=backward)
+        errors = session.reference.ask(Passes.measure_forward, request, END_TO_END_VARIANTS)
+        return {k: m for k, m in measured(errors).items() if not k.startswith("gradient.input")}
 
     def _take(
         self,
@@ -96,35 +98,40 @@ class WayRuns:
         """Steps in training mode, each from the reference's state."""
         session, mode = self._session, "train"
         reference, port = session.reference, session.port
-        state: Tensors = reference.call("state")
-        reference.call("start_training", "native", NATIVE)
+        state: Tensors = reference.ask(Networks.state)
+        reference.ask(Training.start_training, "native", NATIVE)
         for track, arithmetic in _TRACKS.items():
-            reference.call("start_training", track, arithmetic)
-        own: Tensors = port.call("state")
+            reference.ask(Training.start_training, track, arithmetic)
+        own: Tensors = port.ask(Networks.state)
         first = self._first(mode)
-        port.call("start_training", "port", NATIVE)
+        port.ask(Training.start_training, "port", NATIVE)
         started: set[str] = set()
         for step in range(min(STEPS, session.case.steps)):
-            inputs, targets = session.inputs(step), session.targets(step)
             moved = own if step == 0 else session.transfer(state)
-            raw = reference.call("measure_step", list(_TRACKS), state, inputs, targets, None)
-            expected = self._wanted(measured(raw))
-            arguments = ("port", moved, inputs, targets, None, ["loss", "state"])
-            eager = by_reference(session, port.call("train_step", *arguments))
+            request = session.step_request(step, state)
+            errors = reference.ask(Training.measure_step, tuple(_TRACKS), request)
+            expected = self._wanted(measured(errors))
+            request = session.step_request(step, moved)
+            stepped = port.ask(Training.train_step, "port", request, ("loss", "state"))
+            eager = by_reference(session, stepped)
             if step == 0:
                 expected, eager = expected | first[0], first[1] | eager
             for result in self._open():
-                self._one_step(result, started, step, (moved, inputs, targets), expected, eager)
-            native = reference.call("train_step", "native", None, inputs, targets, None, ["state"])
+                self._one_step(
+                    result, started, step, (moved, request.inputs, request.targets), expected, eager
+                )
+            native = reference.ask(
+                Training.train_step, "native", session.step_request(step), ("state",)
+            )
             state = {k[6:]: v for k, v in native.items() if k.startswith("state.")}
-        reference.call("end_training")
-        port.call("end_training")
+        reference.ask(Training.end_training)
+        port.ask(Training.end_training)
 
     def _first(self, mode: str) -> tuple[dict[str, Measured], Tensors]:
         """What the first step is compared with beyond loss and state: outputs and gradients."""
         session = self._session
-        arguments = (mode, session.inputs(), session.targets(), False, True)
-        eager = by_reference(session, session.port.call("forward_options", *arguments))
+        request = session.pass_request(mode, backward=True)
+        eager = by_reference(session, session.port.ask(Passes.forward, request))
         eager = {k: v for k, v in eager.items() if k.startswith(("output", "gradient.parameter"))}
         outputs = {k: m for k, m in self._expected(mode, False).items() if k.startswith("output")}
         return outputs, eager
@@ -155,10 +162,10 @@ class WayRuns:
         if way not in started:
             if step:
                 return  # its optimizer was lost with a process that ended
-            self._port.plain("start_steps", way, True)
+            self._port.plain(CompilesModules.start_steps, way, True)
             started.add(way)
         self._advance(way, f"training step {step}")
-        answer = self._port.ask("step", way, *given)
+        answer = self._port.ask(CompilesModules.step, way, *given)
         if self._port.has_ended:
             started.clear()
         if "refused" in answer and step == 0 and self._gradients_alone(result, given, eager):
@@ -175,7 +182,7 @@ class WayRuns:
     ) -> bool:
         """Whether the gradients compile without the optimizer; then they are judged."""
         _, inputs, targets = given
-        answer = self._port.ask("once", result.way, "train", inputs, targets, True)
+        answer = self._port.ask(CompilesModules.once, result.way, "train", inputs, targets, True)
         if "tensors" not in answer:
             return False
         self._take(result, answer, "train", self._expected("train", True), eager, 0)

@@ -21,7 +21,8 @@ import numpy as np
 from mindspore import nn
 
 from isograd import tree
-from isograd.frameworks.base import Tensors
+from isograd.frameworks.base import CallInfo, Tensors
+from isograd.frameworks.capabilities import CompilesModules
 from isograd.frameworks.common import with_tensors
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import FLOATS
@@ -40,12 +41,12 @@ _MARK = "isograd-holds-here"
 _RETURNED = "returned"
 
 
-class CompiledModules(StaticGraphPort):
+class CompiledModules(StaticGraphPort, CompilesModules):
     """A port whose modules are compiled alone."""
 
     def record(
         self, mode: str, inputs: dict[str, TensorValue], targets: list[TensorValue]
-    ) -> tuple[Any, ...]:
+    ) -> tuple[CallInfo, ...]:
         """Record an eager pass for `alone`; its calls."""
         self.forward(mode, inputs, targets, record=True)
         return self.calls()

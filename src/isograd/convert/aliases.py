@@ -1,4 +1,4 @@
-"""Who else sees a tensor that is changed in place, read from the function around the change.
+"""Who else sees a tensor that is changed in place, read from the function or module around it.
 
 In torch a view and its base share memory.  In MindSpore 2.10 `y[...] = value` reaches all names of
 y, and the base of which y is a slice taken by numbers; it does not reach the base of a reshaped,
@@ -25,17 +25,17 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _ASSIGNED = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 
 
-class Function(Bindings):
-    """The bindings and readings of one function's own names."""
+class Scope(Bindings):
+    """The bindings and readings of the names of one function, or of a module."""
 
     @cached_property
     def bound(self) -> frozenset[str]:
-        """The names that the function binds."""
+        """The names that the scope binds."""
         return frozenset(binding.name for binding in self._bindings if binding.is_of_name)
 
     def counts(self, name: str) -> bool:
         """Whether a name is bound to numbers: by a range, an enumeration or a constant."""
-        for node in self._nodes:
+        for node in self.nodes:
             if isinstance(node, ast.For) and name in names_of(node.target):
                 counters = counted_by(node)
                 if counters:
@@ -46,7 +46,7 @@ class Function(Bindings):
         """Whether a loop binds a name to what something holds, and not to numbers."""
         return any(
             isinstance(node, (ast.For, ast.AsyncFor)) and name in names_of(node.target)
-            for node in self._nodes
+            for node in self.nodes
         ) and not self.counts(name)
 
     def is_from_outside(self, name: str, at: ast.AST) -> bool:
@@ -94,6 +94,16 @@ class Function(Bindings):
         for other in self._same(name, write):
             others += [seen for seen in self._held_by(other, write, (0, 0)) if seen.name != name]
         return max(found, *others, key=_reach)
+
+    def sight_at_any_time(self, name: str) -> Sight:
+        """Who may see a tensor of this scope where an inner function writes to it."""
+        found = Sight(Reach.SHARED, is_argument=name in self.parameters)
+        for binding in self._bindings:
+            for origin in binding.origins:
+                if origin.reach is Reach.LOST and name in (binding.name, origin.root):
+                    other = origin.root if binding.name == name else binding.name
+                    found = Sight(Reach.LOST, other or "")
+        return found
 
     def _same(self, name: str, at: ast.AST) -> set[str]:
         """The other names of all of a tensor, through which it may have got slices."""
@@ -185,7 +195,7 @@ class Function(Bindings):
             and _start(node) > _end(write)
             and self._always_before(node, write)
             and not self._is_read_between(root, write, node)
-            for node in self._nodes
+            for node in self.nodes
         )
 
     def _is_read_between(self, name: str, first: ast.AST, last: ast.AST) -> bool:
@@ -193,7 +203,7 @@ class Function(Bindings):
             isinstance(node, ast.Name)
             and node.id == name
             and _end(first) <= _start(node) < _start(last)
-            for node in self._nodes
+            for node in self.nodes
         )
 
     def _reaching(self, name: str, at: ast.AST) -> list[Binding]:
@@ -262,11 +272,42 @@ class Function(Bindings):
             for b in self._bindings
         )
 
+    @cached_property
+    def _read_at_any_time(self) -> frozenset[str]:
+        """The names that inner functions read, and the members of classes."""
+        found: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                found.update(names_of(node))
+            elif isinstance(node, ast.ClassDef):
+                found.update(
+                    name.id
+                    for statement in node.body
+                    for name in ast.walk(statement)
+                    if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+                )
+        return frozenset(found)
+
+    def _is_bound_anew(self, name: str, since: ast.AST) -> bool:
+        """Whether a name of a module surely holds something else when the module has run."""
+        return any(
+            binding.name == name
+            and binding.is_of_name
+            and _start(binding.statement) > _start(since)
+            and any(binding.statement is statement for statement in self.node.body)
+            for binding in self._bindings
+        )
+
     def _is_live(self, name: str, since: ast.AST, write: ast.AST) -> bool:
-        """Whether what a name held at a binding is read behind a write."""
-        if "." in name:
+        """Whether what a name held at a binding is read behind a write.
+
+        Other files and inner functions may read a module's names whenever they hold it.
+        """
+        if "." in name or name in self._read_at_any_time:
             return True
-        for node in self._nodes:
+        if isinstance(self.node, ast.Module) and not self._is_bound_anew(name, since):
+            return True
+        for node in self.nodes:
             if not (isinstance(node, ast.Name) and node.id == name):
                 continue
             if not isinstance(node.ctx, ast.Load):

@@ -1,4 +1,4 @@
-"""What the statements of a function bind its names to."""
+"""What the statements of a function or of a module bind its names to."""
 
 from __future__ import annotations
 
@@ -21,34 +21,38 @@ from isograd.convert.origins import (
 )
 from isograd.convert.tree import (
     Tree,
+    defaults_of,
     names_of,
     pairs_of,
 )
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+ScopeNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
 
 
 class Bindings:
-    """What the statements of one function bind its names to.
+    """What the statements of one function, or of a module, bind its names to.
 
+    The bodies of classes belong to the scope around them: they run in its order.
     held: expressions `x.data` that a port writes as x.
     """
 
     def __init__(
         self,
-        node: _Function,
+        node: ScopeNode,
         tree: Tree,
         named: Mapping[ast.AST, str],
         held: Collection[ast.AST] = (),
     ) -> None:
-        self._node = node
+        self.node = node
         self._tree = tree
         self._named = named
         self._held = held
-        arguments = node.args
-        several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        self.parameters = {part.arg: part for part in several}
+        self.parameters: dict[str, ast.arg] = {}
+        if not isinstance(node, ast.Module):
+            given = node.args
+            several = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+            self.parameters = {part.arg: part for part in several}
 
     def values_of(self, name: str) -> list[ast.expr]:
         """What assignments bind to a name, one to one."""
@@ -63,21 +67,21 @@ class Bindings:
         )
 
     @cached_property
-    def _nodes(self) -> list[ast.AST]:
+    def nodes(self) -> list[ast.AST]:
+        """The nodes of the scope, without those inside of inner functions."""
         found: list[ast.AST] = []
-        nodes: list[ast.AST] = list(self._node.body)
+        nodes: list[ast.AST] = list(self.node.body)
         while nodes:
             node = nodes.pop()
             found.append(node)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                continue
-            nodes.extend(ast.iter_child_nodes(node))
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                nodes.extend(ast.iter_child_nodes(node))
         return found
 
     @cached_property
     def _values(self) -> dict[str, list[ast.expr]]:
         found: dict[str, list[ast.expr]] = {}
-        for node in self._nodes:
+        for node in self.nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     for one, value in pairs_of(target, node.value):
@@ -88,7 +92,7 @@ class Bindings:
 
     @cached_property
     def _bindings(self) -> list[Binding]:
-        return [binding for node in self._nodes for binding in self._bound_by(node)]
+        return [binding for node in self.nodes for binding in self._bound_by(node)]
 
     def _bound_by(self, node: ast.AST) -> Iterator[Binding]:
         if isinstance(node, ast.Assign):
@@ -104,6 +108,8 @@ class Bindings:
                 if item.optional_vars is not None:
                     for name in names_of(item.optional_vars):
                         yield Binding(node, name, ())
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield Binding(node, node.name, self._inside(defaults_of(node).values()))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             if node.func.attr in ("append", "insert", "extend") and isinstance(owner, ast.Name):

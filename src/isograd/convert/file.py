@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from isograd.convert import plain
-from isograd.convert.aliases import Function
+from isograd.convert.aliases import Scope
 from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.empty_tensors import empty_tensors
 from isograd.convert.generated import library
@@ -101,7 +101,7 @@ class FileEdit:
     left_at_import: dict[ast.stmt, tuple[ast.expr, str]] = field(default_factory=dict)
     #: Of what an expression that is written anew begins with: its source is now that of the whole.
     sources_before: dict[ast.expr, str] = field(default_factory=dict)
-    functions: dict[ast.AST, Function] = field(default_factory=dict)
+    scopes: dict[ast.AST, Scope] = field(default_factory=dict)
     #: The names of which each function asks a tensor's methods, where something asked for them.
     tensors: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
     #: What is written into in a function or the module; whether as it is only done to a tensor.

@@ -46,7 +46,7 @@ class Reach(IntEnum):
 
     ALONE = 0
     SHARED = 1
-    #: Of a binding: a part of the tensor, taken by numbers.  No answer of `Function.sight`.
+    #: Of a binding: a part of the tensor, taken by numbers.  No answer of `Scope.sight`.
     SLICE = 2
     LOST = 3
 

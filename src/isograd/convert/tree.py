@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TypeVar, overload
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef)
 #: Nodes that read or bind names.
 _NAMED = frozenset(
     (ast.Name, ast.arg, ast.FormattedValue, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -92,6 +93,20 @@ class Tree:
             if isinstance(part, ast.ClassDef):
                 return None
         return None
+
+    def scope(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Module:
+        """The function in which a node runs, the bodies of classes included; else the module."""
+        for part in self.above(node):
+            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return part
+        return self.module
+
+    def is_in_class_body(self, node: ast.AST) -> bool:
+        """Whether a name that is bound at a node becomes a member of a class."""
+        for part in self.above(node):
+            if isinstance(part, _SCOPES):
+                return isinstance(part, ast.ClassDef)
+        return False
 
     def loop(self, name: ast.Name) -> Loop | None:
         """The innermost loop or comprehension around a name that binds it, in its function."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 
 DTYPES = frozenset(
     f"torch.{name}"
@@ -64,13 +64,13 @@ def may_be_whole(node: ast.expr, file: FileEdit) -> bool:
 
 def _may_hold_whole(name: ast.Name, file: FileEdit) -> bool:
     """Of what assignments bind to a name; a circle of names adds nothing."""
-    function = function_of(name, file)
-    is_own = function is not None and (name.id in function.bound or name.id in function.parameters)
-    key = (file.tree.function(name) if is_own else None, name.id)
+    scope = scope_of(name, file)
+    is_own = name.id in scope.bound or name.id in scope.parameters
+    key = (scope.node if is_own else file.tree.module, name.id)
     if key not in file.whole_names:
         file.whole_names[key] = False
-        if function is not None and is_own:
-            values = function.values_of(name.id)
+        if is_own:
+            values = scope.values_of(name.id)
         else:
             values = file.tree.values_of_module.get(name.id, [])
         file.whole_names[key] = any(may_be_whole(value, file) for value in values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.aliases import Function
+from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
 from isograd.convert.origins import Reach
@@ -17,7 +17,7 @@ from isograd.convert.passes.elements import (
     may_be_parameter,
 )
 from isograd.convert.passes.reach_of_writes import (
-    function_of,
+    scope_of,
     sight_of,
     tell,
     tell_if_lost,
@@ -75,10 +75,10 @@ class AugmentedAssignments:
 
 def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit) -> bool:
     """`self.h = h; self.h += 1`, which h sees in torch."""
-    function, sign, place = function_of(node, file), SIGNS.get(type(node.op)), ast.unparse(target)
-    if function is None or sign is None or not file.imported.torch:
+    scope, sign, place = scope_of(node, file), SIGNS.get(type(node.op)), ast.unparse(target)
+    if sign is None or not file.imported.torch:
         return False
-    is_shared = place in function.bound and function.sight(place, node).reach is Reach.SHARED
+    is_shared = place in scope.bound and scope.sight(place, node).reach is Reach.SHARED
     if not is_shared and not is_quiet_leaf(target, file):
         return False
     call, value = file.name("composites.augmented"), file.argument(node.value)
@@ -98,15 +98,15 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
             return True
     if tell_lost(target.value, node, file):
         return False
-    function, sign = function_of(node, file), SIGNS.get(type(node.op))
+    scope, sign = scope_of(node, file), SIGNS.get(type(node.op))
     if sign is not None and has_inner_steps(target.slice) and _is_plain_path(target.value):
         place = file.source(target)
         code = f"{place} = {strided(target, file)} {sign} {layout.operand(file, node.value)}"
         layout.write_statement(file, node, code)
         return True
-    if function is None or sign is None or not isinstance(target.value, ast.Name):
+    if sign is None or not isinstance(target.value, ast.Name):
         return False
-    if function.is_container(target.value.id) and file.facts.is_tensor(target):
+    if scope.is_container(target.value.id) and file.facts.is_tensor(target):
         tell_if_lost(target.value.id, node, file)
         place = file.source(target)
         code = f"{place}[...] = {place} {sign} {layout.operand(file, node.value)}"
@@ -132,20 +132,20 @@ def _is_plain_path(node: ast.expr) -> bool:
 
 def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> bool:
     """`x += y` of unknown kind: a tensor that others see changes, a number is new."""
-    function, sign = function_of(node, file), SIGNS.get(type(node.op))
-    if function is None or sign is None or not file.imported.torch:
+    scope, sign = scope_of(node, file), SIGNS.get(type(node.op))
+    if sign is None or not file.imported.torch:
         return False
-    parameter = function.parameters.get(target.id)
+    parameter = scope.parameters.get(target.id)
     if parameter is not None:
         is_tensor_like = parameter.annotation is None or "Tensor" in ast.dump(parameter.annotation)
         if not is_tensor_like or _has_plain_default(parameter, file.tree.function(node)):
             return False
-    elif target.id not in function.bound:
+    elif target.id not in scope.bound:
         return False
-    is_element = function.is_element(target.id) and not isinstance(node.value, ast.Constant)
+    is_element = scope.is_element(target.id) and not isinstance(node.value, ast.Constant)
     is_tensor_like = is_element or _is_of_torch(node.value, file)
-    is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, function)
-    is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, function)
+    is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, scope)
+    is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, scope)
     if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
         return False  # a counter or a size, most of all
     sight = sight_of(target.id, node, file)
@@ -159,7 +159,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     return True
 
 
-def _is_of_module(name: str, added: ast.expr, function: Function) -> bool:
+def _is_of_module(name: str, added: ast.expr, function: Scope) -> bool:
     """Whether a name may hold what `self.block(x)` returned, or a slice of a tensor."""
     if isinstance(added, _PLAIN):
         return False
@@ -180,7 +180,7 @@ def _is_of_module(name: str, added: ast.expr, function: Function) -> bool:
     return False
 
 
-def _is_of_state(name: str, added: ast.expr, function: Function) -> bool:
+def _is_of_state(name: str, added: ast.expr, function: Scope) -> bool:
     """Whether a name may hold a tensor of a dictionary: `slow = state["slow"]`."""
     is_number = isinstance(added, (ast.Constant, *_PLAIN)) or (
         isinstance(added, ast.Call) and getattr(added.func, "id", "") in ("len", "int", "str")
@@ -195,7 +195,7 @@ def _is_of_state(name: str, added: ast.expr, function: Function) -> bool:
     )
 
 
-def _is_module(called: ast.expr, function: Function) -> bool:
+def _is_module(called: ast.expr, function: Scope) -> bool:
     """`self.block`, `self.blocks[i]`, and `block` of a loop over them."""
     while isinstance(called, ast.Subscript):
         called = called.value
@@ -216,18 +216,16 @@ def _is_of_torch(value: ast.expr, file: FileEdit) -> bool:
 
 def _is_used_as_tensor(name: str, node: ast.AST, file: FileEdit) -> bool:
     """Whether the function asks a tensor's methods of a name."""
-    function = file.tree.function(node)
-    if function is None:
-        return False
-    if function not in file.tensors:
-        file.tensors[function] = _used_as_tensors(function, file)
-    return name in file.tensors[function]
+    scope = scope_of(node, file)
+    if scope.node not in file.tensors:
+        file.tensors[scope.node] = _used_as_tensors(scope, file)
+    return name in file.tensors[scope.node]
 
 
-def _used_as_tensors(function: ast.AST, file: FileEdit) -> frozenset[str]:
-    """The names of which a function asks a tensor's methods."""
+def _used_as_tensors(scope: Scope, file: FileEdit) -> frozenset[str]:
+    """The names of which a scope asks a tensor's methods."""
     found = set()
-    for part in ast.walk(function):
+    for part in ast.walk(scope.node) if scope.parameters else scope.nodes:
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
             use = file.use(part)
             if use is not None and use.api.startswith("torch.Tensor."):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.passes.taken import written_around
 from isograd.convert.whole_numbers import CASTS, MASKS, POSITIONS, is_whole_dtype, may_be_whole
 
@@ -83,12 +83,12 @@ def _is_without_gradient(
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         return name in _WITHOUT_GRADIENT or _is_cast_call(node, file)
     if isinstance(node, ast.Name) and node.id not in seen:
-        function = function_of(node, file)
-        if function is None or node.id in function.parameters:
+        scope = scope_of(node, file)
+        if node.id in scope.parameters:
             return False
         if node.id in written_around(node, node, file):
             return False
-        values = function.values_of(node.id)
+        values = scope.values_of(node.id)
         known = seen | {node.id}
         return bool(values) and all(_is_without_gradient(v, file, known) for v in values)
     return False

@@ -8,7 +8,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
 from isograd.convert.located import place as place_of
 from isograd.convert.origins import Reach, origin_of_write
-from isograd.convert.passes.reach_of_writes import function_of, is_bound_by_loop
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import (
     parts_of,
 )
@@ -56,20 +56,17 @@ def may_be_parameter(name: str, node: ast.AST, file: FileEdit) -> bool:
     An optimizer, or loading a checkpoint, can then not write to it ("Check view and inplace
     failed").
     """
-    function = function_of(node, file)
-    if function is None:
-        return is_bound_by_loop(name, file.tree.module)
-    return function.is_from_outside(name, node)
+    return scope_of(node, file).is_from_outside(name, node)
 
 
 def may_be_positions(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
     """Whether a part of an index may be a tensor: not what a loop counts."""
-    function = function_of(at, file)
+    scope = scope_of(at, file)
     for part in parts_of(index):
         if not isinstance(part, _UNKNOWN_INDEX):
             continue
         names = [name.id for name in ast.walk(part) if isinstance(name, ast.Name)]
-        if names and (function is None or not all(map(function.counts, names))):
+        if names and not all(map(scope.counts, names)):
             return True
     return False
 

@@ -27,7 +27,7 @@ from isograd.convert.passes.elements import (
 )
 from isograd.convert.passes.reach_of_writes import (
     LOST_ADVICE,
-    function_of,
+    scope_of,
     sight_of,
     tell,
     tell_if_lost,
@@ -139,8 +139,8 @@ def _may_be_computed(target: ast.expr, use: Use, node: ast.AST, file: FileEdit) 
     """
     if not isinstance(target, ast.Attribute) or use.owner is PARAMETER:
         return False
-    function, is_own = function_of(node, file), getattr(target.value, "id", "") in ("self", "cls")
-    if function is None or (is_own and ast.unparse(target) not in function.bound):
+    scope, is_own = scope_of(node, file), getattr(target.value, "id", "") in ("self", "cls")
+    if is_own and ast.unparse(target) not in scope.bound:
         return False
     return not is_without_gradient(node, file)
 
@@ -244,7 +244,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
         return
     if write_view(target, "...", code, node, file):
         return
-    function = function_of(node, file)
+    scope = scope_of(node, file)
     root = origin_of_write(target, file.views)[0]
     is_copy = isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
     tell_lost(target, node, file)
@@ -254,7 +254,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
     if file.holds_data(target.value) or is_quiet_leaf(target.value, file):
         layout.write_statement(file, node, f"{elements(target, file)} = {code}")
         return
-    if function is not None and isinstance(root, ast.Name) and function.is_container(root.id):
+    if isinstance(root, ast.Name) and scope.is_container(root.id):
         tell_if_lost(root.id, node, file)
         place, code = f"{place}[...]", (unshared(node.args[0], file) if is_copy else code)
     elif _may_hold_tensors(target, file) and (
@@ -264,7 +264,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
     ):
         _put(target, node, code, file)
         return
-    if function is not None and may_be_positions(target.slice, node, file):
+    if may_be_positions(target.slice, node, file):
         _put(target, node, code, file)  # which sees whether a tensor takes a copy here
         return
     layout.write_statement(file, node, f"{place} = {code}")
@@ -393,10 +393,11 @@ def _is_read_in_chain(target: ast.expr, node: ast.Call, file: FileEdit) -> bool:
 
 
 def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
-    """Whether the name is read behind the call, before the function ends or it is bound anew."""
-    function = file.tree.function(node)
-    if function is None:
-        return False
+    """Whether the name is read behind the call, before the function ends or it is bound anew.
+
+    What a module leaves in its names is read by others.
+    """
+    scope = file.tree.scope(node)
     statement = file.tree.statement(node)
     is_bound_anew = (
         isinstance(statement, ast.Assign)
@@ -404,7 +405,9 @@ def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
         and getattr(statement.targets[0], "id", "") == target.id
     )
     end = file.text.span(node)[1]
-    for part in names_in(statement if is_bound_anew else function, target.id):
+    if isinstance(scope, ast.Module) and not is_bound_anew:
+        return True
+    for part in names_in(statement if is_bound_anew else scope, target.id):
         if isinstance(part.ctx, ast.Load) and file.text.span(part)[0] >= end:
             return True
     return not is_bound_anew and _is_read_next_time(target, node, file)
@@ -418,8 +421,8 @@ def names_in(node: ast.AST, name: str) -> list[ast.Name]:
 def _is_read_next_time(target: ast.Name, node: ast.AST, file: FileEdit) -> bool:
     """Whether a loop around the call reads the name again, from its beginning."""
     loops = [part for part in file.tree.above(node) if isinstance(part, (ast.For, ast.While))]
-    function = file.tree.function(node)
-    inside = [loop for loop in loops if file.tree.function(loop) is function]
+    scope = file.tree.scope(node)
+    inside = [loop for loop in loops if file.tree.scope(loop) is scope]
     if not inside:
         return False
     names = names_in(inside[-1], target.id)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert.aliases import Function
+from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.elements import elements
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument, is_ellipsis, is_none, parts_of
 
 #: Methods whose result has the axes of their tensor.
@@ -33,8 +33,7 @@ class LeadingAxes:
             and place(target) in file.facts.indexed
             and not _keeps_several(target.slice)
         ]
-        function = function_of(node, file) if targets else None
-        if function is not None and _may_lead_with_one(node.value, function, set()):
+        if targets and _may_lead_with_one(node.value, scope_of(node, file), set()):
             for target in targets:
                 file.replace(target, elements(target, file))
         return False
@@ -47,25 +46,25 @@ def _keeps_several(index: ast.expr) -> bool:
     return slices > 1 or (len(parts) > 1 and any(map(is_ellipsis, parts)))
 
 
-def _may_lead_with_one(value: ast.expr, function: Function, known: set[str]) -> bool:
+def _may_lead_with_one(value: ast.expr, scope: Scope, known: set[str]) -> bool:
     """Whether a tensor got a leading axis of one element, or was computed with one that did."""
     if isinstance(value, ast.Name):
         if value.id in known:
             return False
         known.add(value.id)
-        bound = function.values_of(value.id)
-        return any(_may_lead_with_one(part, function, known) for part in bound)
+        bound = scope.values_of(value.id)
+        return any(_may_lead_with_one(part, scope, known) for part in bound)
     if isinstance(value, ast.Subscript):
         return is_none(parts_of(value.slice)[0])
     if isinstance(value, ast.Call):
-        return _is_led_by_one(value, function, known)
+        return _is_led_by_one(value, scope, known)
     if not isinstance(value, (ast.BinOp, ast.UnaryOp, ast.IfExp)):
         return False
     operands = [part for part in ast.iter_child_nodes(value) if isinstance(part, ast.expr)]
-    return any(_may_lead_with_one(part, function, known) for part in operands)
+    return any(_may_lead_with_one(part, scope, known) for part in operands)
 
 
-def _is_led_by_one(call: ast.Call, function: Function, known: set[str]) -> bool:
+def _is_led_by_one(call: ast.Call, scope: Scope, known: set[str]) -> bool:
     """`y.unsqueeze(0)`, `y.view(1, -1)`, and what keeps the axes of such a tensor."""
     if not isinstance(call.func, ast.Attribute):
         return False
@@ -77,7 +76,7 @@ def _is_led_by_one(call: ast.Call, function: Function, known: set[str]) -> bool:
         return len(sizes) > 1 and _is_number(sizes[0], 1)
     if name == "unsqueeze":
         return _is_number(first_argument(call, "dim"), 0)
-    return name in _KEEPING and _may_lead_with_one(call.func.value, function, known)
+    return name in _KEEPING and _may_lead_with_one(call.func.value, scope, known)
 
 
 def _is_number(node: ast.expr | None, number: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.aliases import Function
+from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, Sight, origin_of_write, rearranged
@@ -14,6 +14,8 @@ from isograd.convert.tree import (
 )
 
 _LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
+#: What binds names of its own inside an expression.
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
 _CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
 _INPUT = "forward changes its input {0}, in torch for its caller as well; the port does not"
@@ -27,13 +29,12 @@ def write_view(
     root = rearranged(view, file.views)
     if root is None or origin_of_write(view, file.views)[1] is not Reach.LOST:
         return False
-    function = function_of(node, file)
-    if function is not None:
-        if function.is_container(root.id):
-            return False
-        sight = function.sight(root.id, node, is_whole=False)
-        if sight.reach is Reach.LOST:
-            tell(sight, root.id, node, file)
+    scope = scope_of(node, file)
+    if scope.is_container(root.id):
+        return False
+    sight = scope.sight(root.id, node, is_whole=False)
+    if sight.reach is Reach.LOST:
+        tell(sight, root.id, node, file)
     taken = f"lambda {root.id}: {file.source(view)}"
     call = file.name("composites.put_view")
     layout.write_statement(file, node, f"{call}({root.id}, {taken}, {key}, {code})")
@@ -58,8 +59,7 @@ def _shown(node: ast.expr) -> str:
 
 def tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
     """Tell a change that a port cannot make visible where torch does."""
-    function = function_of(node, file)
-    if function is not None and function.is_copied_back(name, sight.name, node):
+    if scope_of(node, file).is_copied_back(name, sight.name, node):
         return
     if sight.name:
         file.finding(node, "in-place-view", _LOST.format(name, sight.name), LOST_ADVICE)
@@ -74,30 +74,65 @@ def tell_if_lost(name: str, node: ast.AST, file: FileEdit) -> None:
         tell(sight, name, node, file)
 
 
-def function_of(node: ast.AST, file: FileEdit) -> Function | None:
-    """The bindings of the function around a node; None outside of one."""
-    around = file.tree.function(node)
-    if around is None:
-        return None
-    if around not in file.functions:
+def scope_of(node: ast.AST, file: FileEdit) -> Scope:
+    """The bindings of the function around a node, or of the module."""
+    around = file.tree.scope(node)
+    if around not in file.scopes:
         held = file.held_data.values
-        file.functions[around] = Function(around, file.tree, file.views, held)
-    return file.functions[around]
+        file.scopes[around] = Scope(around, file.tree, file.views, held)
+    return file.scopes[around]
 
 
 def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
     """Who sees the tensor that a name holds, beside the name itself."""
-    function = function_of(node, file)
-    if function is None:
-        shared = _is_alias(name, file.tree.module) or is_bound_by_loop(name, file.tree.module)
-        return Sight(Reach.SHARED if shared else Reach.ALONE)
-    sight = function.sight(name, node)
+    scope = scope_of(node, file)
+    outer = _scope_of_free(name, node, file)
+    if outer is not None:
+        return outer.sight_at_any_time(name)
+    sight = scope.sight(name, node)
     is_input = sight.is_argument and sight.reach is Reach.SHARED
     if is_input and _is_in_forward(node, file):
         message = _INPUT.format(name)
         file.finding(node, "in-place-input", message, level=Level.LOOK)
         return Sight(Reach.ALONE)
+    if sight.reach is Reach.ALONE and not _can_be_bound(name, node, file):
+        return Sight(Reach.SHARED)
     return sight
+
+
+def _scope_of_free(name: str, node: ast.AST, file: FileEdit) -> Scope | None:
+    """The scope around that binds a name which a function or a lambda at a node only reads."""
+    inside = _lambda_around(node, file) is not None
+    scope = scope_of(node, file)
+    while True:
+        if name in scope.bound or name in scope.parameters:
+            return scope if inside else None
+        if isinstance(scope.node, ast.Module):
+            return None
+        scope, inside = scope_of(scope.node, file), True
+
+
+def _can_be_bound(name: str, node: ast.AST, file: FileEdit) -> bool:
+    """Whether a name that is bound at a node is the scope's: not in a class body or a generator."""
+    for part in file.tree.above(node):
+        if isinstance(part, ast.ClassDef):
+            return False
+        if isinstance(part, _COMPREHENSIONS):
+            if any(name in names_of(one.target) for one in part.generators):
+                return False
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+    return _lambda_around(node, file) is None
+
+
+def _lambda_around(node: ast.AST, file: FileEdit) -> ast.Lambda | None:
+    """The lambda in whose body a node stands."""
+    for part in file.tree.above(node):
+        if isinstance(part, ast.Lambda):
+            return part
+        if isinstance(part, ast.stmt):
+            break
+    return None
 
 
 def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
@@ -111,20 +146,3 @@ def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
         return False
     is_method = isinstance(file.tree.parents.get(function), ast.ClassDef)
     return is_method and "forward" in function.name
-
-
-def is_bound_by_loop(name: str, function: ast.AST) -> bool:
-    return any(
-        isinstance(node, (ast.For, ast.comprehension)) and name in names_of(node.target)
-        for node in ast.walk(function)
-    )
-
-
-def _is_alias(name: str, function: ast.AST) -> bool:
-    """Whether the name was bound to something that another name holds."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign):
-            if any(isinstance(part, ast.Name) and part.id == name for part in node.targets):
-                if isinstance(node.value, (ast.Name, ast.Attribute, ast.Subscript)):
-                    return True
-    return False

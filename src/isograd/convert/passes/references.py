@@ -9,7 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.looked_up import Asked, asked_names
 from isograd.convert.model import Level
 from isograd.convert.passes.calls import is_in_mint, missing
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
@@ -127,10 +127,10 @@ def _write_names(
 
 def _asked(text: ast.expr, api: str, file: FileEdit) -> Asked:
     """What of a package a text may name; of a variable, what it is bound to."""
-    function = function_of(text, file)
+    scope = scope_of(text, file)
     values = [text]
-    if isinstance(text, ast.Name) and function is not None and text.id not in function.parameters:
-        values = function.values_of(text.id) or values
+    if isinstance(text, ast.Name) and text.id not in scope.parameters:
+        values = scope.values_of(text.id) or values
     members = file.names.members_of(api)
     asked = [asked_names(value, members, file.settings.words) for value in values]
     names = {name for part in asked for name in part.names}

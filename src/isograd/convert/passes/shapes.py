@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.plain import TYPED_TENSORS
 
 _MAKING = frozenset(("torch.Size", "torch.broadcast_shapes"))
@@ -67,10 +67,10 @@ def _is_shape(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
         return (is_asked and not node.args) or file.api_of_call(node) in _MAKING
     if not isinstance(node, ast.Name):
         return False
-    function = function_of(node, file)
-    if function is None or node.id in function.parameters or node.id in seen:
+    scope = scope_of(node, file)
+    if node.id in scope.parameters or node.id in seen:
         return False
-    values = function.values_of(node.id)
+    values = scope.values_of(node.id)
     if len(values) != _times_bound(node, file):
         return False
     known = seen | {node.id}
@@ -79,10 +79,10 @@ def _is_shape(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
 
 
 def _times_bound(name: ast.Name, file: FileEdit) -> int:
-    """How often the function binds a name, by loops and tuples too."""
-    function = file.tree.function(name)
+    """How often the scope binds a name, by loops and tuples too."""
+    scope = file.tree.scope(name)
     return sum(
-        isinstance(part.ctx, ast.Store) and file.tree.function(part) is function
+        isinstance(part.ctx, ast.Store) and file.tree.scope(part) is scope
         for part in file.tree.of(ast.Name)
         if part.id == name.id
     )

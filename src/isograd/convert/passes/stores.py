@@ -8,7 +8,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
 from isograd.convert.origins import Reach
 from isograd.convert.passes.elements import elements, is_written_by_elements, key_of, unshared
-from isograd.convert.passes.reach_of_writes import function_of, tell, tell_lost, write_view
+from isograd.convert.passes.reach_of_writes import scope_of, tell, tell_lost, write_view
 from isograd.convert.tree import (
     is_ellipsis,
     is_laid_out,
@@ -47,12 +47,12 @@ def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
         if write_view(view, key_of(target.slice, file), code, node, file):
             return
     if not tell_lost(view, node, file) and isinstance(view, ast.Name):
-        function = function_of(node, file)
-        if function is None or function.is_container(view.id):
+        scope = scope_of(node, file)
+        if scope.is_container(view.id):
             return
-        values = function.values_of(view.id)
+        values = scope.values_of(view.id)
         if values and all(map(is_laid_out, values)):
             return  # `contiguous` copies, or shares the memory, as in torch (`taken`)
-        sight = function.sight(view.id, node, is_whole=False)
+        sight = scope.sight(view.id, node, is_whole=False)
         if sight.reach is Reach.LOST and sight.name:
             tell(sight, view.id, node, file)

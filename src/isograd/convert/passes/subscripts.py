@@ -11,7 +11,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.passes.augmented import strided
 from isograd.convert.passes.elements import elements, key_of
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import (
     counted_by,
     has_inner_steps,
@@ -155,9 +155,7 @@ def _is_mask(node: ast.expr, file: FileEdit) -> bool:
     """Whether a part of an index is a mask by how it, or what its name holds, is written."""
     if not isinstance(node, ast.Name):
         return _is_condition(node, file)
-    function = function_of(node, file)
-    values = function.values_of(node.id) if function is not None else []
-    return any(_is_condition(value, file) for value in values)
+    return any(_is_condition(value, file) for value in scope_of(node, file).values_of(node.id))
 
 
 def _is_condition(node: ast.expr, file: FileEdit) -> bool:
@@ -194,11 +192,11 @@ def _may_be_none(index: ast.expr, file: FileEdit, seen: frozenset[str] = frozens
             break
     if not isinstance(root, ast.Name):
         return _is_search(root, file)
-    function = function_of(root, file)
-    if function is None or root.id in seen:
+    if root.id in seen:
         return False
     known = seen | {root.id}
-    return any(_may_be_none(value, file, known) for value in function.values_of(root.id))
+    values = scope_of(root, file).values_of(root.id)
+    return any(_may_be_none(value, file, known) for value in values)
 
 
 def _is_search(node: ast.expr, file: FileEdit) -> bool:
@@ -251,10 +249,9 @@ def _is_array(node: ast.expr, file: FileEdit) -> bool:
             return root.id in _names_of_numpy(file)
         if getattr(root, "attr", "") == "numpy":
             return True
-    function = function_of(node, file)
-    if not isinstance(root, ast.Name) or function is None:
+    if not isinstance(root, ast.Name):
         return True
-    return all(_is_of_numpy(value, file) for value in function.values_of(root.id))
+    return all(_is_of_numpy(value, file) for value in scope_of(node, file).values_of(root.id))
 
 
 def _deciding(node: ast.Slice | ast.Compare | ast.ListComp | ast.IfExp) -> list[ast.expr]:

@@ -14,7 +14,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 from isograd.convert.origins import is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import is_laid_out, names_of, pairs_of, parts_of
 
 _WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)
@@ -98,8 +98,7 @@ def _holds_positions(index: ast.expr, file: FileEdit) -> bool:
 def _is_positions(node: ast.expr, file: FileEdit) -> bool:
     if not isinstance(node, ast.Name):
         return _makes_positions(node, file)
-    function = function_of(node, file)
-    roots = [_root(value) for value in function.values_of(node.id)] if function is not None else []
+    roots = [_root(value) for value in scope_of(node, file).values_of(node.id)]
     others = [root for root in roots if getattr(root, "id", "") != node.id]
     return bool(others) and all(root and _makes_positions(root, file) for root in others)
 

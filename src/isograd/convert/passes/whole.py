@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.reach_of_writes import function_of
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument
 from isograd.convert.whole_numbers import may_be_whole
 
@@ -73,8 +73,7 @@ def _may_be_empty(part: ast.expr, file: FileEdit) -> bool:
     if not file.empty_tensors:
         return False
     if isinstance(part, ast.Name):
-        function = function_of(part, file)
-        values = function.values_of(part.id) if function is not None else []
+        values = scope_of(part, file).values_of(part.id)
         return not values or not file.empty_tensors.isdisjoint(values)
     if isinstance(part, ast.Attribute):
         place = ast.dump(part.value), part.attr

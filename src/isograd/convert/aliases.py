@@ -87,40 +87,61 @@ class Scope(Bindings):
                 found = max(found, self._seen(origin, binding, write), key=_reach)
         if found.reach is Reach.SLICE:
             found = replace(found, reach=Reach.SHARED)
-        if not is_whole:
-            return found
         first = min((_start(binding.statement) for binding in reaching), default=(0, 0))
-        others = self._held_by(name, write, first)
-        for other in self._same(name, write):
-            others += [seen for seen in self._held_by(other, write, (0, 0)) if seen.name != name]
+        others = self._held_by(name, write, first, is_whole)
+        for other, is_all in self._made_of(name, write).items():
+            held = self._held_by(other, write, (0, 0), is_whole and is_all)
+            others += [seen for seen in held if seen.name != name]
         return max(found, *others, key=_reach)
 
     def sight_at_any_time(self, name: str) -> Sight:
         """Who may see a tensor of this scope where an inner function writes to it."""
-        found = Sight(Reach.SHARED, is_argument=name in self.parameters)
-        for binding in self._bindings:
-            for origin in binding.origins:
-                if origin.reach is Reach.LOST and name in (binding.name, origin.root):
-                    other = origin.root if binding.name == name else binding.name
-                    found = Sight(Reach.LOST, other or "")
-        return found
+        one = {name}
+        pairs = [(b.name, origin) for b in self._bindings for origin in b.origins if origin.root]
+        for _ in pairs:
+            known = len(one)
+            for other, origin in pairs:
+                if one.intersection((other, origin.root)):
+                    one.update((other, str(origin.root)))
+            if len(one) == known:
+                break
+        for other, origin in pairs:
+            is_lost = origin.reach is Reach.LOST or (origin.reach is Reach.SLICE and other != name)
+            if is_lost and other in one:
+                return Sight(Reach.LOST, str(origin.root) if other == name else other)
+        return Sight(Reach.SHARED, is_argument=name in self.parameters)
 
-    def _same(self, name: str, at: ast.AST) -> set[str]:
-        """The other names of all of a tensor, through which it may have got slices."""
-        found: set[str] = set()
-        waiting = [(name, at)]
+    def is_part(self, name: str, at: ast.AST) -> bool:
+        """Whether a name may hold a view of another tensor."""
+        return any(
+            origin.reach in (Reach.SLICE, Reach.LOST)
+            for binding in self._reaching(name, at)
+            for origin in binding.origins
+        )
+
+    def _made_of(self, name: str, at: ast.AST) -> dict[str, bool]:
+        """The names of a tensor, or of what it is a slice of; whether they are of all of it."""
+        found: dict[str, bool] = {}
+        waiting = [(name, at, True)]
         while waiting:
-            one, node = waiting.pop()
+            one, node, is_all = waiting.pop()
             for binding in self._reaching(one, node):
                 for origin in binding.origins:
-                    root = origin.root
-                    if origin.reach is Reach.SHARED and root and root not in found | {name}:
-                        found.add(root)
-                        waiting.append((root, binding.statement))
+                    root, is_one = origin.root, is_all and origin.reach is Reach.SHARED
+                    if root is None or root == name or (root in found and found[root] >= is_one):
+                        continue
+                    if origin.reach in (Reach.SHARED, Reach.SLICE):
+                        found[root] = is_one
+                        waiting.append((root, binding.statement, is_one))
         return found
 
-    def _held_by(self, name: str, write: ast.AST, first: tuple[int, int]) -> list[Sight]:
-        """What was bound to a tensor since it got its name, and is read after it is written."""
+    def _held_by(
+        self, name: str, write: ast.AST, first: tuple[int, int], is_whole: bool
+    ) -> list[Sight]:
+        """What was bound to a tensor since it got its name, and is read after it is written.
+
+        is_whole: whether views are to be found as well, which a write by an index reaches.
+        """
         found = [Sight(Reach.ALONE)]
         for binding in self._bindings:
             statement = binding.statement
@@ -131,6 +152,8 @@ class Scope(Bindings):
                 continue
             for origin in binding.origins:
                 if origin.root != name or not self._holds(name, statement, write):
+                    continue
+                if not is_whole and not origin.is_copied:
                     continue
                 if self._is_live(binding.name, statement, write):
                     is_one = origin.reach <= Reach.SHARED

@@ -22,6 +22,7 @@ from isograd.convert.origins import (
 from isograd.convert.tree import (
     Tree,
     defaults_of,
+    has_inner_steps,
     names_of,
     pairs_of,
 )
@@ -146,6 +147,11 @@ class Bindings:
 
     def _through(self, target: ast.expr, source: ast.expr, node: ast.AST) -> Iterator[Binding]:
         """A loop's names: elements of what it goes through, or rows taken by numbers."""
+        pairs = list(_parted(target, source))
+        if pairs != [(target, source)]:
+            for one, of in pairs:
+                yield from self._through(one, of, node)
+            return
         origins: tuple[Origin, ...] = (Origin(Reach.SHARED, None),)
         if isinstance(source, ast.Name):
             is_listed = self.is_container(source.id)
@@ -195,12 +201,46 @@ class Bindings:
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         root, reach = origin_of_write(value, self._named)
-        if isinstance(value, ast.Subscript) and adds_axis(value.slice):
+        is_copied = isinstance(value, ast.Subscript) and has_inner_steps(value.slice)
+        if is_copied or (isinstance(value, ast.Subscript) and adds_axis(value.slice)):
             reach = Reach.LOST
         if reach is Reach.ALONE and not isinstance(root, ast.Attribute):
             return ()
         if isinstance(root, ast.Name):
-            return (Origin(reach, root.id),)
+            return (Origin(reach, root.id, is_copied),)
         if isinstance(root, ast.Attribute):
             return (Origin(max(reach, Reach.SHARED), None),)
         return ()
+
+
+def _parted(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a loop over `zip(…)`, `enumerate(…)`, `reversed(…)` or `d.items()` binds to elements."""
+    given = source.args if isinstance(source, ast.Call) else []
+    by = getattr(source.func, "id", "") if isinstance(source, ast.Call) else ""
+    targets = target.elts if isinstance(target, ast.Tuple) else []
+    if by == "zip" and len(targets) == len(given):
+        for one, of in zip(targets, given, strict=True):
+            yield from _parted(one, of)
+    elif by == "enumerate" and len(targets) == 2 and given:
+        yield targets[0], ast.Constant(0)
+        yield from _parted(targets[1], given[0])
+    elif by in ("reversed", "list", "tuple", "sorted") and given:
+        yield from _parted(target, given[0])
+    elif _is_asked(source, "values"):
+        yield target, source.func.value  # type: ignore[attr-defined]  # a call of a method
+    elif _is_asked(source, "items") and len(targets) == 2:
+        yield targets[0], ast.Constant(0)
+        yield targets[1], source.func.value  # type: ignore[attr-defined]  # a call of a method
+    else:
+        yield target, source
+
+
+def _is_asked(node: ast.expr, method: str) -> bool:
+    """Whether an expression is `name.method()`."""
+    return (
+        isinstance(node, ast.Call)
+        and not node.args
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == method
+        and isinstance(node.func.value, ast.Name)
+    )

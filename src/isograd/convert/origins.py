@@ -65,10 +65,14 @@ class Sight:
 
 @dataclass(frozen=True)
 class Origin:
-    """reach: how the tensor is one with the root's; root: a name, or None for outside."""
+    """reach: how the tensor is one with the root's; root: a name, or None for outside.
+
+    is_copied: whether the port copies, so that no write reaches it, not even one by an index.
+    """
 
     reach: Reach
     root: str | None
+    is_copied: bool = False
 
 
 @dataclass(frozen=True)

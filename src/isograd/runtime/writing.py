@@ -43,8 +43,18 @@ def set_data(owner: Any, values: Any) -> None:
     if isinstance(owner, ms.Parameter) and is_alike:
         with api._no_grad():
             owner.set_data(made.copy())  # a Parameter of a view cannot be written to
+    elif is_alike:
+        owner[...] = unshared(made)  # views taken before keep their values
     else:
         write(owner, made)
+
+
+def write_data(owner: Any, values: Any) -> None:
+    """`owner.data += …`, of a tensor, whose views see it, or of anything else."""
+    if isinstance(owner, ms.Tensor):
+        write(owner, values)
+    else:
+        owner.data = values
 
 
 def updated(held: Any, values: Any) -> Any:

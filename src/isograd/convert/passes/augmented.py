@@ -11,6 +11,7 @@ from isograd.convert.held_data import is_data
 from isograd.convert.origins import Reach
 from isograd.convert.passes.elements import (
     elements,
+    is_by_position,
     is_quiet_leaf,
     is_written_by_elements,
     key_of,
@@ -99,6 +100,11 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     if tell_lost(target.value, node, file):
         return False
     scope, sign = scope_of(node, file), SIGNS.get(type(node.op))
+    if isinstance(target.value, ast.Name) and file.facts.is_tensor(target):
+        is_whole = is_by_position(target.slice, node, file)
+        sight = scope.sight(target.value.id, node, is_whole=is_whole)
+        if sight.reach is Reach.LOST and sight.name:
+            tell(sight, target.value.id, node, file)
     if sign is not None and has_inner_steps(target.slice) and _is_plain_path(target.value):
         place = file.source(target)
         code = f"{place} = {strided(target, file)} {sign} {layout.operand(file, node.value)}"

@@ -10,11 +10,13 @@ from isograd.convert.located import place as place_of
 from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import (
+    is_ellipsis,
     parts_of,
 )
 from isograd.scan.values import PARAMETER
 
 #: What may be a tensor of positions or a mask in an index.
+_MASKS = (ast.Compare, ast.List, ast.ListComp)
 _UNKNOWN_INDEX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
 #: What an attribute is asked of without brackets.
 POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
@@ -69,6 +71,17 @@ def may_be_positions(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
         if names and not all(map(scope.counts, names)):
             return True
     return False
+
+
+def is_by_position(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
+    """Whether a write by an index makes a new tensor, which no view sees that was taken before.
+
+    So do `x[...] = y`, masks and positions in MindSpore 2.10; numbers and slices write into x.
+    """
+    return any(
+        is_ellipsis(part) or isinstance(part, _MASKS) or may_be_positions(part, at, file)
+        for part in parts_of(index)
+    )
 
 
 def holds_all(name: ast.Name, file: FileEdit) -> bool:

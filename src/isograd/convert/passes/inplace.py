@@ -15,6 +15,7 @@ from isograd.convert.passes.elements import (
     elements,
     holds_all,
     is_another,
+    is_by_position,
     is_quiet_leaf,
     is_without_gradient,
     key_of,
@@ -46,6 +47,7 @@ _COPY = "{0} is a copy, in torch as well: this change reaches nothing"
 _COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
 _CHOSEN = "which tensor is changed in place is not known here; the port changes none"
+_ROUNDS = "each round changes what the rounds before have returned, in torch; not in the port"
 #: Methods that return the tensor itself and are written elsewhere.
 _RETURN_SELF = frozenset(("requires_grad_", "copy_"))
 #: Methods that give what something holds.
@@ -188,6 +190,7 @@ def _write_data(
 ) -> None:
     """`p.data.copy_(q.data)`: read, `.data` is a tensor of its own."""
     if isinstance(target.value, ast.Subscript):
+        tell_if_held(target.value, node, file)
         _put(target.value, node, code, file)
     else:
         file.replace(node, f"{file.name(composition)}({owner_of_data(target, file)}, {code})")
@@ -235,7 +238,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
         layout.write(file, node, code)
         return
     if not is_statement:
-        tell_lost(target, node, file)
+        tell_if_held(target, node, file)
         _put(target, node, code, file)
         return
     if is_data(target.value) and not is_another(target.value, file):
@@ -247,7 +250,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
     scope = scope_of(node, file)
     root = origin_of_write(target, file.views)[0]
     is_copy = isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
-    tell_lost(target, node, file)
+    tell_if_held(target, node, file)
     if isinstance(root, ast.Name) and holds_all(root, file):
         file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
         return
@@ -255,7 +258,6 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
         layout.write_statement(file, node, f"{elements(target, file)} = {code}")
         return
     if isinstance(root, ast.Name) and scope.is_container(root.id):
-        tell_if_lost(root.id, node, file)
         place, code = f"{place}[...]", (unshared(node.args[0], file) if is_copy else code)
     elif _may_hold_tensors(target, file) and (
         is_copy
@@ -268,6 +270,19 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
         _put(target, node, code, file)  # which sees whether a tensor takes a copy here
         return
     layout.write_statement(file, node, f"{place} = {code}")
+
+
+def tell_if_held(target: ast.Subscript, node: ast.AST, file: FileEdit) -> None:
+    """Tell a change of an element that a view taken before does not see."""
+    if tell_lost(target, node, file):
+        return
+    if any(isinstance(part, ast.ListComp) for part in file.tree.above(node)):
+        file.finding(node, "in-place-kept", _ROUNDS, level=Level.LOOK)
+    root = origin_of_write(target, file.views)[0]
+    if isinstance(root, ast.Name):
+        is_part = root is target.value and not scope_of(node, file).is_container(root.id)
+        is_whole = not is_part or is_by_position(target.slice, node, file)
+        tell_if_lost(root.id, node, file, is_whole=is_whole)
 
 
 def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
@@ -439,12 +454,20 @@ def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
     if isinstance(target, ast.Name):
         _write_name(target, node, code, file)
         return True
-    if file.tree.is_statement(node) and isinstance(target, (ast.Attribute, ast.Subscript)):
+    if file.tree.is_statement(node) and isinstance(target, ast.Subscript):
+        _write_element(target, node, code, file)
+        return True
+    if file.tree.is_statement(node) and isinstance(target, ast.Attribute):
         tell_lost(target, node, file)
         layout.write_statement(file, node, f"{written_place(target, file)} = {code}")
         return True
     if isinstance(target, (ast.Attribute, ast.Subscript)):
-        if not tell_lost(target, node, file) and not is_taken_by_copy(target):
+        if isinstance(target, ast.Subscript):
+            is_reached = not is_taken_by_copy(target)
+            tell_if_held(target, node, file)
+        else:
+            is_reached = not tell_lost(target, node, file)
+        if is_reached:
             held = file.source(target)
             file.replace(node, f"{file.name('composites.overwrite')}({held}, {code})")
             return True

@@ -9,9 +9,6 @@ from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, Sight, origin_of_write, rearranged
-from isograd.convert.tree import (
-    names_of,
-)
 
 _LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
 #: What binds names of its own inside an expression.
@@ -32,7 +29,7 @@ def write_view(
     scope = scope_of(node, file)
     if scope.is_container(root.id):
         return False
-    sight = scope.sight(root.id, node, is_whole=False)
+    sight = scope.sight(root.id, node)
     if sight.reach is Reach.LOST:
         tell(sight, root.id, node, file)
     taken = f"lambda {root.id}: {file.source(view)}"
@@ -68,8 +65,12 @@ def tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
         file.finding(node, "in-place-view", message, LOST_ADVICE, level=Level.LOOK)
 
 
-def tell_if_lost(name: str, node: ast.AST, file: FileEdit) -> None:
-    sight = sight_of(name, node, file)
+def tell_if_lost(name: str, node: ast.AST, file: FileEdit, *, is_whole: bool = True) -> None:
+    """Tell a change that does not reach every name of a tensor."""
+    if is_whole:
+        sight = sight_of(name, node, file)
+    else:
+        sight = scope_of(node, file).sight(name, node, is_whole=False)
     if sight.reach is Reach.LOST:
         tell(sight, name, node, file)
 
@@ -118,8 +119,7 @@ def _can_be_bound(name: str, node: ast.AST, file: FileEdit) -> bool:
         if isinstance(part, ast.ClassDef):
             return False
         if isinstance(part, _COMPREHENSIONS):
-            if any(name in names_of(one.target) for one in part.generators):
-                return False
+            return False  # it may keep the tensor of each round
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break
     return _lambda_around(node, file) is None

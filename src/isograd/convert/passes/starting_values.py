@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
-from isograd.convert.passes.elements import elements, owner_of_data
+from isograd.convert.passes.elements import key_of, owner_of_data, owner_of_element
+from isograd.convert.passes.inplace import tell_if_held
+from isograd.convert.passes.reach_of_writes import tell_if_lost
 from isograd.knowledge.rewrite import NotRewritten
 
 _INIT = "torch.nn.init."
@@ -25,9 +26,11 @@ class StartingValues:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Give them the tensor itself, or write what they return where torch's went."""
         assert isinstance(node, ast.Call)
+        api = file.api_of_call(node)
+        if api.startswith(_INIT) and node.args and isinstance(node.args[0], ast.Name):
+            tell_if_lost(node.args[0].id, node, file)
         if not file.tree.is_statement(node):
             return False
-        api = file.api_of_call(node)
         for part in node.args:
             if is_data(part) and _is_of_tensor(part, file):
                 file.replace(part, owner_of_data(part, file))
@@ -57,7 +60,11 @@ def _started(node: ast.Call, given: ast.expr, api: str, file: FileEdit) -> bool:
             message = _LOST.format(ast.unparse(given), called)
             file.finding(node, "in-place-view", message, _ADVICE)
         return False
-    place = "" if base is not None else elements(given, file)  # type: ignore[arg-type]
+    place = ""
+    if isinstance(given, ast.Subscript) and base is None:
+        if not is_data(given.value):
+            tell_if_held(given, node, file)
+        place = f"{owner_of_element(given, file)}, {key_of(given.slice, file)}"
     held = "" if base is None else owner_of_data(base, file) if is_data(base) else file.source(base)
     # MindSpore 2.10 cannot write into some slices of a Parameter: a tensor of its own is started.
     file.replace(given, f"{file.source(given)}.copy()")
@@ -66,7 +73,7 @@ def _started(node: ast.Call, given: ast.expr, api: str, file: FileEdit) -> bool:
     if isinstance(result, NotRewritten):
         return False
     if base is None:
-        layout.write_statement(file, node, f"{place} = {result.code}")
+        file.replace(node, f"{file.name('composites.put')}({place}, {result.code})")
     else:
         values = f"{result.code}.reshape({held}.shape)"
         file.replace(node, f"{file.name('composites.overwrite')}({held}, {values})")

@@ -6,8 +6,14 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
-from isograd.convert.origins import Reach
-from isograd.convert.passes.elements import elements, is_written_by_elements, key_of, unshared
+from isograd.convert.origins import Reach, origin_of_write
+from isograd.convert.passes.elements import (
+    elements,
+    is_by_position,
+    is_written_by_elements,
+    key_of,
+    unshared,
+)
 from isograd.convert.passes.reach_of_writes import scope_of, tell, tell_lost, write_view
 from isograd.convert.tree import (
     is_ellipsis,
@@ -46,13 +52,15 @@ def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
         code = file.argument(node.value)
         if write_view(view, key_of(target.slice, file), code, node, file):
             return
-    if not tell_lost(view, node, file) and isinstance(view, ast.Name):
-        scope = scope_of(node, file)
-        if scope.is_container(view.id):
-            return
-        values = scope.values_of(view.id)
-        if values and all(map(is_laid_out, values)):
-            return  # `contiguous` copies, or shares the memory, as in torch (`taken`)
-        sight = scope.sight(view.id, node, is_whole=False)
-        if sight.reach is Reach.LOST and sight.name:
-            tell(sight, view.id, node, file)
+    root = origin_of_write(view, file.views)[0]
+    if tell_lost(view, node, file) or not isinstance(root, ast.Name):
+        return
+    scope = scope_of(node, file)
+    if scope.is_container(root.id) is (root is view):
+        return  # an element of a list is bound anew, and rows of a tensor see what is written
+    values = scope.values_of(root.id)
+    if values and all(map(is_laid_out, values)):
+        return  # `contiguous` copies, or shares the memory, as in torch (`taken`)
+    sight = scope.sight(root.id, node, is_whole=is_by_position(target.slice, node, file))
+    if sight.reach is Reach.LOST and sight.name:
+        tell(sight, root.id, node, file)

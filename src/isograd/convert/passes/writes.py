@@ -9,11 +9,17 @@ from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
 from isograd.convert.located import place
 from isograd.convert.model import Level
+from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost
 from isograd.convert.signs import SIGNS
 from isograd.convert.tree import is_over_parameters
 from isograd.scan.values import PARAMETER
 
 _ONE = "{0} and {1} share one storage from here on in torch; the port copies the values"
+_OF_VIEW = (
+    "{0} is a view, which this assignment parts from its tensor in torch; "
+    "the port writes the values into both"
+)
+_OF_PART = "{0} is a new tensor, whose data nobody reads: this assignment reaches nothing in torch"
 _ONE_ADVICE = "If both are to stay one, make it one Parameter: a.weight = b.weight"
 
 
@@ -75,6 +81,13 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     if not is_data(target):
         return False
     assert isinstance(target, ast.Attribute)
+    held = target.value
+    if isinstance(held, ast.Name) and scope_of(node, file).is_part(held.id, node):
+        file.finding(node, "in-place-view", _OF_VIEW.format(held.id), level=Level.LOOK)
+    if place(target.value) in file.facts.indexed:
+        said = _OF_PART.format(ast.unparse(target.value))
+        file.finding(node, "in-place-copy", said, level=Level.LOOK)
+        return False
     if is_data(node.value):
         told = _ONE.format(ast.unparse(target), ast.unparse(node.value))
         file.finding(node, "in-place-view", told, _ONE_ADVICE, level=Level.LOOK)
@@ -137,7 +150,9 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
     if is_data(target):
         assert isinstance(target, ast.Attribute)
         owner = file.source(target.value)
-        call = file.name("composites.set_data")
+        call = file.name("composites.write_data")
+        if isinstance(target.value, ast.Name):
+            tell_if_lost(target.value.id, node, file, is_whole=False)
         _replace(node, f"{call}({owner}, {file.text.raw(target)} {sign} {value})", file)
         return True
     is_step = isinstance(target, ast.Name) and f"{target.id}.grad" in file.text.raw(node.value)

@@ -11,7 +11,6 @@ from isograd.model import Stage, StageResult, StageVerdict, Verdict, VerifyRepor
 from isograd.progress import Progress
 from isograd.verify.part import WHOLE, Part
 from isograd.verify.session import StartWorker
-from isograd.worker.host import Worker
 
 Verifier = Callable[..., VerifyReport]
 
@@ -32,7 +31,7 @@ class FakeVerification:
         keep: Path | None,
         progress: Progress,
         part: Part = WHOLE,
-        start: StartWorker = Worker,
+        start: StartWorker | None = None,
     ) -> VerifyReport:
         self.calls.append((path, seed, keep))
         progress.stage(Stage.FORWARD)

@@ -78,15 +78,13 @@ def command(
                     f"{option} takes one case, and {len(chosen)} are given", "Give one."
                 )
         from isograd.verify.ladder import verify_case
-        from isograd.worker.warm import WarmWorkers
 
-        def verified(case: Path) -> VerifyReport:
-            return verify_case(
-                case, seed=seed, keep=None, progress=progress, part=part, start=warm.worker
-            )
-
-        with WarmWorkers() as warm:
-            return verify_each(chosen, verified)
+        return verify_each(
+            chosen,
+            lambda case, start: verify_case(
+                case, seed=seed, keep=None, progress=progress, part=part, start=start
+            ),
+        )
     return _verified(chosen[0], seed, keep, part, show_fixes, apply_fixes, progress)
 
 

@@ -59,7 +59,6 @@ from isograd.verify.training import (
     resynchronised_steps,
 )
 from isograd.verify.update_causes import explain_updates
-from isograd.worker.host import Worker
 from isograd.worker.protocols import Causes, Networks
 
 _NOTHING_COMPARED = "the networks return no tensor that both have, so nothing was compared"
@@ -74,11 +73,11 @@ def verify_case(
     keep: Path | None,
     progress: Progress,
     part: Part = WHOLE,
-    start: StartWorker = Worker,
+    start: StartWorker | None = None,
 ) -> VerifyReport:
     """Verify a case or a case file; raises `IsogradError` where the work cannot be done.
 
-    start: what starts the workers; with many cases `WarmWorkers.worker` saves the imports.
+    start: what starts the workers; of many cases `WarmWorkers.worker` imports frameworks once.
     """
     if not isinstance(case, Case):
         case = read_case(case)

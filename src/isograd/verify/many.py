@@ -15,8 +15,12 @@ from isograd.report.document import Column, Document, Lines, Outcome, Section, S
 from isograd.verify.case import read_case
 from isograd.verify.document import VERDICT_TONES
 from isograd.verify.document import document as one_document
+from isograd.verify.session import StartWorker
 from isograd.verify.wording import verdict_sentence
+from isograd.worker.warm import WarmWorkers
 
+#: Verifies a case with workers that are started so.
+_Verify = Callable[[Path, StartWorker], VerifyReport]
 SCHEMA = "isograd/verify-cases/1"
 
 
@@ -84,9 +88,13 @@ def _is_case(path: Path) -> bool:
     return True
 
 
-def verify_each(paths: Sequence[Path], verify: Callable[[Path], VerifyReport]) -> CasesReport:
-    """Verify case after case; one that cannot be verified does not end the others."""
-    return CasesReport(tuple(_results(paths, verify)))
+def verify_each(paths: Sequence[Path], verify: _Verify) -> CasesReport:
+    """Verify case after case; one that cannot be verified does not end the others.
+
+    The cases share the imports of their frameworks, and nothing else.
+    """
+    with WarmWorkers() as warm:
+        return CasesReport(tuple(_results(paths, lambda path: verify(path, warm.worker))))
 
 
 def _results(paths: Sequence[Path], verify: Callable[[Path], VerifyReport]) -> Iterator[CaseResult]:

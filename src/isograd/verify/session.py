@@ -46,16 +46,16 @@ class Session:
         seed: int,
         progress: Progress,
         part: Part = WHOLE,
-        start: StartWorker = Worker,
+        start: StartWorker | None = None,
     ) -> None:
         self.case = case
         self.part = part
         self.seed = seed
         self.progress = progress
-        self.start = start
-        self.reference = start(case.reference.framework, "reference", case.reference_python)
+        self.start: StartWorker = start or Worker
+        self.reference = self.start(case.reference.framework, "reference", case.reference_python)
         try:
-            self.port = start(case.port.framework, "port", case.port_python)
+            self.port = self.start(case.port.framework, "port", case.port_python)
         except BaseException:
             self.reference.close()
             raise

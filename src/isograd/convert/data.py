@@ -58,6 +58,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "file": finding.file,
         "line": finding.line,
         "column": finding.column,
+        **({"cell": finding.cell} if finding.cell else {}),
         "api": finding.api or None,
         "message": finding.message,
         "advice": finding.advice,

@@ -26,7 +26,7 @@ class Destination:
         except (OSError, RuntimeError) as error:
             what = f"{out} cannot be used: {error}"
             raise UsageError(what, "Give the name of a new folder.") from error
-        self.is_file = path.is_file() and out.suffix == ".py" and not out.is_dir()
+        self.is_file = path.is_file() and out.suffix == path.suffix and not out.is_dir()
         self.out = there
         folder = here if path.is_dir() else here.parent
         if there == here or (path.is_dir() and there.is_relative_to(folder)):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isograd.convert.model import ConvertReport, FileConversion, Finding, Level
+from isograd.convert.notebooks import line_of
 from isograd.findings import Finding as DrawnFinding
 from isograd.findings import Level as DrawnLevel
 from isograd.findings import Location
@@ -193,7 +194,7 @@ def _findings(report: ConvertReport) -> list[Section]:
 
 
 def _drawn(finding: Finding) -> DrawnFinding:
-    where = Location(finding.file, finding.line or None, finding.column or None)
+    where = Location(finding.file, finding.line or None, finding.column or None, cell=finding.cell)
     return DrawnFinding(
         finding.code,
         _LEVELS[finding.level],
@@ -206,7 +207,7 @@ def _drawn(finding: Finding) -> DrawnFinding:
 def _side_by_side(file: FileConversion) -> CodePair:
     marks = [
         CodeMark(
-            finding.line,
+            line_of(finding, file.original or ""),
             tone=_TONES[finding.level],
             label=finding.code,
             text=" ".join(part for part in (finding.message, finding.advice) if part),

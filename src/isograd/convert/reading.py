@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isograd.convert.model import Finding
+from isograd.convert.notebooks import SUFFIX, Notebook, read_notebook
 from isograd.convert.text import Encoding
 from isograd.scan.sources import LARGEST_BYTES, Source
 
@@ -23,6 +24,26 @@ class ReadFile:
     source: Source | None
     encoding: Encoding
     finding: Finding | None = None
+    notebook: Notebook | None = None
+
+    @property
+    def code(self) -> bytes:
+        """The Python in it."""
+        return self.raw if self.notebook is None else self.notebook.text.encode()
+
+    def written(self, text: str) -> bytes:
+        """The file with a converted text."""
+        if self.notebook is not None:
+            return self.notebook.written(text)
+        is_changed = self.source is not None and text != self.source.text
+        return self.encoding.encode(text) if is_changed else self.raw
+
+    def located(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Findings about the text by their places in the file, those of reading it before them."""
+        if self.notebook is None:
+            return findings
+        found = map(self.notebook.located, findings)
+        return tuple(sorted([*self.notebook.findings, *found], key=lambda f: (f.cell, f)))
 
 
 def read_file(path: Path, file: str) -> ReadFile:
@@ -32,6 +53,8 @@ def read_file(path: Path, file: str) -> ReadFile:
     if len(raw) > LARGEST_BYTES:
         said = _finding(file, "too-large", "the file is too large for code and was copied")
         return ReadFile(raw, None, plain, said)
+    if path.suffix == SUFFIX:
+        return _of_notebook(raw, file)
     try:
         text, encoding = _decoded(raw)
     except (SyntaxError, LookupError, UnicodeDecodeError) as error:
@@ -48,6 +71,14 @@ def read_file(path: Path, file: str) -> ReadFile:
         return ReadFile(raw, None, encoding, _finding(file, "syntax-error", message, line))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     return ReadFile(raw, Source(file, text, lines, tree), encoding)
+
+
+def _of_notebook(raw: bytes, file: str) -> ReadFile:
+    read = read_notebook(raw, file)
+    plain = Encoding("utf-8")
+    if isinstance(read, Finding):
+        return ReadFile(raw, None, plain, read)
+    return ReadFile(raw, read.source(file), plain, notebook=read)
 
 
 def _decoded(raw: bytes) -> tuple[str, Encoding]:

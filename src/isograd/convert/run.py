@@ -20,6 +20,7 @@ from isograd.convert.located import Facts, locate
 from isograd.convert.looked_up import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
+from isograd.convert.notebooks import SUFFIX, read_notebook
 from isograd.convert.reading import ReadFile, read_file
 from isograd.convert.walk import Files, find_files
 from isograd.errors import UsageError
@@ -141,8 +142,8 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
     options = options or Options()
     started = time.perf_counter()
     require_path(path, "Give a Python file or a folder.")
-    if path.is_file() and path.suffix != ".py":
-        raise UsageError(f"{path} is no Python file", "Give a .py file, or a folder.")
+    if path.is_file() and path.suffix not in (".py", SUFFIX):
+        raise UsageError(f"{path} is no Python file", "Give a .py file, a notebook or a folder.")
     destination = Destination(path, out, force=options.force) if out is not None else None
     skipper = Skipper.of(path, options.selection)
     files = Files([Path(path.name)]) if path.is_file() else find_files(path, skipper)
@@ -207,9 +208,18 @@ def _read_all(run: _Run) -> None:
 
 def _imports(run: _Run, path: Path) -> list[Path]:
     try:
-        return run.index.imports(path, path.read_bytes().decode("utf-8", errors="replace"))
+        return run.index.imports(path, _text_of(path))
     except OSError:
         return []
+
+
+def _text_of(path: Path) -> str:
+    """The Python of a file, as far as it can be read."""
+    raw = path.read_bytes()
+    if path.suffix == SUFFIX:
+        read = read_notebook(raw, path.name)
+        return "" if isinstance(read, Finding) else read.text
+    return raw.decode("utf-8", errors="replace")
 
 
 def _read_one(run: _Run, path: Path, file: str) -> None:
@@ -235,14 +245,14 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
     run.shaped |= facts.shaped
     run.all_shaped = run.all_shaped or any(map(_is_base, facts.shaped))
     run.all_shaped = run.all_shaped or facts.names_arguments
-    if b"torch" in read.raw:
-        run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.raw) is not None
-        run.all_shaped = run.all_shaped or _TRAINS.search(read.raw) is not None
-        run.looks_up = run.looks_up or LOOKS_UP.search(read.raw) is not None
-        run.uses_modes = run.uses_modes or _MODES.search(read.raw) is not None
-        run.fills = run.fills or _FILLS.search(read.raw) is not None
-        run.has_complex = run.has_complex or _COMPLEX.search(read.raw) is not None
-        run.works_in_place = run.works_in_place or _IN_PLACE.search(read.raw) is not None
+    if b"torch" in read.code:
+        run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.code) is not None
+        run.all_shaped = run.all_shaped or _TRAINS.search(read.code) is not None
+        run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
+        run.uses_modes = run.uses_modes or _MODES.search(read.code) is not None
+        run.fills = run.fills or _FILLS.search(read.code) is not None
+        run.has_complex = run.has_complex or _COMPLEX.search(read.code) is not None
+        run.works_in_place = run.works_in_place or _IN_PLACE.search(read.code) is not None
 
 
 def _is_base(api: str) -> bool:
@@ -272,7 +282,7 @@ def _words(run: _Run) -> set[str]:
     known = set().union(*(torch_names().members_of(package) for package in LOOKED_IN))
     found: set[str] = set()
     for file in (*run.files.python, *run.files.others):
-        is_code = file.suffix == ".py"
+        is_code = file.suffix in (".py", SUFFIX)
         if is_code or file.suffix in SETTINGS:
             with contextlib.suppress(OSError):  # told where it is converted or copied
                 raw = (run.base / file).read_bytes()
@@ -346,13 +356,12 @@ def _finished(
 ) -> FileConversion:
     assert read.source is not None
     is_changed = port.text != read.source.text
-    raw = read.encoding.encode(port.text) if is_changed else read.raw
     if port.composites:
         home = _home(run, file)
         run.composites.setdefault(home, set()).update(port.composites)
-    _write(folder, file, raw, run.base / file)
+    _write(folder, file, read.written(port.text), run.base / file)
     keeps = run.options.keep_texts and is_changed
-    findings = _reported(run, port.findings, read.source.text)
+    findings = read.located(_reported(run, port.findings, read.source.text))
     return FileConversion(
         file.as_posix(),
         read.source.lines,
@@ -392,7 +401,7 @@ def _write(folder: Path | None, file: Path, raw: bytes, original: Path) -> None:
 def _home(run: _Run, file: Path) -> Path:
     """The folder, below the root, of the generated module that a file uses."""
     folder, is_package = file.parent, run.index.layout.is_package
-    if not is_package(run.base / folder):
+    if file.suffix == SUFFIX or not is_package(run.base / folder):
         return folder
     while folder != Path() and is_package(run.base / folder.parent):
         folder = folder.parent
@@ -402,7 +411,7 @@ def _home(run: _Run, file: Path) -> Path:
 def _place(run: _Run, file: Path) -> Place:
     path = run.base / file
     home = _home(run, file)
-    is_package = run.index.layout.is_package(path.parent)
+    is_package = file.suffix != SUFFIX and run.index.layout.is_package(path.parent)
     level = len(file.parent.relative_to(home).parts) + 1 if is_package else 0
     return Place(
         run.index.names.get(path, ""),

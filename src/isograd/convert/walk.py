@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isograd.convert.model import Finding, Level
+from isograd.convert.notebooks import SUFFIX
 from isograd.scan.selection import Skipper
 
 _SKIPPED = frozenset(("__pycache__", "node_modules", ".git", ".hg", ".svn", ".tox", ".mypy_cache"))
@@ -66,7 +67,8 @@ def _sort(entry: os.DirEntry[str], root: Path, real: Path, found: Files, stack: 
     except (OSError, RuntimeError) as error:
         _tell(found, root, path, "unreadable", f"it cannot be read: {error}")
         return
-    (found.python if path.suffix == ".py" else found.others).append(path.relative_to(root))
+    is_code = path.suffix in (".py", SUFFIX)
+    (found.python if is_code else found.others).append(path.relative_to(root))
 
 
 def _tell(found: Files, root: Path, path: Path, code: str, message: str) -> None:

@@ -78,7 +78,8 @@ class ModuleIndex:
     def imports(self, path: Path, text: str) -> list[Path]:
         """The project's files that this file imports at its top level."""
         found: list[Path] = []
-        package = self.packages[path].split(".") if self.packages[path] else []
+        own = self.packages.get(path, "")  # a notebook has none
+        package = own.split(".") if own else []
         for base, names, plain in _IMPORT.findall(text):
             candidates = [part.split()[0] for part in plain.split(",") if part.split()]
             if base:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isograd.compare.files.event_file import read_scalars
 from isograd.errors import IsogradError
 from isograd.runs.reader import Run
+from isograd.serve.event_index import index_of
 from isograd.serve.model import Item, Kind
 
 Steps = NDArray[np.int64]
@@ -45,7 +44,7 @@ def names_of(item: Item) -> tuple[str, ...]:
         if item.kind is Kind.RUN:
             run = Run(item.path)
             return (*run.scalars.columns, *run.statistics.columns)
-        return tuple(_events(item))
+        return tuple(index_of(item).scalars)
     except IsogradError:
         return ()
 
@@ -63,7 +62,7 @@ def curve_of(item: Item, name: str, most: int, span: tuple[float, float] | None 
         if len(steps) == table.row_count and len(steps):
             times = table.times - table.times[0]
     else:
-        points = _events(item).get(name, [])
+        points = index_of(item).scalars.get(name, [])
         steps = np.array([step for step, _ in points], np.int64)
         values = np.array([value for _, value in points], np.float64)
     if span is not None:
@@ -124,14 +123,3 @@ def common_names(items: Sequence[Item]) -> list[str]:
         for name in names_of(item):
             counts[name] = counts.get(name, 0) + 1
     return sorted(counts, key=lambda name: -counts[name])
-
-
-def _events(item: Item) -> dict[str, list[tuple[int, float]]]:
-    return _read_events(item.path.as_posix(), item.changed, item.size_bytes, item)
-
-
-@lru_cache(maxsize=8)
-def _read_events(
-    path: str, changed: float, size: int, item: Item
-) -> dict[str, list[tuple[int, float]]]:
-    return read_scalars(item.path)

@@ -20,7 +20,7 @@ from isograd.report.document import (
     Tone,
 )
 from isograd.serve.catalogue import Catalogue
-from isograd.serve.curves import curve_of, names_of
+from isograd.serve.curves import curve_of
 from isograd.serve.model import REPORTS, Item, Kind
 from isograd.serve.reports import report_data
 from isograd.serve.sources import source_document
@@ -78,13 +78,28 @@ def _run(item: Item) -> Document:
 
 
 def _events(item: Item) -> Document:
-    names = names_of(item)
+    from isograd.serve.event_index import index_of
+    from isograd.serve.event_media import media_sections
+
+    index = index_of(item)
+    names = list(index.scalars)
     charts = [_chart(item, name) for name in names[:_MOST_CURVES]]
-    facts: list[Section] = [Facts("File", pairs=(("size", f"{item.size_bytes:,} bytes"),))]
+    counts = (
+        (len(index.scalars), "scalars"),
+        (len(index.histograms), "histograms"),
+        (len(index.images), "images"),
+    )
+    word = ", ".join(f"{count:,} {name}" for count, name in counts if count) or "no values"
+    pairs = [("size", f"{item.size_bytes:,} bytes"), ("read", f"{index.read_bytes:,} bytes")]
+    note = (
+        f"Of this large file {index.read_bytes / 1e6:,.0f} MB were read, its beginning and places "
+        "at equal distances; its curves lack values."
+    )
     return Document(
         title=f"Events {item.name}",
-        outcome=Outcome("events", f"{len(names)} scalars.", Tone.PLAIN),
-        sections=[*charts, *facts],
+        outcome=Outcome("events", f"{word[0].upper()}{word[1:]}.", Tone.PLAIN),
+        sections=[*charts, *media_sections(item, index), Facts("File", pairs=pairs)],
+        notes=() if index.is_complete else (note,),
     )
 
 

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from isograd.compare.files.event_fields import parts
 from isograd.errors import CheckpointError
 
 _POLYNOMIAL = 0x82F63B78
@@ -114,11 +115,11 @@ def _value(message: bytes) -> tuple[str, float | None]:
         elif number in (2, 3) and isinstance(value, float):
             scalar = value
         elif number == 8 and isinstance(value, bytes):
-            scalar = _scalar_tensor(value)
+            scalar = scalar_of_tensor(value)
     return tag, scalar
 
 
-def _scalar_tensor(message: bytes) -> float | None:
+def scalar_of_tensor(message: bytes) -> float | None:
     """The one number of a TensorProto of float32 without dimensions."""
     for number, value in fields(message):
         if number == 4 and isinstance(value, bytes) and len(value) == 4:
@@ -132,35 +133,6 @@ def _scalar_tensor(message: bytes) -> float | None:
 
 def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
     """Number and value of every field; fixed numbers are read as floats."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        number, kind = key >> 3, key & 7
-        if kind == 0:
-            value, at = _varint(message, at)
-            yield number, value
-        elif kind in (1, 5):
-            width = 8 if kind == 1 else 4
-            yield number, float(struct.unpack_from("<d" if kind == 1 else "<f", message, at)[0])
-            at += width
-        elif kind == 2:
-            length, at = _varint(message, at)
-            if at + length > len(message):
-                raise ValueError("a field is longer than its message")
-            yield number, message[at : at + length]
-            at += length
-        else:
-            raise ValueError(f"wire type {kind}")
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is too long")
+    for part in parts(message, len(message)):
+        content = message[part.start : part.start + part.length]
+        yield part.number, content if part.value is None else part.value

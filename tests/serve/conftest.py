@@ -112,6 +112,20 @@ def migration(served: Path, recordings: Path) -> Path:
 
 
 @pytest.fixture
+def events(served: Path) -> Path:
+    """What TensorBoard's writer leaves: scalars, a histogram over steps, images."""
+    from tensorboardX import SummaryWriter
+
+    draws = np.random.default_rng(0)
+    with SummaryWriter(str(served / "tb")) as writer:
+        for step in range(5):
+            writer.add_scalar("loss", 1.0 / (step + 1), step)
+            writer.add_histogram("weights", draws.normal(step, 0.1, 1_000), step)
+            writer.add_image("sample", np.full((3, 8, 8), step / 8, np.float32), step)
+    return served
+
+
+@pytest.fixture
 def client(served: Path) -> Iterator[TestClient]:
     """A browser that has opened the address with the token."""
     app = make_app(Catalogue([served]), TOKEN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 import sys
@@ -112,3 +113,48 @@ def test_a_recordings_graph_is_coloured_by_the_chosen_report(migration: Path, pa
     page.get_by_label("coloured by").select_option("profile profile.json")
     box = page.locator('.graph g[data-path="layer1.0"]').first
     assert box.locator("rect.level-8").count() == 1, "all of the time"
+
+
+def test_histograms_and_images_are_drawn(events: Path, page: Any) -> None:
+    page.get_by_role("link", name="tb/events").click()
+    page.locator("figure.chart canvas").nth(1).wait_for()
+    images = page.locator("figure.picture img")
+    assert images.count() == 5
+    assert page.evaluate("[...document.images].every((one) => one.naturalWidth === 8)")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(migration: Path, events: Path, page: Any, scheme: str) -> None:
+    """axe-core finds nothing on any kind of page: labels, roles, contrast."""
+    packed = Path(__file__).parent / "vendor" / "axe.min.js.gz"
+    axe = gzip.decompress(packed.read_bytes()).decode()
+    page.emulate_media(color_scheme=scheme)
+    home = page.url
+    addresses = page.evaluate("[...document.querySelectorAll('td a')].map((one) => one.href)")
+    for address in [home, f"{home}curves", *addresses]:
+        page.goto(address)
+        page.wait_for_timeout(200)
+        page.evaluate(axe)
+        found = page.evaluate("axe.run().then((answer) => answer.violations)")
+        said = [
+            (one["id"], node["target"], node["failureSummary"])
+            for one in found
+            for node in one["nodes"]
+        ]
+        assert said == [], address
+
+
+def test_everything_on_a_page_is_reached_by_keyboard(migration: Path, page: Any) -> None:
+    page.get_by_role("link", name="report.json").click()
+    page.locator(".graph svg").first.wait_for()
+    wanted = page.evaluate(
+        "[...document.querySelectorAll('a, button, summary, select, input, [tabindex=\"0\"]')]"
+        ".filter((one) => one.getClientRects().length).length"
+    )
+    seen = set()
+    for _ in range(wanted):
+        page.keyboard.press("Tab")
+        seen.add(
+            page.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)")
+        )
+    assert len(seen) >= wanted - 1, "some element takes no focus"

@@ -53,20 +53,6 @@ def png(size: int = 2) -> bytes:
     return stream.getvalue()
 
 
-@pytest.fixture
-def events(served: Path) -> Path:
-    """What TensorBoard's writer leaves: scalars, a histogram over steps, images."""
-    from tensorboardX import SummaryWriter
-
-    draws = np.random.default_rng(0)
-    with SummaryWriter(str(served / "tb")) as writer:
-        for step in range(5):
-            writer.add_scalar("loss", 1.0 / (step + 1), step)
-            writer.add_histogram("weights", draws.normal(step, 0.1, 1_000), step)
-            writer.add_image("sample", np.full((3, 8, 8), step / 8, np.float32), step)
-    return served
-
-
 def test_a_page_draws_scalars_histograms_and_images(events: Path) -> None:
     catalogue = Catalogue([events])
     (item,) = catalogue.of_kind(Kind.EVENTS)

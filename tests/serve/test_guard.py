@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import re
 from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
+from isograd.serve.app import make_app
+from isograd.serve.catalogue import Catalogue
 from isograd.serve.guard import Request, refusal
 
 TOKEN = "a-token"
@@ -57,3 +65,34 @@ def test_a_named_host_is_answered_only_where_it_was_asked_for() -> None:
     request = replace(GOOD, host="cluster-node:8765")
     assert refusal(request, TOKEN) is not None
     assert refusal(request, TOKEN, own_host="cluster-node") is None
+
+
+def test_every_link_holds_behind_a_proxy_with_a_prefix(migration: Path, events: Path) -> None:
+    """As jupyter-server-proxy serves it: the server itself never sees the prefix."""
+    prefix = "/user/me/proxy/8765"
+    inner = make_app(Catalogue([migration]), TOKEN)
+
+    async def proxy(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # the beginning and end of the server's life
+            await inner(scope, receive, send)
+            return
+        assert scope["path"].startswith(prefix), scope["path"]
+        path = scope["path"].removeprefix(prefix)
+        raw = scope["raw_path"].removeprefix(prefix.encode())
+        await inner({**scope, "path": path, "raw_path": raw}, receive, send)
+
+    with TestClient(proxy, base_url="http://localhost:8888") as browser:
+        browser.get(f"{prefix}/", params={"token": TOKEN}).raise_for_status()
+        waiting, seen = [f"{prefix}/"], set()
+        while waiting:
+            address = waiting.pop()
+            answer = browser.get(address)
+            assert answer.status_code == 200, address
+            seen.add(address)
+            links = re.findall(r'(?:href|src|action)="([^"#]+)(?:#[^"]*)?"', answer.text)
+            for link in links:
+                target = urljoin(address, html.unescape(link))
+                if not link.startswith("data:") and target not in seen:
+                    waiting.append(target)
+    kinds = {address.removeprefix(prefix).split("/")[1] for address in seen}
+    assert {"run", "verify", "source", "recording", "events", "static", "checkpoint"} <= kinds

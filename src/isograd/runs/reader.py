@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +20,32 @@ _DEPTH = 4
 
 
 class Run:
-    """A run as it stood when it was opened; `refresh` looks again."""
+    """A run as it stood when it was opened, each table when it was first asked for.
+
+    `refresh` looks again.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open a run; RunError where the folder holds none or is damaged."""
         self.folder = folder
         self.information: RunInformation
-        self.scalars: Table
-        self.statistics: Table
         self.refresh()
 
     def refresh(self) -> None:
         """Read what was written since."""
         self.information = read_information(self.folder)
-        self.scalars = Table(self.folder / SCALARS)
-        self.statistics = Table(self.folder / STATISTICS)
+        for name in ("scalars", "statistics"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def scalars(self) -> Table:
+        """Loss, learning rate and what else a step has one of."""
+        return Table(self.folder / SCALARS)
+
+    @cached_property
+    def statistics(self) -> Table:
+        """Numbers of parameters and modules."""
+        return Table(self.folder / STATISTICS)
 
     @property
     def is_running(self) -> bool:

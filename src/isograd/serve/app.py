@@ -21,7 +21,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from isograd.errors import IsogradError
-from isograd.report.base import json_text
 from isograd.serve.catalogue import Catalogue
 from isograd.serve.changes import changed_at
 from isograd.serve.curves import common_names, curve_data, curve_of, label_of
@@ -261,7 +260,8 @@ def _html(page: str) -> Response:
 
 
 def _json(value: Any) -> Response:
-    return Response(json.dumps(json.loads(json_text(value))), media_type="application/json")
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Response(text, media_type="application/json")
 
 
 def _vendored(name: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from isograd.frameworks.capabilities import CompilesModules
 from isograd.model import Severity, Stage
 from isograd.progress import SilentProgress
 from isograd.verify.case import read_case
@@ -176,3 +177,30 @@ def test_what_does_not_compile_matters_where_the_port_asks_for_it(
     assert "supports 1 'comprehension'" in finding.message
     assert finding.cause is not None
     assert (finding.cause.id, finding.cause.proved) == ("comprehension.two_loops", True)
+
+
+def test_a_fault_of_one_mode_alone_is_found_in_it(tmp_path: Path) -> None:
+    found = compiled(
+        tmp_path,
+        "y = ops.tanh(self.fc(x))",
+        "z = x * 1.0 if self.training else y; z += x; return y + z",
+    )
+    assert [(f.code, f.module, f.mode) for f in found.findings] == [
+        ("compiled.differs", "block", "eval")
+    ]
+
+
+def test_closing_ends_what_was_begun_ahead(tmp_path: Path) -> None:
+    (tmp_path / "net_torch.py").write_text(REFERENCE)
+    lines = PORT.format(first="y = ops.tanh(self.fc(x))", second="return y + x", decorator="#")
+    (tmp_path / "net_mindspore.py").write_text(lines)
+    (tmp_path / "case.toml").write_text(CASE)
+    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
+        session.build()
+        prepare(session)
+        port = begin_compiled(session)
+        port.close()
+        assert (
+            port.ask(CompilesModules.once, "jit", "eval", {}, [], False, True)["refused"]
+            == "the verification ended"
+        )

@@ -130,12 +130,13 @@ class CompilesModules(Protocol):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         backward: bool,
+        must_run: bool,
     ) -> dict[str, Any]:
-        """One whole pass: outputs, and with backward the loss and the parameters' gradients."""
-        ...
+        """One whole pass: outputs, and with backward the loss and the parameters' gradients.
 
-    def start_steps(self, way: str, with_optimizer: bool) -> None:
-        """Make a fresh optimizer for one way's training steps."""
+        must_run: false where another mode runs as well; the answer is ``unread`` then where no
+        module reads its mode.
+        """
         ...
 
     def step(
@@ -144,8 +145,12 @@ class CompilesModules(Protocol):
         state: Tensors | None,
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
+        is_first: bool,
     ) -> dict[str, Any]:
-        """One training step of a way from a given state: loss, outputs, gradients, state."""
+        """One training step of a way from a given state: loss, outputs, gradients, state.
+
+        is_first: with a fresh optimizer.
+        """
         ...
 
     def alone(self, call: int, way: str, backward: bool) -> dict[str, Any]:

@@ -123,10 +123,10 @@ class Ladder:
             if why:
                 self._skip(stage, why)
             else:
-                if stage is Stage.LOSS and not why_skipped(self._session, Stage.COMPILED):
-                    # It builds its network while the stages before it run.
-                    self._session.compiled = self._port_compiled = begin_compiled(self._session)
                 self._timed(stage, run)
+            if stage is Stage.PARAMETERS and not why_skipped(self._session, Stage.COMPILED):
+                # Compiling takes long, and a core is free while the two networks take turns.
+                self._session.compiled = self._port_compiled = begin_compiled(self._session)
         self._notes += self._session.unanswered
         if self._session.part.sentence:
             self._notes.insert(0, self._session.part.sentence)
@@ -410,7 +410,7 @@ class Ladder:
         self._set(Stage.INFERENCE, len(whole.comparisons), detail, divergent=wrong)
 
     def _compiled(self) -> None:
-        found = run_compiled(self._session, self._port_compiled or begin_compiled(self._session))
+        found = run_compiled(self._session, self._port_compiled)
         for finding in found.findings:
             self._add(finding)
         self._notes += found.notes

@@ -219,6 +219,10 @@ class Worker(Asker):
         text = self._log.read().decode(errors="replace")
         return "\n".join(text.splitlines()[-_LAST_WORDS_LINES:])
 
+    def kill(self) -> None:
+        """End the process at once; who waits for its answer gets a `WorkerError`."""
+        self._end_group(signal.SIGKILL)
+
     def close(self) -> None:
         """End the process; safe to call again."""
         for stream in (self._sink, self._source):

@@ -2,47 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Concatenate
 
 from isograd.errors import IsogradError, WorkerError
-from isograd.frameworks.base import CallInfo, Structure, Tensors
+from isograd.frameworks.base import CallInfo, Tensors
 from isograd.frameworks.capabilities import CompilesModules
 from isograd.verify.session import Session
-from isograd.worker.asking import Answer, Arguments, Pending
+from isograd.worker.asking import Answer, Arguments
 from isograd.worker.host import Worker
 from isograd.worker.protocols import Networks
 
 #: A compiler that takes longer than this for one pass of a network hangs.
 _PATIENCE_S = 900.0
+_ENDED = {"verdict": "refused", "refused": "the verification ended", "place": None, "error": ""}
+#: A method of `CompilesModules` that compiles, with its arguments.
+Request = tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]
 
 
 class CompiledPort:
     """One process that compiles; what ends it is the compiler's answer, and a new one is started.
 
     kind: "mindspore-compiled", or "mindspore-own" for the port's own `jit` and mode.
+    `ahead` begins while other stages run; every request then waits for those before it.
     """
 
     def __init__(self, session: Session, kind: str) -> None:
         self._session, self._kind = session, kind
         self._state: Tensors = {}
         self._worker: Worker | None = None
-        self._building: Pending[Structure] | None = None
         self._recorded: tuple[str, dict[str, Any], list[Any]] | None = None
+        self._is_closed = False
+        self._queue: ThreadPoolExecutor | None = None
+        self._early: dict[tuple[str, ...], Future[dict[str, Any]]] = {}
 
-    def begin(self) -> None:
-        """Start the process and let it build the network, without waiting for it."""
-        case = self._session.case
-        self._worker = self._session.start(self._kind, "port", case.port_python)
-        self._worker.stage = "compiled"
-        self._building = self._worker.begin(Networks.build, case.port, self._session.seed)
+    def ahead(self, requests: Iterable[Request]) -> None:
+        """Begin requests that `ask` fetches later, with the weights that the port has now."""
+        self._state = self._session.port.ask(Networks.state)
+        self._queue = ThreadPoolExecutor(1, "isograd-compiles")
+        for method, arguments in requests:
+            future = self._queue.submit(self._ask, method, *arguments)
+            self._early[_key(method, arguments)] = future
 
     def __enter__(self) -> CompiledPort:
-        self._state = self._session.port.ask(Networks.state)
-        if self._worker is None:
-            self.begin()
-        self._loaded()
+        if self._queue is None:
+            self._state = self._session.port.ask(Networks.state)
+            self._start()
+        else:
+            # The stages between have trained both networks on.
+            self._session.port.ask(Networks.load_state, self._state)
+            self._session.reference.ask(Networks.load_state, self._session.reference_state)
         return self
 
     def __exit__(
@@ -55,23 +66,30 @@ class CompiledPort:
 
     def close(self) -> None:
         """End the process; safe to call again."""
+        self._is_closed = True
+        if self._queue is not None:
+            if self._worker is not None and not all(f.done() for f in self._early.values()):
+                self._worker.kill()
+            self._queue.shutdown(cancel_futures=True)
         if self._worker is not None:
             self._worker.close()
             self._worker = None
 
     def _start(self) -> Worker:
-        self.begin()
-        return self._loaded()
-
-    def _loaded(self) -> Worker:
-        """Wait until the network is built, and give it the weights."""
-        assert self._worker is not None
-        if self._building is not None:
-            self._building.answer()
-        self._worker.ask(Networks.load_state, self._state)
+        """Start a process, wait until it has built the network, and give it the weights."""
+        case = self._session.case
+        worker = self._worker = self._session.start(self._kind, "port", case.port_python)
+        worker.stage = "compiled"
+        worker.ask(Networks.build, case.port, self._session.seed)
+        worker.ask(Networks.load_state, self._state)
         if self._recorded is not None:
-            self._worker.ask(CompilesModules.record, *self._recorded)
-        return self._worker
+            worker.ask(CompilesModules.record, *self._recorded)
+        return worker
+
+    def _wait(self) -> None:
+        """Until everything that was begun ahead is answered."""
+        if self._queue is not None:
+            self._queue.submit(int).result()
 
     def plain(
         self,
@@ -80,6 +98,7 @@ class CompiledPort:
         **keywords: Arguments.kwargs,
     ) -> Answer:
         """A request of `CompilesModules` that compiles nothing."""
+        self._wait()
         worker = self._worker or self._start()
         return worker.ask(method, *arguments, **keywords)
 
@@ -95,7 +114,21 @@ class CompiledPort:
         **keywords: Arguments.kwargs,
     ) -> dict[str, Any]:
         """A request of `CompilesModules` that compiles; a process that ends is a refusal."""
-        worker = self._worker or self._start()
+        early = self._early.pop(_key(method, arguments), None)
+        if early is not None:
+            return early.result()
+        self._wait()
+        return self._ask(method, *arguments, **keywords)
+
+    def _ask(
+        self,
+        method: Callable[Concatenate[Any, Arguments], dict[str, Any]],
+        *arguments: Arguments.args,
+        **keywords: Arguments.kwargs,
+    ) -> dict[str, Any]:
+        worker = None if self._is_closed else self._worker or self._start()
+        if worker is None or self._is_closed:
+            return _ENDED
         try:
             return worker.begin(method, *arguments, **keywords).answer(_PATIENCE_S)
         except WorkerError as error:
@@ -109,4 +142,10 @@ class CompiledPort:
     @property
     def has_ended(self) -> bool:
         """Whether the last request ended the process: optimizers and steps are gone with it."""
+        self._wait()
         return self._worker is None
+
+
+def _key(method: Callable[..., Any], arguments: Iterable[object]) -> tuple[str, ...]:
+    """A request's method, way and mode; only the first of a key is begun ahead."""
+    return (method.__name__, *(a for a in arguments if isinstance(a, str)))

@@ -20,6 +20,7 @@ from isograd.verify.compiled.ways import WayRuns, words_of
 from isograd.verify.findings import finite, words
 from isograd.verify.session import Session
 
+_WAYS = ("jit", "graph")
 _REFUSED, _DIFFERS, _LOST = "compiled.refused", "compiled.differs", "compiled.gradient-lost"
 
 
@@ -44,14 +45,15 @@ def wants_compiled(case: Case) -> bool:
 
 
 def begin_compiled(session: Session) -> CompiledPort:
-    """Start the process that will compile, so that it is built while other stages run."""
+    """Begin to compile while other stages run; both networks have the weights to compile with."""
     port = CompiledPort(session, "mindspore-compiled")
-    port.begin()
+    port.ahead(WayRuns(session, port, _WAYS).first_requests())
     return port
 
 
-def run_compiled(session: Session, port: CompiledPort) -> CompiledResult:
+def run_compiled(session: Session, port: CompiledPort | None = None) -> CompiledResult:
     """Compile the port both ways, and its own way where it asks for one."""
+    port = port or CompiledPort(session, "mindspore-compiled")
     try:
         return _run(session, port)
     except IsogradError as error:
@@ -64,8 +66,8 @@ def run_compiled(session: Session, port: CompiledPort) -> CompiledResult:
 def _run(session: Session, port: CompiledPort) -> CompiledResult:
     result = CompiledResult()
     with port:
+        runs = WayRuns(session, port, _WAYS).run()
         result.asks = tuple(port.plain(CompilesModules.asks))
-        runs = WayRuns(session, port, ("jit", "graph")).run()
         own = _own(session, result.asks)
         result.checked = sum(r.checked for r in (*runs.values(), *own))
         result.notes += [n for r in runs.values() for n in r.notes]
@@ -91,7 +93,7 @@ def diagnose_compiled(session: Session, module: str, mode: str, backward: bool) 
     with CompiledPort(session, "mindspore-compiled") as port:
         insists = case.compiled == "required" or bool(port.plain(CompilesModules.asks))
         found: list[Finding] = []
-        for way in ("jit", "graph"):
+        for way in _WAYS:
             located = Locator(session, port, way, mode, backward).below(module)
             found += _explained(session, port, WayResult(way, mode=mode), located, insists)
             if any(finding.diverges for finding in found):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
 from isograd.frameworks.capabilities import CompilesModules
 from isograd.noise.envelope import END_TO_END_VARIANTS, Measured, measured
 from isograd.verify.compiled.judge import WayResult, by_reference, note
-from isograd.verify.compiled.port import CompiledPort
+from isograd.verify.compiled.port import CompiledPort, Request
 from isograd.verify.session import Session
 from isograd.worker.protocols import Networks, Passes, Training
 
@@ -40,13 +40,36 @@ class WayRuns:
 
     def run(self) -> dict[str, WayResult]:
         """All passes and steps."""
-        modes = self._session.case.modes
-        for mode in reversed(modes):
-            if mode == modes[0] and self._trains:
+        for mode in reversed(self._session.case.modes):
+            if self._takes_steps(mode):
                 self._steps()
             else:
-                self._pass(mode, self._has_loss and mode == modes[0])
+                self._pass(mode)
         return self.results
+
+    def first_requests(self) -> Iterator[Request]:
+        """What `run` asks first of all that compiles, in its order."""
+        session = self._session
+        for mode in reversed(session.case.modes):
+            for way in self.results:
+                if self._takes_steps(mode):
+                    state = session.port.ask(Networks.state)
+                    given = (state, session.inputs(), session.targets(), True)
+                    yield CompilesModules.step, (way, *given)
+                else:
+                    yield CompilesModules.once, (way, *self._once(mode))
+
+    def _takes_steps(self, mode: str) -> bool:
+        return mode == self._session.case.modes[0] and self._trains
+
+    def _once(self, mode: str) -> tuple[str, dict[str, Any], list[Any], bool, bool]:
+        """The arguments of a pass: mode, inputs, targets, backward, and whether it must run.
+
+        A pass in the second mode need not, where no module reads its mode.
+        """
+        session = self._session
+        is_first = mode == session.case.modes[0]
+        return mode, session.inputs(), session.targets(), self._has_loss and is_first, is_first
 
     def _open(self) -> list[WayResult]:
         return [r for r in self.results.values() if r.refusal is None]
@@ -58,16 +81,20 @@ class WayRuns:
         self._session.progress.advance(self._done, total, f"{what} under {words_of(way)}")
         self._done += 1
 
-    def _pass(self, mode: str, backward: bool) -> None:
-        session = self._session
+    def _pass(self, mode: str) -> None:
+        session, arguments = self._session, self._once(mode)
+        answers = []
+        for result in self._open():
+            self._advance(result.way, f"{mode} mode")
+            answer = self._port.ask(CompilesModules.once, result.way, *arguments)
+            answers.append((result, answer))
+        if all("unread" in answer for _, answer in answers):
+            return
+        backward = arguments[3]
         expected = self._expected(mode, backward)
         request = session.pass_request(mode, backward=backward)
         eager = by_reference(session, session.port.ask(Passes.forward, request))
-        for result in self._open():
-            self._advance(result.way, f"{mode} mode")
-            answer = self._port.ask(
-                CompilesModules.once, result.way, mode, request.inputs, request.targets, backward
-            )
+        for result, answer in answers:
             self._take(result, answer, mode, expected, eager, 0)
 
     def _expected(self, mode: str, backward: bool) -> dict[str, Measured]:
@@ -159,13 +186,11 @@ class WayRuns:
         eager: Tensors,
     ) -> None:
         way = result.way
-        if way not in started:
-            if step:
-                return  # its optimizer was lost with a process that ended
-            self._port.plain(CompilesModules.start_steps, way, True)
-            started.add(way)
+        if step and way not in started:
+            return  # its optimizer was lost with a process that ended
+        started.add(way)
         self._advance(way, f"training step {step}")
-        answer = self._port.ask(CompilesModules.step, way, *given)
+        answer = self._port.ask(CompilesModules.step, way, *given, step == 0)
         if self._port.has_ended:
             started.clear()
         if "refused" in answer and step == 0 and self._gradients_alone(result, given, eager):
@@ -182,7 +207,9 @@ class WayRuns:
     ) -> bool:
         """Whether the gradients compile without the optimizer; then they are judged."""
         _, inputs, targets = given
-        answer = self._port.ask(CompilesModules.once, result.way, "train", inputs, targets, True)
+        answer = self._port.ask(
+            CompilesModules.once, result.way, "train", inputs, targets, True, True
+        )
         if "tensors" not in answer:
             return False
         self._take(result, answer, "train", self._expected("train", True), eager, 0)

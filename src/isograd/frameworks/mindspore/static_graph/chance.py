@@ -71,6 +71,11 @@ _FUNCTIONS: dict[str, Any] = {
 _CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
 
 
+def is_neutral(kind: type) -> bool:
+    """Whether a cell's class is one that passes its input."""
+    return kind.__name__ in _CELLS and kind.__module__.startswith("mindspore.")
+
+
 def install() -> None:
     """Put the constants in the places of the draws, once, before the user's code is imported."""
     for place in (ops, ops.function, ops.function.nn_func, mint, mint.nn.functional):

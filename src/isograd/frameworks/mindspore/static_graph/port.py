@@ -7,8 +7,14 @@ the whole step; "graph", in which MindSpore's mode is GRAPH_MODE.  Weights are g
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
+import gc
+import inspect
 import os
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,6 +64,8 @@ class StaticGraphPort(MindSporeFramework):
         force_eager()
         ms.set_context(save_graphs_path=str(self._texts.folder))
         chance.install()
+        # The compiler reads a function's lines anew for every graph that it stands in.
+        inspect.getsourcelines = functools.cache(inspect.getsourcelines)  # type: ignore[assignment]
         ms.jit = self._note_jit
         for place in (ms, ms.context):
             place.set_context = self._note_context(place.set_context)
@@ -90,6 +98,8 @@ class StaticGraphPort(MindSporeFramework):
         structure = super().build(spec, seed)
         # The compiler leaves files where it runs; the user's folder is not the place for them.
         os.chdir(self._texts.folder)
+        # What is imported by now stays; the compiler collects garbage with each compilation.
+        gc.freeze()
         return structure
 
     def asks(self) -> tuple[str, ...]:
@@ -139,8 +149,14 @@ class StaticGraphPort(MindSporeFramework):
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
         backward: bool,
+        must_run: bool,
     ) -> dict[str, Any]:
-        """One whole pass: outputs, and with backward the loss and the parameters' gradients."""
+        """One whole pass: outputs, and with backward the loss and the parameters' gradients.
+
+        must_run: false where another mode runs as well; then it runs where a module reads its mode.
+        """
+        if not must_run and not reads_mode(self._model):
+            return {"unread": True}
 
         def run() -> Tensors:
             with self._restoring(mode), self.in_way(way):
@@ -172,20 +188,18 @@ class StaticGraphPort(MindSporeFramework):
         positional, keywords = arguments.put(map(from_value, arguments.tensors.values()))
         return CallText(positional, keywords)
 
-    def start_steps(self, way: str, with_optimizer: bool) -> None:
+    def _start_steps(self, way: str) -> None:
         """Make a fresh optimizer for one way's training steps; the mode is training."""
         assert self._spec is not None
+        assert self._spec.optimizer is not None
         self._model.set_train(True)
-        optimizer = None
         names = self._learning()
-        if with_optimizer:
-            assert self._spec.optimizer is not None
-            function = load_callable(self._spec.optimizer, self._spec.folder, "[port] optimizer")
-            optimizer, _ = split_optimizer(function(self._model))
-            held = {id(p): n for n, p in reversed(self._parameters.items())}
-            own = getattr(optimizer, "parameters", None)
-            if own is not None and not callable(own):
-                names = [held[id(p)] for p in own]
+        function = load_callable(self._spec.optimizer, self._spec.folder, "[port] optimizer")
+        optimizer, _ = split_optimizer(function(self._model))
+        held = {id(p): n for n, p in reversed(self._parameters.items())}
+        own = getattr(optimizer, "parameters", None)
+        if own is not None and not callable(own):
+            names = [held[id(p)] for p in own]
         weights = [self._parameters[n] for n in names]
         self._steppers[way] = _Stepper(self, way, names, weights, optimizer)
 
@@ -195,8 +209,11 @@ class StaticGraphPort(MindSporeFramework):
         state: Tensors | None,
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
+        is_first: bool,
     ) -> dict[str, Any]:
         """One training step of a way from a given state: loss, outputs, gradients, state."""
+        if is_first:
+            self._start_steps(way)
 
         def run() -> Tensors:
             if state is not None:
@@ -208,6 +225,32 @@ class StaticGraphPort(MindSporeFramework):
             return found | {f"state.{n}": v for n, v in self.state().items()}
 
         return self.attempt(run)
+
+
+def reads_mode(model: nn.Cell) -> bool:
+    """Whether code of a cell asks for its mode; MindSpore's dropout passes its input in both."""
+    kinds = {kind for _, cell in model.cells_and_names() for kind in type(cell).__mro__}
+    kinds -= {kind for kind in kinds if kind in nn.Cell.__mro__ or chance.is_neutral(kind)}
+    files = {sys.modules.get(kind.__module__) for kind in kinds if not _is_mindspores(kind)}
+    return any(_names_mode(part) for part in (*files, *filter(_is_mindspores, kinds)))
+
+
+def _is_mindspores(kind: type) -> bool:
+    return kind.__module__.startswith("mindspore.")
+
+
+def _names_mode(part: Any) -> bool:
+    """Whether the code of a class or a module names a cell's mode; its docstrings may."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(part)))
+    except (OSError, TypeError, SyntaxError):
+        return True
+    names = {
+        getattr(node, "attr", getattr(node, "value", None))
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Attribute, ast.Constant))
+    }
+    return not names.isdisjoint(("training", "phase", "set_train"))
 
 
 class _Stepper:
@@ -250,7 +293,7 @@ class _Stepper:
         differentiated = ms.value_and_grad(forward, None, self._weights, has_aux=True)
         space = {"GRAD": differentiated, "OPT": self._optimizer}
         has_optimizer = self._optimizer is not None
-        inside = has_optimizer and isinstance(self._optimizer, nn.Cell)
+        inside = has_optimizer and self._is_compiled_with_it()
         text = (
             f"def step({listed}):\n"
             f"    (loss, outputs), gradients = GRAD({listed})\n"
@@ -264,10 +307,20 @@ class _Stepper:
         def with_update(*given: Any) -> Any:
             found = step(*given)
             stepper = self._optimizer if callable(self._optimizer) else self._optimizer.step
-            stepper(tuple(found[2]))
+            with port.in_way(EAGER if self._way == GRAPH else self._way):
+                stepper(tuple(found[2]))
             return found
 
         return with_update
+
+    def _is_compiled_with_it(self) -> bool:
+        """Whether the optimizer is compiled: a cell, and in GRAPH_MODE the user's own.
+
+        There it is a graph apart, of MindSpore's code alone, which `jit` has compiled in the step.
+        """
+        if self._way == GRAPH and type(self._optimizer).__module__.startswith("mindspore."):
+            return False
+        return isinstance(self._optimizer, nn.Cell)
 
     def _paths(self, arguments: CallText) -> list[str]:
         """Where the tensors of the output are; found by an eager run that leaves no trace."""

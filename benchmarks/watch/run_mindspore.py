@@ -1,4 +1,4 @@
-"""Planted faults and healthy runs in MindSpore, eager and compiled.
+"""Planted faults and healthy runs in MindSpore: eager, jit, GRAPH_MODE, and float16 with a scaler.
 
 `python benchmarks/watch/run_mindspore.py [--sample] [--only faults|healthy]`; writes
 benchmarks/watch/results/mindspore_{faults,healthy}.json.
@@ -24,135 +24,102 @@ from mindspore import nn, ops
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from mindspore_faults import BAD_STEP, FAULTS, NONFINITE, Fault, Plant, Training
 from mindspore_networks import TASKS, Task
 from results import summary, write
 
 import isograd
 
-BAD_STEP, STEPS = 4, 8
-
-
-class LogOfZero(nn.Cell):
-    def construct(self, h: Any, bad: Any) -> Any:
-        h = ops.abs(h) * (1 - bad) + 0.1 * (1 - bad)
-        return -ops.log(h)  # here
-
-
-class ZeroByZero(nn.Cell):
-    def construct(self, h: Any, bad: Any) -> Any:
-        h = (ops.abs(h) + 0.1) * (1 - bad)
-        return h / h.sum()  # here
-
-
-class OneByZero(nn.Cell):
-    def construct(self, h: Any, bad: Any) -> Any:
-        h = (ops.abs(h) + 0.1) * (1 - bad)
-        return ops.reciprocal(h)  # here
-
-
-class ExpOverflows(nn.Cell):
-    def construct(self, h: Any, bad: Any) -> Any:
-        h = h * (1 - bad) + 1e3 * bad
-        return ops.exp(h)  # here
-
-
-class RsqrtOfZero(nn.Cell):
-    def construct(self, h: Any, bad: Any) -> Any:
-        h = (h * h + 0.1) * (1 - bad)
-        return ops.rsqrt(h)  # here
-
-
-class RootAtZero(nn.Cell):
-    def construct(self, h: Any, bad: Any) -> Any:
-        s = (h * h + 0.1) * (1 - bad)
-        return h + ops.sqrt(s)  # here
-
-
-class SquareOverflows(nn.Cell):
-    def construct(self, h: Any, bad: Any) -> Any:
-        h = h + 1e25 * bad
-        return ops.square(h)  # here
-
-
-NONFINITE: dict[str, tuple[Callable[[], nn.Cell], frozenset[str], str]] = {
-    "log(0)": (LogOfZero, frozenset({"Log"}), "forward"),
-    "0/0": (ZeroByZero, frozenset({"Div", "RealDiv"}), "forward"),
-    "1/0": (OneByZero, frozenset({"Reciprocal"}), "forward"),
-    "exp overflow": (ExpOverflows, frozenset({"Exp"}), "forward"),
-    "rsqrt(0)": (RsqrtOfZero, frozenset({"Rsqrt"}), "forward"),
-    "sqrt'(0)": (RootAtZero, frozenset({"Sqrt (backward)"}), "backward"),
-    "square overflow": (SquareOverflows, frozenset({"Square"}), "forward"),
-}
-
-
-class Plant(nn.Cell):
-    """A cell whose output is spoilt while its flag is 1."""
-
-    def __init__(self, inner: nn.Cell, spoil: nn.Cell) -> None:
-        super().__init__()
-        self.inner, self.spoil = inner, spoil
-        flag = ms.Tensor(0.0, ms.float32)
-        self.flag = ms.Parameter(flag, name="isograd_flag", requires_grad=False)
-
-    def construct(self, x: Any) -> Any:
-        return self.spoil(self.inner(x), self.flag)
+STEPS = 8
+#: How a step is run.  cell: nn.TrainOneStepCell, eagerly; graph: the same in GRAPH_MODE; float16:
+#: eagerly, amp level O2 with a DynamicLossScaler.
+FORMS = ("eager", "jit", "cell", "graph", "float16")
+#: A float16 that overflows where float32 would not is another fault than the planted one.
+_NOT_IN_FLOAT16 = frozenset({"square overflow"})
+_NOTICES = frozenset({"optimizer.decay", "input.repeated"})
 
 
 def line_of(cell: Callable[[], nn.Cell]) -> str:
     """`file:line` of the line that is marked with `# here`."""
     lines, first = inspect.getsourcelines(cell)
     at = next(number for number, line in enumerate(lines) if "# here" in line)
-    return f"{Path(__file__).name}:{first + at}"
+    return f"{Path(inspect.getfile(cell)).name}:{first + at}"
 
 
-def step_of(model: nn.Cell, optimizer: Any, form: str) -> Callable[..., Any]:
+def step_of(training: Training, optimizer: Any, form: str) -> Callable[..., Any]:
     loss_of = nn.CrossEntropyLoss()
-    if form == "cell":
-        return nn.TrainOneStepCell(nn.WithLossCell(model, loss_of), optimizer)
+    model, scaler = training.model, training.scaler
+    if form in ("cell", "graph"):
+        return nn.TrainOneStepCell(nn.WithLossCell(model, loss_of), optimizer).set_train()
+    network = ms.amp.auto_mixed_precision(model, "O2") if form == "float16" else model
+    change_loss = training.change_loss
 
-    def forward(x: Any, y: Any) -> Any:
-        return loss_of(model(x), y)
+    def forward(x: Any, y: Any, factor: Any) -> Any:
+        output = network(x)
+        loss = loss_of(output, y) * factor
+        if change_loss is not None:
+            loss = change_loss(loss, output)
+        return loss if scaler is None else scaler.scale(loss)
 
     differentiate = ms.value_and_grad(forward, None, optimizer.parameters)
 
-    def step(x: Any, y: Any) -> Any:
-        loss, gradients = differentiate(x, y)
-        optimizer(gradients)
+    def step(x: Any, y: Any, factor: Any) -> Any:
+        loss, gradients = differentiate(x, y, factor)
+        for _ in range(training.updates):
+            optimizer(gradients)
         return loss
 
-    return ms.jit(step) if form == "jit" else step
+    def scaled_step(x: Any, y: Any, factor: Any) -> Any:
+        loss, gradients = differentiate(x, y, factor)
+        is_finite = ms.amp.all_finite(gradients)
+        if is_finite:
+            optimizer(scaler.unscale(gradients))
+        scaler.adjust(is_finite)
+        return loss
+
+    if form == "jit":
+        return ms.jit(step)
+    return step if scaler is None else scaled_step
 
 
 def train(
-    model: nn.Cell,
+    training: Training,
     task: Task,
     folder: Path,
     form: str,
     steps: int,
     *,
-    rate: float = 1e-3,
     seed: int = 0,
     every: int = 1,
-    change: Callable[[int, Any, Any], Any] | None = None,
     at_step: Callable[[int], None] | None = None,
-    updates: int = 1,
-    trains: bool = True,
 ) -> Any:
-    if trains:
-        model.set_train()
-    optimizer = nn.Adam(model.trainable_params(), rate)
-    step = step_of(model, optimizer, form)
-    draw = np.random.default_rng(1000 + seed)
-    watched = isograd.watch(model, folder, optimizer=optimizer, every=every)
-    with contextlib.redirect_stderr(io.StringIO()), watched:
-        for number in range(steps):
-            x, y = task.batch(draw)
-            if change is not None:
-                x, y = change(number, x, y)
-            if at_step is not None:
-                at_step(number)
-            for _ in range(updates):
-                step(ms.Tensor(x), ms.Tensor(y))
+    model = training.model
+    if form == "graph":
+        ms.set_context(mode=ms.GRAPH_MODE)
+    if form == "float16":
+        training.scaler = ms.amp.DynamicLossScaler(2.0**24, 2, 50)
+    try:
+        optimizer = nn.Adam(
+            model.trainable_params(), training.rate, weight_decay=training.weight_decay
+        )
+        step = step_of(training, optimizer, form)
+        model.set_train(training.trains)
+        draw = np.random.default_rng(1000 + seed)
+        watched = isograd.watch(model, folder, optimizer=optimizer, every=every)
+        with contextlib.redirect_stderr(io.StringIO()), watched:
+            for number in range(steps):
+                x, y = task.batch(draw)
+                if training.change is not None:
+                    x, y = training.change(number, x, y)
+                if at_step is not None:
+                    at_step(number)
+                given = [ms.Tensor(x), ms.Tensor(y)]
+                if form not in ("cell", "graph"):
+                    factor = training.factor(number) if training.factor is not None else 1.0
+                    given.append(ms.Tensor(factor, ms.float32))
+                step(*given)
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
     return isograd.watch(folder)
 
 
@@ -162,15 +129,20 @@ def nonfinite(task: Task, name: str, folder: Path, form: str) -> dict[str, Any]:
     model = task.build()
     plant = Plant(getattr(model, task.middle), spoil())
     setattr(model, task.middle, plant)
+    # A scaler first overflows by itself, and then needs steps at which nothing does.
+    bad_step = BAD_STEP + 20 if form == "float16" else BAD_STEP
 
     def at_step(number: int) -> None:
-        value = 1.0 if number == BAD_STEP else 0.0
+        value = 1.0 if number == bad_step else 0.0
         ops.assign(plant.flag, ms.Tensor(value, ms.float32))
 
-    report = train(model, task, folder, form, STEPS, at_step=at_step)
+    report = train(
+        Training(model, task.middle), task, folder, form, bad_step + STEPS - BAD_STEP,
+        at_step=at_step,
+    )  # fmt: skip
     origin = report.first_nonfinite or {}
     right = {
-        "step": origin.get("step") == BAD_STEP,
+        "step": origin.get("step") == bad_step,
         "phase": origin.get("phase") == phase,
         "module": origin.get("module") == f"{task.middle}.spoil",
         "operator": origin.get("operator") in operators,
@@ -181,57 +153,33 @@ def nonfinite(task: Task, name: str, folder: Path, form: str) -> dict[str, Any]:
             "parts": right, "found": {key: origin.get(key) for key in kept}}  # fmt: skip
 
 
-def _nan(step: int, x: Any, y: Any) -> Any:
-    if step == BAD_STEP and x.dtype == np.float32:
-        x = x.copy()
-        x.reshape(-1)[3] = np.nan
-    return x, y
-
-
-def _constant(step: int, x: Any, y: Any) -> Any:
-    return np.zeros_like(x), y
-
-
-def _dead(model: nn.Cell) -> None:
-    cell = next(c for c in model.cells() if isinstance(c, nn.Dense))
-    cell.bias.set_data(ms.Tensor(np.full(cell.bias.shape, -100.0, np.float32)))
-
-
-ILLNESS: tuple[tuple[str, frozenset[str], tuple[str, ...], dict[str, Any]], ...] = (
-    ("rate × 100", frozenset({"weight.update_ratio", "loss.diverging", "loss.spike"}),
-     ("mlp", "cnn", "transformer", "mixer"), {"rate": 0.3}),
-    ("NaN in a batch", frozenset({"input.nonfinite"}), ("mlp", "cnn", "rnn"), {"change": _nan}),
-    ("constant inputs", frozenset({"input.constant"}), ("mlp", "cnn", "unet"),
-     {"change": _constant}),
-    ("norm never trains", frozenset({"statistics.stale"}), ("resnet",), {"trains": False}),
-    ("dead by bias", frozenset({"activation.dead"}), ("mlp",), {"dead": True}),
-)  # fmt: skip
-
-
-def illness(
-    name: str, codes: frozenset[str], task: Task, options: dict[str, Any], folder: Path
-) -> dict[str, Any]:
+def illness(fault: Fault, task: Task, folder: Path) -> dict[str, Any]:
+    """Plant another fault; is the right rule among the alerts within five steps?"""
     ms.set_seed(0)
-    model = task.build()
-    given = dict(options)
-    if given.pop("dead", False):
-        _dead(model)
-    report = train(model, task, folder, "eager", 12, **given)
-    found = {a.code: a.first_step for a in report.alerts if a.severity.value == "alert"}
-    begins = BAD_STEP if "NaN" in name else 0
-    times = [step for code, step in found.items() if code in codes]
-    right = bool(times) and min(times) <= begins + 5
-    return {"network": task.name, "fault": name, "right": right, "found": found}
+    training = Training(task.build(), task.middle)
+    fault.plant(training)
+    report = train(training, task, folder, "eager", fault.steps)
+    found = {
+        alert.code: alert.first_step
+        for alert in report.alerts
+        if alert.severity.value == "alert" or alert.code in _NOTICES
+    }
+    times = [step for code, step in found.items() if code in fault.codes]
+    right = bool(times) and min(times) <= fault.begins + 5
+    return {"network": task.name, "fault": fault.name, "right": right, "found": found,
+            "late": bool(times) and not right}  # fmt: skip
 
 
 def healthy(task: Task, seed: int, steps: int, folder: Path, form: str) -> dict[str, Any]:
     ms.set_seed(seed)
     started = time.perf_counter()
-    report = train(task.build(), task, folder, form, steps, seed=seed, every=5)
+    training = Training(task.build(), task.middle)
+    report = train(training, task, folder, form, steps, seed=seed, every=5)
     alerts = [a.code for a in report.alerts if a.severity.value == "alert"]
     losses = next(curve.values for curve in report.curves if curve.name == "loss")
     return {"network": task.name, "seed": seed, "form": form, "right": not alerts,
-            "alerts": alerts, "loss": [float(losses[0]), float(losses[-1])],
+            "alerts": alerts, "notices": sorted({a.code for a in report.alerts} - set(alerts)),
+            "loss": [float(losses[0]), float(losses[-1])],
             "steps": report.steps, "seconds": round(time.perf_counter() - started, 1)}  # fmt: skip
 
 
@@ -252,33 +200,42 @@ def main() -> None:
 
 
 def faults(tasks: tuple[Task, ...], folder: Path) -> None:
+    """Every third planted value eagerly, and one in each other form, on every network."""
     origins = []
+    names = list(NONFINITE)
     for number, task in enumerate(tasks):
-        for place, name in enumerate(NONFINITE):
-            if (place + number) % 2 == 0:
-                origins.append(nonfinite(task, name, folder / f"{task.name}-{place}", "eager"))
-        name = list(NONFINITE)[(number * 3) % len(NONFINITE)]
-        form = "cell" if number % 3 == 0 else "jit"
-        origins.append(nonfinite(task, name, folder / f"{task.name}-{form}", form))
-        print(origins[-1], flush=True)
-    others = [
-        illness(name, codes, task, given, folder / f"{task.name}-{name}".replace(" ", "-"))
-        for name, codes, names, given in ILLNESS
-        for task in tasks
-        if task.name in names
-    ]
+        planned = [(n, "eager") for at, n in enumerate(names) if (at + number) % 3 == 0]
+        planned += [
+            (names[(number * 3 + at) % len(names)], form) for at, form in enumerate(FORMS[1:])
+        ]
+        for name, form in planned:
+            if form == "float16" and name in _NOT_IN_FLOAT16:
+                continue
+            key = f"{task.name}-{names.index(name)}-{form}"
+            origins.append(nonfinite(task, name, folder / key, form))
+            if not origins[-1]["right"]:
+                print(origins[-1], flush=True)
+    others = []
+    for fault in FAULTS:
+        for task in tasks:
+            if task.name in fault.tasks:
+                key = f"{task.name}-{fault.name}".replace(" ", "-")
+                others.append(illness(fault, task, folder / key))
     write("mindspore_faults", {"origins": origins, "others": others})
     print(summary("origins", origins))
     print(summary("others", others))
 
 
 def runs(tasks: tuple[Task, ...], folder: Path, sample: bool) -> None:
+    """Three seeds eagerly, and one in another form, of every network."""
     steps = 60 if sample else 300
     found = []
     for number, task in enumerate(tasks):
-        found.append(healthy(task, number % 3, steps, folder / f"h-{task.name}", "eager"))
-        if number % 3 == 0:
-            found.append(healthy(task, 1, steps, folder / f"j-{task.name}", "jit"))
+        other = ("jit", "float16", "graph")[number % 3]
+        for seed, form in ((0, "eager"), (1, "eager"), (2, "eager"), (3, other)):
+            found.append(healthy(task, seed, steps, folder / f"h-{task.name}-{seed}", form))
+            if not found[-1]["right"]:
+                print(found[-1], flush=True)
     write("mindspore_healthy", {"runs": found})
     print(summary("healthy", found))
 

@@ -239,10 +239,19 @@ class Observer(mindspore.MsDispatchMode):  # type: ignore[misc]  # MindSpore has
         kind = kind_of_tensor(tensor)
         found: tuple[Status, int | None] = (Status.FINITE, None)
         if kind is not None:
-            leaf = (Status.MEANT if kind == "-inf" else Status.BAD, None)
-            found = self._by_address.get(_address(tensor), leaf)
+            found = self._by_address.get(_address(tensor)) or self._unseen(kind)
         self._statuses[id(tensor)] = (tensor, *found)
         return found
+
+    def _unseen(self, kind: str) -> tuple[Status, int | None]:
+        """Of a bad tensor that no seen operator made.
+
+        Arguments and weights were found finite before the replay, so that it comes from code that
+        is compiled of its own, as `DynamicLossScaler.scale`, which got the last bad value.
+        """
+        if kind == "-inf":
+            return Status.MEANT, None
+        return Status.BAD, self._last_bad if self.is_forward else None
 
     def backward_origin(
         self, step: int, masked: tuple[str, ...], paths: Mapping[int, str]

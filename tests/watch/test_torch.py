@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -390,3 +392,20 @@ def test_nothing_is_said_of_a_gan_with_two_optimizers(tmp_path: Path) -> None:
     report = isograd.watch(tmp_path / "a")
     assert [a.code for a in report.alerts if a.severity.value == "alert"] == []
     assert "optimizer_1/loss" in {curve.name for curve in report.curves}
+
+
+def test_a_step_that_has_passed_is_let_go(tmp_path: Path) -> None:
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    passed: list[weakref.ref[torch.Tensor]] = []
+    with isograd.watch(model, tmp_path / "run", replay=True):
+        for x, y in batches(12):
+            optimizer.zero_grad()
+            output = model(x)
+            F.cross_entropy(output, y).backward()
+            passed += [weakref.ref(x), weakref.ref(output)]
+            optimizer.step()
+        gc.collect()
+        alive = [at // 2 for at, one in enumerate(passed) if one() is not None]
+    # The last batch is this loop's, and the one before it was compared with it.
+    assert min(alive) >= 10

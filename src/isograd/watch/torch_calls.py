@@ -114,13 +114,7 @@ class NetworkCall:
         self.outputs = [tensor.detach() for tensor in tensors]
         for place, tensor in enumerate(tensors):
             if tensor.requires_grad:
-                tensor.register_hook(self._keeper(place))  # type: ignore[no-untyped-call]
-
-    def _keeper(self, place: int) -> Callable[[torch.Tensor], None]:
-        def keep(gradient: torch.Tensor) -> None:
-            self.gradients[place] = gradient
-
-        return keep
+                _keep_gradient(tensor, self.gradients, place)
 
 
 def begin_call(
@@ -234,8 +228,17 @@ class GlueMode(torch.overrides.TorchFunctionMode):
 def _keep_gradients(operator: GlueOperator) -> None:
     for place, tensor in enumerate(operator.inputs()):
         if tensor.requires_grad and not tensor.is_leaf:
+            _keep_gradient(tensor, operator.gradients, place)
 
-            def keep(gradient: torch.Tensor, place: int = place) -> None:
-                operator.gradients[place] = gradient
 
-            tensor.register_hook(keep)  # type: ignore[no-untyped-call]
+def _keep_gradient(tensor: torch.Tensor, gradients: dict[int, torch.Tensor], place: int) -> None:
+    """Put a tensor's gradient into a dictionary when it comes.
+
+    The hook holds the dictionary alone: one that also held the tensor would be a cycle through
+    torch's graph, where Python's collector cannot follow, and the whole step would stay.
+    """
+
+    def keep(gradient: torch.Tensor) -> None:
+        gradients[place] = gradient
+
+    tensor.register_hook(keep)  # type: ignore[no-untyped-call]

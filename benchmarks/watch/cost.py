@@ -91,34 +91,49 @@ def torch_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]
         "detect_anomaly": lambda: torch.autograd.detect_anomaly(check_nan=True),
     }
     found = interleaved(step, forms, blocks, steps)
+    found["steps"] = blocks * steps
     found["replay"] = replay_cost(model, root / "replay", size, found["plain"]["cpu_s"])
     return found
 
 
 def replay_cost(model: Any, folder: Path, size: int, plain_s: float) -> dict[str, Any]:
-    """One step whose gradients are not finite, against a plain step."""
+    """A step in whose third stage a NaN arises, from the optimizer's call on: replay and update."""
     import torch
 
+    class Spoilt(torch.nn.Module):
+        def __init__(self, inner: torch.nn.Module) -> None:
+            super().__init__()
+            self.inner, self.is_bad = inner, False
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.inner(x)
+            return y + (y * 0).log() * 0 if self.is_bad else y
+
+    spoilt = model.layer3 = Spoilt(model.layer3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with (
         contextlib.redirect_stderr(io.StringIO()),
-        isograd.watch(model, folder, optimizer=optimizer, first=0, every=0),
+        isograd.watch(model, folder, optimizer=optimizer, first=0, every=0) as watched,
     ):
         for bad in (False, True):
-            x = torch.randn(8, 3, size, size)
-            output = model(x)
-            loss = output.sum() * (float("inf") if bad else 1.0)
+            spoilt.is_bad = bad
+            x, y = torch.randn(8, 3, size, size), torch.randint(0, 100, (8,))
             optimizer.zero_grad()
-            loss.backward()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
             started = time.process_time()
             optimizer.step()
             spent = time.process_time() - started
-    return {"cpu_s": round(spent, 3), "ratio": round(spent / plain_s, 2)}
+    assert any(alert.code == "loss.nonfinite" for alert in watched.alerts)
+    origin = isograd.watch(folder).first_nonfinite or {}
+    return {"cpu_s": round(spent, 3), "ratio": round(spent / plain_s, 2),
+            "operator": origin.get("operator"), "module": origin.get("module")}  # fmt: skip
 
 
 def mindspore_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]:
     import mindspore as ms
     from mindspore import nn
+    from mindspore_faults import Training
+    from run_mindspore import step_of
 
     class Wide(nn.Cell):
         """Convolutions and dense layers of some size, so that a step is no trifle."""
@@ -137,15 +152,14 @@ def mindspore_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, 
     draw, fresh = np.random.default_rng(0), folders(root)
     found: dict[str, Any] = {}
     for form in ("eager", "jit"):
-        from run_mindspore import step_of
-
         model = Wide()
         optimizer = nn.Adam(model.trainable_params(), 1e-4)
-        run = step_of(model, optimizer, form)
+        run = step_of(Training(model, "parts"), optimizer, form)
 
         def step(run: Any = run) -> None:
             x = draw.standard_normal((8, 3, size, size)).astype(np.float32)
-            run(ms.Tensor(x), ms.Tensor(draw.integers(0, 10, 8).astype(np.int32))).asnumpy()
+            y = ms.Tensor(draw.integers(0, 10, 8).astype(np.int32))
+            run(ms.Tensor(x), y, ms.Tensor(1.0)).asnumpy()
 
         def watch(first: int, every: int, model: Any = model, optimizer: Any = optimizer) -> Form:
             return lambda: isograd.watch(
@@ -227,10 +241,10 @@ def opening(root: Path, steps: int, modules: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", action="store_true")
-    parser.add_argument("--only", choices=["torch", "mindspore", "folder"])
+    parser.add_argument("--only", choices=["torch", "replay", "mindspore", "folder"])
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="isograd-cost-"))
-    blocks, steps = (1, 3) if options.sample else (5, 3)
+    blocks, steps = (1, 3) if options.sample else (6, 4)
     found: dict[str, Any] = {}
     try:
         if options.only in (None, "folder"):
@@ -239,6 +253,8 @@ def main() -> None:
             found["memory"] = memory_growth(root, 200 if options.sample else 2000)
         if options.only in (None, "torch"):
             found["torch"] = torch_cost(root, blocks, steps, 64)
+        if options.only == "replay":
+            found["torch"] = torch_cost(root, 1, 1, 64)
         if options.only in (None, "mindspore"):
             found["mindspore"] = mindspore_cost(root, blocks, steps, 16 if options.sample else 48)
         for key, value in found.items():

@@ -74,9 +74,11 @@ class MindSporeLook:
         """The look, once the weights have changed."""
         ratios, unchanged = [], []
         for parameter, before, row in zip(parameters, self._samples, self._rows, strict=True):
-            after, sample = _row(parameter)
+            sample = _sample(parameter)
             ratios.append(change_of(before, sample))
-            unchanged.append(bool(np.array_equal(sample, before) and after[5:8] == row[5:8]))
+            # All elements are read again only where the sample does not show a change.
+            is_same = np.array_equal(sample, before) and _row(parameter)[0][5:8] == row[5:8]
+            unchanged.append(bool(is_same))
         called = [network.module(at) in self._kept for at in range(len(parameters))]
         return Look(
             weights=TensorTable(network.parameters, np.array(self._rows).reshape(-1, 9)),
@@ -95,9 +97,10 @@ class MindSporeLook:
         for parameter, old in zip(parameters, before, strict=True):
             values = old.astype(np.float32) if old.dtype == np.float16 else old
             rows.append(extended_row(values))
-            after, sample = _row(parameter)
-            ratios.append(change_of(sample_of(values).astype(np.float64), sample))
-            unchanged.append(after[5:8] == rows[-1][5:8])
+            sample, old_sample = _sample(parameter), sample_of(values).astype(np.float64)
+            ratios.append(change_of(old_sample, sample))
+            is_same = np.array_equal(sample, old_sample)
+            unchanged.append(is_same and _row(parameter)[0][5:8] == rows[-1][5:8])
         return Look(
             weights=TensorTable(network.parameters, np.array(rows).reshape(-1, 9)),
             update_ratio=np.array(ratios),
@@ -191,3 +194,8 @@ def _row(tensor: Any) -> tuple[list[float], Floats]:
     if values is None:
         return [*MISSING_ROW, math.nan, math.nan], np.empty(0)
     return extended_row(values), sample_of(values).astype(np.float64)
+
+
+def _sample(tensor: Any) -> Floats:
+    values = numbers_of(tensor)
+    return np.empty(0) if values is None else sample_of(values).astype(np.float64)

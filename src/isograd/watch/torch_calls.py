@@ -22,6 +22,8 @@ from isograd.watch.frames import user_line
 
 #: Operators between networks that are kept at most, and calls of networks.
 _MOST_OPERATORS = 2000
+#: Elements up to which a buffer is copied before each call.
+_LARGEST_BUFFER = 1 << 20
 MOST_CALLS = 16
 
 
@@ -121,8 +123,17 @@ def begin_call(
     module: torch.nn.Module, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> NetworkCall:
     """What must be kept before a network runs."""
-    buffers = [(b, b.detach().clone()) for b in module.buffers() if b.numel() <= 1 << 20]
-    numbers = [(vars(part), _numbers(part)) for part in module.modules() if not is_library(part)]
+    buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
+    numbers: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    for part in module.modules():
+        # One walk for both; `buffers()` walks once more and costs more than the copies.
+        buffers += [
+            (buffer, buffer.detach().clone())
+            for buffer in part._buffers.values()
+            if buffer is not None and buffer.numel() <= _LARGEST_BUFFER
+        ]
+        if not is_library(part):
+            numbers.append((vars(part), _numbers(part)))
     return NetworkCall(module, name, args, kwargs, user_line(3), random_state(), numbers, buffers)
 
 
@@ -174,6 +185,7 @@ class GlueMode(torch.overrides.TorchFunctionMode):
         self.is_paused = False
         self._seen = seen
         self._is_pushed = False
+        self._is_resumed_shown = False
 
     def show(self) -> None:
         """Begin to see."""
@@ -189,6 +201,31 @@ class GlueMode(torch.overrides.TorchFunctionMode):
         self.__exit__(None, None, None)
         self._is_pushed = False
         return True
+
+    @contextlib.contextmanager
+    def hidden(self) -> Iterator[None]:
+        """See nothing inside of this context; torch passes through no mode where that is possible.
+
+        A mode that only looks away still costs some microseconds at each access of a tensor.
+        """
+        is_popped = self.hide()
+        try:
+            yield
+        finally:
+            if is_popped:
+                self.show()
+
+    def pause(self) -> None:
+        """See nothing until `resume`."""
+        self.is_paused = True
+        self._is_resumed_shown = self.hide() or self._is_resumed_shown
+
+    def resume(self) -> None:
+        """See again."""
+        self.is_paused = False
+        if self._is_resumed_shown:
+            self._is_resumed_shown = False
+            self.show()
 
     def forget(self, calls: int | None = None) -> None:
         """Let go of the step's tensors, or of what came before so many calls of networks."""

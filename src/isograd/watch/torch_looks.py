@@ -93,9 +93,11 @@ class TorchLook:
         """The look, once the weights have changed."""
         ratios, unchanged = [], []
         for parameter, before, row in zip(parameters, self._samples, self._weights, strict=True):
-            after, sample = _row(parameter)
+            sample = _sample(parameter)
             ratios.append(change_of(before, sample))
-            unchanged.append(bool(np.array_equal(sample, before) and after[5:8] == row[5:8]))
+            # All elements are read again only where the sample does not show a change.
+            is_same = np.array_equal(sample, before) and _row(parameter)[0][5:8] == row[5:8]
+            unchanged.append(bool(is_same))
         called = [network.module(at) in self._called for at in range(len(network.parameters))]
         gradients = self._gradients.values if self._gradients is not None else None
         return Look(
@@ -140,8 +142,10 @@ class TorchLook:
 
 def running_averages(module: torch.nn.Module) -> list[torch.Tensor]:
     """Running mean and variance of a normalisation that has them."""
-    found = [getattr(module, name, None) for name in ("running_mean", "running_var")]
-    return found if all(isinstance(t, torch.Tensor) for t in found) else []  # type: ignore[return-value]
+    # Of the buffers, because an attribute that a module lacks costs an exception.
+    found = [module._buffers.get(name) for name in ("running_mean", "running_var")]
+    kept = [t for t in found if t is not None]
+    return kept if len(kept) == len(found) else []
 
 
 def state_largest(optimizer: Any) -> float:
@@ -154,7 +158,12 @@ def state_largest(optimizer: Any) -> float:
     ]
     if not tensors:
         return math.nan
-    largest = [float(norm) for norm in torch._foreach_norm(tensors, float("inf"))]
+    borders = [torch.stack(torch.aminmax(tensor)).double() for tensor in tensors]
+    # One transfer for each device; the state of a rank lies on one as a rule.
+    by_device: dict[torch.device, list[torch.Tensor]] = {}
+    for border in borders:
+        by_device.setdefault(border.device, []).append(border)
+    largest = [float(torch.stack(found).abs().max()) for found in by_device.values()]
     return math.inf if any(map(math.isnan, largest)) else max(largest)
 
 
@@ -171,3 +180,8 @@ def _row(tensor: torch.Tensor) -> tuple[list[float], Floats]:
     if values is None:
         return [*MISSING_ROW, math.nan, math.nan], np.empty(0)
     return extended_row(values), sample_of(values).astype(np.float64)
+
+
+def _sample(tensor: torch.Tensor) -> Floats:
+    values = _numbers(tensor)
+    return np.empty(0) if values is None else sample_of(values).astype(np.float64)

@@ -98,6 +98,7 @@ class TorchWatcher:
         )
         self._replace(torch.nn.Module, "__call__", self._module_call)
         self._replace(torch.autograd, "backward", self._backward)
+        self._replace(torch.optim.Optimizer, "zero_grad", self._zero_grad)
         self._replace(torch.amp.GradScaler, "scale", self._scale)
         self._replace(torch.amp.GradScaler, "step", self._scaler_step)
         self._replace(torch.optim.lr_scheduler.LRScheduler, "step", self._schedule_step)
@@ -166,10 +167,10 @@ class TorchWatcher:
                 return original(module, *args, **kwargs)
             finally:
                 self._glue.module = before
+        is_popped = self._glue.hide()
         if id(module) not in self._names:
             self._add_root(module, type(module).__name__ if self._roots else "")
         found = begin_call(module, self._names[id(module)], args, kwargs)
-        is_popped = self._glue.hide()
         self._depth += 1
         try:
             output = self._looked(original, module, args, kwargs)
@@ -217,18 +218,31 @@ class TorchWatcher:
             roots = tensors if isinstance(tensors, (tuple, list)) else (tensors,)
             self._losses = [t for t in roots if isinstance(t, torch.Tensor)]
             lanes = list(self._lanes.values())
-            untouched = [_are_untouched(lane.marks) for lane in lanes]
-            found = original(tensors, *args, **kwargs)
-            for lane, was_untouched in zip(lanes, untouched, strict=True):
-                # Another optimizer's gradients are not touched by this pass.
-                if not _are_untouched(lane.marks):
-                    lane.is_accumulated = lane.is_used and was_untouched
-                    lane.is_used = lane.is_accumulated
-                    lane.backward_count += 1
-                    lane.marks = _marks(lane.parameters)
+            with self._glue.hidden():
+                untouched = [_are_untouched(lane.marks) for lane in lanes]
+                found = original(tensors, *args, **kwargs)
+                for lane, was_untouched in zip(lanes, untouched, strict=True):
+                    self._have_gradients(lane, was_untouched)
             return found
 
         return backward
+
+    def _have_gradients(self, lane: Lane, was_untouched: bool) -> None:
+        """A backward pass has ended; another optimizer's gradients are not touched by it."""
+        if not _are_untouched(lane.marks):
+            lane.is_accumulated = lane.is_used and was_untouched
+            lane.is_used = lane.is_accumulated
+            lane.backward_count += 1
+            lane.marks = _marks(lane.parameters)
+
+    def _zero_grad(self, original: Any) -> Any:
+        """Under a mode each of the many small accesses would pass through Python."""
+
+        def zero_grad(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            with self._glue.hidden():
+                original(optimizer, *args, **kwargs)
+
+        return zero_grad
 
     def _loss(self) -> torch.Tensor | None:
         """The tensor that the last backward pass began with, without a scaler's factor."""
@@ -246,7 +260,7 @@ class TorchWatcher:
         if lane is None or _has_closure(args, kwargs):
             # With a closure the backward pass comes within the step; what can be seen is its end.
             return
-        self._glue.is_paused = True
+        self._glue.pause()
         lane.where = user_line(2)
         lane.is_repeated = lane.step > 0 and lane.backward_count == 0
         lane.record = self._record(lane, None)
@@ -259,7 +273,7 @@ class TorchWatcher:
         lane = self._lane(optimizer)
         if lane is None:
             return
-        self._glue.is_paused = True
+        self._glue.pause()
         record, lane.record = lane.record or self._record(lane, None), None
         look: Look | None = None
         if self._look is not None and not _has_closure(args, kwargs):
@@ -269,7 +283,6 @@ class TorchWatcher:
         self._finish(lane, record, look)
 
     def _finish(self, lane: Lane, record: StepRecord, look: Look | None) -> None:
-        self._glue.is_paused = False
         lane.marks = _marks(lane.parameters)
         lane.backward_count, lane.is_accumulated, lane.is_used = 0, False, True
         lane.step += 1
@@ -279,6 +292,7 @@ class TorchWatcher:
             self._old_calls = len(self._calls)
             due = self._session.is_look_due(lane.step)
             self._look = TorchLook(self._names) if due else None
+        self._glue.resume()
         self._session.record(lane.number, dataclasses.replace(record, look=look))
 
     def _record(self, lane: Lane, scale: ScaleFacts | None) -> StepRecord:
@@ -367,14 +381,14 @@ class TorchWatcher:
             lane = self._lane(optimizer)
             before = -1 if lane is None else lane.step
             self._scaler = scaler
-            self._glue.is_paused = True
+            self._glue.pause()
             try:
                 found = original(scaler, optimizer, *args, **kwargs)
                 if lane is not None and lane.step == before:
                     self._skipped(lane)
             finally:
                 self._scaler = None
-                self._glue.is_paused = False
+                self._glue.resume()
             return found
 
         return step
@@ -498,7 +512,10 @@ def _norms(
     norms = np.full(len(parameters), np.nan)
     numbers: list[torch.Tensor] = []
     if gradients:
-        numbers = [norm.float() for norm in torch._foreach_norm(gradients)]
+        numbers = [
+            norm if norm.dtype == torch.float32 else norm.float()
+            for norm in torch._foreach_norm(gradients)
+        ]
     if loss is not None:
         device = gradients[0].device if gradients else loss.device
         numbers.append(loss.float().reshape(()).to(device))

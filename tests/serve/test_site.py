@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -9,9 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 from tests.serve.conftest import HOSTILE, TOKEN, write_run
 
+import isograd
 from isograd.errors import UsageError
 from isograd.progress import SilentProgress
-from isograd.report.document import Tone
+from isograd.report.document import Table, Tone
 from isograd.serve.catalogue import Catalogue
 from isograd.serve.export import export
 from isograd.serve.model import Kind
@@ -33,6 +35,32 @@ def test_the_first_page_names_everything(client: TestClient) -> None:
     page = client.get("/").text
     for text in ("runs/first", "report.json", "net.npz", "complete"):
         assert text in page
+
+
+def test_hyper_parameters_of_runs_trials_and_lineage_files(served: Path) -> None:
+    from isograd.runs.information import RunState, describe_run
+    from isograd.runs.writer import RunWriter
+    from isograd.serve.lineage import lineage_document
+
+    command = ("train.py", "--lr", "0.1", "--shift=-3", "--nesterov", "--name", "a")
+    facts = replace(describe_run("b", "watch", "torch", "cpu"), command=command, git_commit="abc")
+    writer = RunWriter(served / "runs/b", facts)
+    writer.scalars(0, {"loss": 0.25})
+    writer.close(RunState.COMPLETE)
+    study = served / "study.toml"
+    study.write_text("[objective]\ncommand = 'echo loss: {x}'\n[parameters]\nx = [0.5]\n")
+    isograd.tune(study, trials=1)
+    tables = {one.title: one for one in lineage_document(Catalogue([served])).sections}
+    runs = tables["Runs"]
+    assert isinstance(runs, Table)
+    names = [column.name for column in runs.columns]
+    (row,) = [row for row in runs.rows if getattr(row[0], "value", "") == "runs/b"]
+    found = dict(zip(names, row, strict=True))
+    wanted = {"loss": 0.25, "lr": 0.1, "shift": -3, "nesterov": True, "commit": "abc"}
+    assert {name: found[name] for name in wanted} == wanted
+    trials = tables["Trials of study"]
+    assert isinstance(trials, Table)
+    assert list(trials.rows[0][1:]) == ["complete", 0.5, 0.5]
 
 
 def test_hostile_names_are_text(client: TestClient) -> None:
@@ -148,13 +176,13 @@ def test_a_run_that_grows_is_shown_as_it_stands(served: Path) -> None:
 
 def test_the_same_pages_as_static_files(served: Path, tmp_path: Path) -> None:
     target = tmp_path / "site"
-    assert export(Catalogue([served]), target, SilentProgress()) == 5
+    assert export(Catalogue([served]), target, SilentProgress()) == 6
     first = (target / "index.html").read_text()
     for path in target.rglob("*.html"):
         text = path.read_text()
         assert "<img" not in text
         assert "EventSource" not in text
-        if path.name != "index.html":
+        if path.parent != target:
             assert f'href="{path.relative_to(target).as_posix()}"' in first
     with pytest.raises(UsageError):
         export(Catalogue([served]), target, SilentProgress())

@@ -25,6 +25,7 @@ from isograd.serve.catalogue import Catalogue
 from isograd.serve.changes import changed_at
 from isograd.serve.curves import common_names, curve_data, curve_of, label_of
 from isograd.serve.guard import COOKIE, Request, refusal
+from isograd.serve.lineage import lineage_document
 from isograd.serve.model import Item, Kind
 from isograd.serve.overview import overview
 from isograd.serve.pages import page_of
@@ -63,6 +64,7 @@ def make_app(catalogue: Catalogue, token: str, own_host: str = "") -> ASGIApp:
     routes = [
         Route("/", site.first),
         Route("/curves", site.curves),
+        Route("/lineage", site.lineage),
         Route("/runs", site.runs),
         Route("/names", site.names),
         Route("/points", site.points),
@@ -139,6 +141,11 @@ class _Site:
         """Every run and report."""
         query = http.query_params.get("q", "")[:200]
         document = await run_in_threadpool(overview, self._catalogue, query)
+        return _html(in_shell(document, depth=0, is_live=True))
+
+    async def lineage(self, http: HttpRequest) -> Response:
+        """What every run and trial was made with."""
+        document = await run_in_threadpool(lineage_document, self._catalogue)
         return _html(in_shell(document, depth=0, is_live=True))
 
     async def page(self, http: HttpRequest) -> Response:

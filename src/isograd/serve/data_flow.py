@@ -27,64 +27,62 @@ def flow_of(folder: Path, title: str) -> GraphSide:
 class _Flow:
     """One step's calls turned into nodes and edges.
 
-    A module that is called several times is one node.  What a module hands out without that a call
-    inside of it made it, such as a view, comes from the last of these calls.
+    A module that is called several times is one node.  A tensor comes from the last call before
+    that handed it out; what a module hands out without that a call inside of it made it, such as a
+    view, comes from the last of these calls.
     """
 
     def __init__(self, step: RecordedStep, kinds: dict[str, str]) -> None:
         self._step = step
         self._kinds = kinds
         self._nodes: dict[str, GraphNode] = {}
+        self._positions: dict[str, int] = {}
         self._edges: dict[tuple[int, int], None] = {}
         self._made: dict[int, int] = {}
         self._last: dict[int, int] = {}
-        self._counts: dict[str, int] = {}
 
     def side(self, title: str) -> GraphSide:
         calls = self._step.calls
         around = {call.parent for call in calls if call.parent is not None}
         for value in {slot.value for call in calls if call.parent is None for slot in call.inputs}:
             self._made[value] = self._node(INPUT, "", value)
+        opened: list[int] = []
         for number, call in enumerate(calls):
-            if number not in around:
-                self._leaf(call, calls)
-        for number in sorted(around, reverse=True):
-            self._handed_out(calls[number], number)
-        for number, call in enumerate(calls):
-            if number not in around:
-                self._fed(call)
+            while opened and opened[-1] != call.parent:
+                self._close(opened.pop())
+            if number in around:
+                opened.append(number)
+            else:
+                self._leaf(call)
+        while opened:
+            self._close(opened.pop())
         # Modules that contain others have no edges of their own, but colours.
         for number in sorted(around):
-            self._around(calls[number])
+            call = calls[number]
+            if call.name:
+                self._node(call.name, self._kinds.get(call.name, ""), _first(call))
         return GraphSide(title, list(self._nodes.values()), list(self._edges))
 
-    def _leaf(self, call: Call, calls: tuple[Call, ...]) -> None:
-        path = self._path(call, calls)
+    def _leaf(self, call: Call) -> None:
+        path = self._path(call, self._step.calls)
         kind = self._kinds.get(call.name, "") if call.kind == "module" else "operation"
-        node = self._node(path, kind, call.outputs[0].value if call.outputs else None)
-        for slot in call.outputs:
-            self._made.setdefault(slot.value, node)
-        above = call.parent
-        while above is not None:
-            self._last[above] = node
-            above = calls[above].parent
-
-    def _around(self, call: Call) -> None:
-        if call.name:
-            value = call.outputs[0].value if call.outputs else None
-            self._node(call.name, self._kinds.get(call.name, ""), value)
-
-    def _handed_out(self, call: Call, number: int) -> None:
-        for slot in call.outputs:
-            if number in self._last:
-                self._made.setdefault(slot.value, self._last[number])
-
-    def _fed(self, call: Call) -> None:
-        node = self._position(self._path(call, self._step.calls))
+        node = self._node(path, kind, _first(call))
         for slot in call.inputs:
             source = self._made.get(slot.value)
             if source is not None and source != node:
                 self._edges[source, node] = None
+        for slot in call.outputs:
+            self._made[slot.value] = node
+        above = call.parent
+        while above is not None:
+            self._last[above] = node
+            above = self._step.calls[above].parent
+
+    def _close(self, number: int) -> None:
+        """A module's end: what it hands out is made by now."""
+        for slot in self._step.calls[number].outputs:
+            if number in self._last:
+                self._made.setdefault(slot.value, self._last[number])
 
     def _path(self, call: Call, calls: tuple[Call, ...]) -> str:
         """The module's name; of an operation its own, counted, below the module around it."""
@@ -99,9 +97,11 @@ class _Flow:
         if path not in self._nodes:
             info = None if value is None else self._step.info.values[value]
             shape = "" if info is None else "×".join(map(str, info.shape))
+            self._positions[path] = len(self._nodes)
             self._nodes[path] = GraphNode(path, kind, shape)
-            self._counts[path] = len(self._nodes) - 1
-        return self._counts[path]
+        return self._positions[path]
 
-    def _position(self, path: str) -> int:
-        return self._counts[path]
+
+def _first(call: Call) -> int | None:
+    """The value of a call's first output."""
+    return call.outputs[0].value if call.outputs else None

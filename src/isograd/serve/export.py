@@ -11,6 +11,7 @@ from isograd.files import prepare_folder, write_text
 from isograd.progress import Progress
 from isograd.report.document import Document, FindingList, Group, Link, Section, Styled, Table
 from isograd.serve.catalogue import Catalogue
+from isograd.serve.lineage import lineage_document
 from isograd.serve.model import Item, Kind
 from isograd.serve.overview import overview
 from isograd.serve.pages import page_of
@@ -18,7 +19,7 @@ from isograd.serve.shell import in_shell
 
 
 def export(catalogue: Catalogue, folder: Path, progress: Progress) -> int:
-    """Write the first page and one page per item into a new folder; how many pages.
+    """Write the overall pages and one page per item into a new folder; how many pages.
 
     Of the source files those are written that a finding leads to.  Raises UsageError where the
     folder is not empty or cannot be written.
@@ -40,9 +41,13 @@ def export(catalogue: Catalogue, folder: Path, progress: Progress) -> int:
         write_text(target, in_shell(_relinked(page, files), depth=1, is_live=False))
         done += 1
         progress.advance(done, done + len(waiting), item.name)
-    first = _relinked(overview(catalogue), files)
-    write_text(folder / "index.html", in_shell(first, depth=0, is_live=False))
-    return done + 1
+    for name, document in (
+        ("index", overview(catalogue)),
+        ("lineage", lineage_document(catalogue)),
+    ):
+        text = in_shell(_relinked(document, files), depth=0, is_live=False)
+        write_text(folder / f"{name}.html", text)
+    return done + 2
 
 
 def file_names(items: list[Item]) -> dict[str, str]:

@@ -23,6 +23,7 @@ def in_shell(
     shown = [("Overview", home if is_live else f"{up}index.html")]
     if is_live:
         shown.append(("Curves", f"{up}curves"))
+    shown.append(("Hyper-parameters", f"{up}lineage" + ("" if is_live else ".html")))
     shown += [(label, f"{up}{target}") for label, target in links]
     script = asset("live.js") if is_live else ""
     return render_html(

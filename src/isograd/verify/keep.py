@@ -7,6 +7,7 @@ every call's inputs and outputs, and on the reference's side the gradients that 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import platform
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from isograd.model import Side
 from isograd.recording.format import Manifest, Slot
 from isograd.recording.statistics import kernel_name
 from isograd.recording.writer import RecordingWriter, StepBuilder
+from isograd.tensors import TensorValue
 from isograd.verify.session import Session
 from isograd.version import __version__
 from isograd.worker.host import Worker
@@ -57,23 +59,42 @@ class Keeper:
 
 def _write_calls(step: StepBuilder, worker: Worker) -> None:
     calls: tuple[CallInfo, ...] = worker.ask(Passes.calls)
+    values = _Values(step)
     for number, call in enumerate(calls):
         tensors: Tensors = worker.ask(Passes.recorded, number)
-        index = step.begin_call("module", call.module, call.parent, _slots(step, tensors, "input"))
-        step.end_call(index, _slots(step, tensors, "output"))
+        index = step.begin_call("module", call.module, call.parent, values.slots(tensors, "input"))
+        step.end_call(index, values.slots(tensors, "output"))
 
 
-def _slots(step: StepBuilder, tensors: Tensors, word: str) -> tuple[Slot, ...]:
-    slots = []
-    for key, value in tensors.items():
-        if not key.startswith(f"{word}."):
-            continue
-        number = step.add_value(value)
-        slots.append(Slot(key.partition(".")[2], number))
-        gradient = tensors.get(f"gradient.{key}")
+class _Values:
+    """A pass's tensors as values of a step.
+
+    A worker hands out copies, so a tensor that leaves one call and enters another is known again
+    by its content and its gradient's; it is written once, and one number says who feeds whom.
+    """
+
+    def __init__(self, step: StepBuilder) -> None:
+        self._step = step
+        self._known: dict[tuple[str, tuple[int, ...], bytes], int] = {}
+
+    def slots(self, tensors: Tensors, word: str) -> tuple[Slot, ...]:
+        slots = []
+        for key, value in tensors.items():
+            if key.startswith(f"{word}."):
+                number = self._number(value, tensors.get(f"gradient.{key}"))
+                slots.append(Slot(key.partition(".")[2], number))
+        return tuple(slots)
+
+    def _number(self, value: TensorValue, gradient: TensorValue | None) -> int:
+        content = hashlib.blake2b(np.ascontiguousarray(value.values).data)
         if gradient is not None:
-            step.set_gradient(number, step.add_value(gradient))
-    return tuple(slots)
+            content.update(np.ascontiguousarray(gradient.values).data)
+        key = (value.dtype, value.values.shape, content.digest())
+        if key not in self._known:
+            self._known[key] = self._step.add_value(value)
+            if gradient is not None:
+                self._step.set_gradient(self._known[key], self._step.add_value(gradient))
+        return self._known[key]
 
 
 def _manifest(side: Side, seed: int) -> Manifest:

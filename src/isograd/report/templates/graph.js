@@ -104,6 +104,8 @@
       const layers = [];
       for (const node of nodes) {
         for (const one of node.before) node.layer = Math.max(node.layer, one.layer + 1);
+        // Nobody knows what feeds it, for example an operation between modules: it runs after the others.
+        if (!node.before.length) node.layer = layers.length;
         (layers[node.layer] = layers[node.layer] || []).push(node);
       }
       const widest = Math.max(1, ...layers.map((layer) => layer.length));

@@ -1,7 +1,7 @@
 """Planted faults and healthy runs in MindSpore: eager, jit, GRAPH_MODE, and float16 with a scaler.
 
-`python benchmarks/watch/run_mindspore.py [--sample] [--only faults|healthy]`; writes
-benchmarks/watch/results/mindspore_{faults,healthy}.json.
+`python benchmarks/watch/run_mindspore.py [--sample] [--only origins|others|healthy]`; writes
+benchmarks/watch/results/mindspore_{origins,others,healthy}.json, after each network.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ STEPS = 8
 FORMS = ("eager", "jit", "cell", "graph", "float16")
 #: A float16 that overflows where float32 would not is another fault than the planted one.
 _NOT_IN_FLOAT16 = frozenset({"square overflow"})
+#: A tanh gives 1 for that Inf, and its derivative 0: neither loss nor gradients ever show it.
+_HARMLESS = frozenset({("autoencoder", "square overflow")})
 _NOTICES = frozenset({"optimizer.decay", "input.repeated"})
 
 
@@ -186,22 +188,26 @@ def healthy(task: Task, seed: int, steps: int, folder: Path, form: str) -> dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", action="store_true", help="two networks, few faults")
-    parser.add_argument("--only", choices=["faults", "healthy"])
+    parser.add_argument("--only", choices=["origins", "others", "healthy"])
     options = parser.parse_args()
+    # Operators run at once, because waiting threads spin: the same numbers in a fifth of the time.
+    ms.runtime.launch_blocking()
     tasks = tuple(t for t in TASKS if t.name in ("mlp", "autoencoder")) if options.sample else TASKS
     folder = Path(tempfile.mkdtemp(prefix="isograd-watch-"))
     try:
-        if options.only != "healthy":
-            faults(tasks, folder)
-        if options.only != "faults":
+        if options.only in (None, "origins"):
+            origins(tasks, folder)
+        if options.only in (None, "others"):
+            others(tasks, folder)
+        if options.only in (None, "healthy"):
             runs(tasks, folder, options.sample)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def faults(tasks: tuple[Task, ...], folder: Path) -> None:
+def origins(tasks: tuple[Task, ...], folder: Path) -> None:
     """Every third planted value eagerly, and one in each other form, on every network."""
-    origins = []
+    found = []
     names = list(NONFINITE)
     for number, task in enumerate(tasks):
         planned = [(n, "eager") for at, n in enumerate(names) if (at + number) % 3 == 0]
@@ -209,21 +215,24 @@ def faults(tasks: tuple[Task, ...], folder: Path) -> None:
             (names[(number * 3 + at) % len(names)], form) for at, form in enumerate(FORMS[1:])
         ]
         for name, form in planned:
-            if form == "float16" and name in _NOT_IN_FLOAT16:
+            if (task.name, name) in _HARMLESS or (form == "float16" and name in _NOT_IN_FLOAT16):
                 continue
             key = f"{task.name}-{names.index(name)}-{form}"
-            origins.append(nonfinite(task, name, folder / key, form))
-            if not origins[-1]["right"]:
-                print(origins[-1], flush=True)
-    others = []
+            found.append(nonfinite(task, name, folder / key, form))
+        write("mindspore_origins", {"rows": found})
+    print(summary("origins", found))
+
+
+def others(tasks: tuple[Task, ...], folder: Path) -> None:
+    """All faults that are no single value."""
+    found = []
     for fault in FAULTS:
         for task in tasks:
             if task.name in fault.tasks:
                 key = f"{task.name}-{fault.name}".replace(" ", "-")
-                others.append(illness(fault, task, folder / key))
-    write("mindspore_faults", {"origins": origins, "others": others})
-    print(summary("origins", origins))
-    print(summary("others", others))
+                found.append(illness(fault, task, folder / key))
+        write("mindspore_others", {"rows": found})
+    print(summary("others", found))
 
 
 def runs(tasks: tuple[Task, ...], folder: Path, sample: bool) -> None:
@@ -234,9 +243,7 @@ def runs(tasks: tuple[Task, ...], folder: Path, sample: bool) -> None:
         other = ("jit", "float16", "graph")[number % 3]
         for seed, form in ((0, "eager"), (1, "eager"), (2, "eager"), (3, other)):
             found.append(healthy(task, seed, steps, folder / f"h-{task.name}-{seed}", form))
-            if not found[-1]["right"]:
-                print(found[-1], flush=True)
-    write("mindspore_healthy", {"runs": found})
+        write("mindspore_healthy", {"rows": found})
     print(summary("healthy", found))
 
 

@@ -233,8 +233,8 @@ FAULTS = (
     Fault("dead by bias", frozenset({"activation.dead"}), ("mlp", "textcnn"), _dead_by_bias),
     Fault("double step", frozenset({"update.repeated"}), ("mlp", "cnn", "rnn", "gated"),
           _double_step),
-    Fault("decay on all", frozenset({"optimizer.decay"}), ("mlp", "transformer", "resnet"),
-          _decay_on_all),
+    # Networks without gamma and beta, which MindSpore's optimizers leave out by default.
+    Fault("decay on all", frozenset({"optimizer.decay"}), ("mlp", "rnn", "gated"), _decay_on_all),
     Fault("gradient stopped", frozenset({"gradient.zero"}), ("mlp", "cnn", "autoencoder", "rnn"),
           lambda training: _wrap_middle(training, Stopped)),
     Fault("saturated", frozenset({"activation.saturated", "gradient.zero"}), ("mlp", "mixer"),

@@ -409,3 +409,34 @@ def test_a_step_that_has_passed_is_let_go(tmp_path: Path) -> None:
         alive = [at // 2 for at, one in enumerate(passed) if one() is not None]
     # The last batch is this loop's, and the one before it was compared with it.
     assert min(alive) >= 10
+
+
+def test_the_origin_in_a_step_with_a_closure(tmp_path: Path) -> None:
+    model = Net(log_of_zero)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    with isograd.watch(model, tmp_path / "run", optimizer=optimizer):
+        for x, y in batches():
+
+            def closure(x: torch.Tensor = x, y: torch.Tensor = y) -> torch.Tensor:
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
+    origin = isograd.watch(tmp_path / "run").first_nonfinite
+    assert origin is not None
+    assert (origin["step"], origin["module"], origin["operator"]) == (BAD_STEP, "inner", "log")
+
+
+def test_gradients_that_somebody_keeps_are_not_used_again(tmp_path: Path) -> None:
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    kept = []
+    with isograd.watch(model, tmp_path / "run") as watched:
+        for x, y in batches():
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            kept += [parameter.grad for parameter in model.parameters()]
+    assert "update.repeated" not in {alert.code for alert in watched.alerts}

@@ -39,6 +39,7 @@ class Lane:
 
     marks: identity and version of the gradients, by which it is known whether anyone zeroed them.
     is_used: they hold what an update has used already.
+    closures: backward passes within the present `step(closure)`; None outside of one.
     """
 
     optimizer: torch.optim.Optimizer
@@ -50,7 +51,8 @@ class Lane:
     is_accumulated: bool = False
     is_used: bool = False
     is_repeated: bool = False
-    marks: list[tuple[weakref.ref[torch.Tensor], int]] = field(default_factory=list)
+    closures: int | None = None
+    marks: list[Mark] = field(default_factory=list)
     where: str = ""
     record: StepRecord | None = None
     schedule: weakref.ref[Any] | None = None
@@ -234,6 +236,17 @@ class TorchWatcher:
             lane.is_used = lane.is_accumulated
             lane.backward_count += 1
             lane.marks = _marks(lane.parameters)
+        if lane.closures is not None:
+            lane.closures += 1
+            self._judge_gradients(lane)
+
+    def _judge_gradients(self, lane: Lane) -> None:
+        """Before the weights change: the record of the step, and the origin of what is bad."""
+        lane.record = self._record(lane, None)
+        with torch.no_grad():
+            self._find_origin(lane, lane.record)
+            if self._look is not None:
+                self._look.before_update(lane.parameters)
 
     def _zero_grad(self, original: Any) -> Any:
         """Under a mode each of the many small accesses would pass through Python."""
@@ -257,17 +270,16 @@ class TorchWatcher:
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         lane = self._lane(optimizer)
-        if lane is None or _has_closure(args, kwargs):
-            # With a closure the backward pass comes within the step; what can be seen is its end.
+        if lane is None:
+            return
+        lane.where = user_line(2)
+        if _has_closure(args, kwargs):
+            # The passes come within the step, as Lightning has it: the gradients are judged there.
+            lane.closures = 0
             return
         self._glue.pause()
-        lane.where = user_line(2)
         lane.is_repeated = lane.step > 0 and lane.backward_count == 0
-        lane.record = self._record(lane, None)
-        with torch.no_grad():
-            self._find_origin(lane, lane.record)
-            if self._look is not None:
-                self._look.before_update(lane.parameters)
+        self._judge_gradients(lane)
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         lane = self._lane(optimizer)
@@ -275,8 +287,10 @@ class TorchWatcher:
             return
         self._glue.pause()
         record, lane.record = lane.record or self._record(lane, None), None
+        closures, lane.closures = lane.closures, None
         look: Look | None = None
-        if self._look is not None and not _has_closure(args, kwargs):
+        # Of several passes within a step each changes weights.
+        if self._look is not None and closures in (None, 1):
             with torch.no_grad():
                 largest = state_largest(optimizer)
                 look = self._look.after_update(lane.parameters, lane.network, largest)
@@ -490,17 +504,29 @@ def _joined(prefix: str, name: str) -> str:
     return ".".join(part for part in (prefix, name) if part)
 
 
-def _marks(
-    parameters: list[torch.nn.Parameter],
-) -> list[tuple[weakref.ref[torch.Tensor], int]]:
-    """Identity and version of the gradients, as they are right after an update."""
-    gradients = (p.grad for p in parameters)
-    return [(weakref.ref(g), g._version) for g in gradients if g is not None]
+@dataclass(frozen=True)
+class Mark:
+    """A parameter's gradient by identity and version, as it was right after an update."""
+
+    parameter: torch.nn.Parameter
+    gradient: weakref.ref[torch.Tensor]
+    version: int
+
+    def is_untouched(self) -> bool:
+        """Whether the parameter still has this gradient, and nobody has changed it."""
+        now = self.parameter.grad
+        # Others may keep a gradient alive that the parameter has no more.
+        return now is not None and now is self.gradient() and now._version == self.version
 
 
-def _are_untouched(marks: list[tuple[weakref.ref[torch.Tensor], int]]) -> bool:
-    alive = [(ref(), version) for ref, version in marks]
-    return bool(alive) and all(g is not None and g._version == version for g, version in alive)
+def _marks(parameters: list[torch.nn.Parameter]) -> list[Mark]:
+    """Marks of all gradients that are there."""
+    pairs = ((p, p.grad) for p in parameters)
+    return [Mark(p, weakref.ref(g), g._version) for p, g in pairs if g is not None]
+
+
+def _are_untouched(marks: list[Mark]) -> bool:
+    return bool(marks) and all(mark.is_untouched() for mark in marks)
 
 
 def _norms(

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from isograd.scan.model import Hazard
-from isograd.static_graph.find import find_in
+from isograd.static_graph.find import find_in_file
 from isograd.static_graph.rule import SILENT, Rule
-from isograd.static_graph.scope import statements
+from isograd.static_graph.scope import FileScope
 from isograd.static_graph.table import consequence, rules
 
 #: Before each rule's code, so that hazards of the static graph are known as such.
@@ -25,24 +25,20 @@ _ENDS = {
 }
 
 
-def framework_of(tree: ast.Module) -> str:
+def framework_of(file: FileScope) -> str:
     """Which framework a file is written for, by its imports: mindspore, torch, or empty."""
-    roots: set[str] = set()
-    for node in statements(tree):
-        if isinstance(node, ast.Import):
-            roots.update(name.name.partition(".")[0] for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            roots.add(node.module.partition(".")[0])
+    roots = {name.partition(".")[0] for name in file.imports.values()}
     return next((name for name in ("mindspore", "torch") if name in roots), "")
 
 
 def static_graph_hazards(tree: ast.Module) -> Iterator[Hazard]:
     """The constructs of a file that the static graph takes otherwise, each line and rule once."""
-    framework = framework_of(tree)
+    file = FileScope(tree)
+    framework = framework_of(file)
     if not framework:
         return
     seen: set[tuple[str, int]] = set()
-    for found in find_in(tree, is_torch=framework == "torch"):
+    for found in find_in_file(file, is_torch=framework == "torch"):
         if (found.code, found.line) in seen:
             continue
         seen.add((found.code, found.line))

@@ -21,6 +21,7 @@ from isograd.static_graph.scope import (
     TENSORS,
     FileScope,
     Locals,
+    below,
     is_self_attribute,
 )
 from isograd.static_graph.table import rules
@@ -45,44 +46,39 @@ def _position(node: ast.AST) -> _Position:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
-def _nodes(own: Locals) -> _Found:
-    return iter(own.nodes)
-
-
 def two_loops(own: Locals) -> _Found:
     """A comprehension with two `for`."""
-    for node in _nodes(own):
-        if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
-            if len(node.generators) > 1:
-                yield node
+    lists = *own.all(ast.ListComp), *own.all(ast.GeneratorExp)
+    others = *own.all(ast.DictComp), *own.all(ast.SetComp)
+    return (node for node in (*lists, *others) if len(node.generators) > 1)
 
 
 def dict_unpacking(own: Locals) -> _Found:
     """`{**a}`."""
-    return (n for n in _nodes(own) if isinstance(n, ast.Dict) and None in n.keys)
+    return (n for n in own.all(ast.Dict) if None in n.keys)
 
 
 def for_else(own: Locals) -> _Found:
     """`for … else`."""
-    return (n for n in _nodes(own) if isinstance(n, ast.For) and n.orelse)
+    return (n for n in own.all(ast.For) if n.orelse)
 
 
 def while_else(own: Locals) -> _Found:
     """`while … else`."""
-    return (n for n in _nodes(own) if isinstance(n, ast.While) and n.orelse)
+    return (n for n in own.all(ast.While) if n.orelse)
 
 
 def fstring_format(own: Locals) -> _Found:
     """`f"{i:03d}"`."""
-    return (n for n in _nodes(own) if isinstance(n, ast.FormattedValue) and n.format_spec)
+    return (n for n in own.all(ast.FormattedValue) if n.format_spec)
 
 
 def lambda_attribute(own: Locals) -> _Found:
     """`self.act = lambda …` on one line, called in construct: at the call."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and is_self_attribute(node.func):
+    for node in own.all(ast.Call):
+        if is_self_attribute(node.func):
             assert isinstance(node.func, ast.Attribute)
-            for scope in own.file.lineage(own.cls):
+            for scope in own.file.with_attributes(own.cls):
                 made = scope.made.get(node.func.attr)
                 if isinstance(made, ast.Lambda) and _is_on_its_line(scope.node, made):
                     yield node
@@ -91,21 +87,20 @@ def lambda_attribute(own: Locals) -> _Found:
 def _is_on_its_line(cls: ast.ClassDef, made: ast.Lambda) -> bool:
     """Whether the lambda shares the line that binds it with a `def` or with another lambda."""
     shared = (ast.FunctionDef, ast.Lambda)
-    others = [n for n in ast.walk(cls) if isinstance(n, shared) and n.lineno == made.lineno]
+    others = [n for n in below(cls) if isinstance(n, shared) and n.lineno == made.lineno]
     if len(others) < 2:
         return False
-    for node in ast.walk(cls):
-        if isinstance(node, ast.Assign) and any(n is made for n in ast.walk(node.value)):
+    for node in below(cls):
+        if isinstance(node, ast.Assign) and any(n is made for n in below(node.value)):
             return any(_binds_self(t) and t.lineno == made.lineno for t in node.targets)
     return False
 
 
 def sorted_key(own: Locals) -> _Found:
     """`sorted(values, key=f)` where f is a local name, which the compiler does not find."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and own.file.qualified(node.func) == "builtins.sorted":
-            if any(k.arg == "key" and isinstance(k.value, ast.Name) for k in node.keywords):
-                yield node
+    for node in own.calls.get("builtins.sorted", ()):
+        if any(k.arg == "key" and isinstance(k.value, ast.Name) for k in node.keywords):
+            yield node
 
 
 def _binds_self(target: ast.expr) -> bool:
@@ -114,8 +109,8 @@ def _binds_self(target: ast.expr) -> bool:
 
 
 def _tensor_branches(own: Locals) -> Iterator[ast.If]:
-    for node in _nodes(own):
-        if isinstance(node, ast.If) and own.of(node.test) in TENSORS:
+    for node in own.all(ast.If):
+        if own.of(node.test) in TENSORS:
             yield node
 
 
@@ -140,7 +135,7 @@ def _bound(body: list[ast.stmt]) -> set[str]:
     return {
         n.id
         for part in body
-        for n in ast.walk(part)
+        for n in below(part)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
 
@@ -149,8 +144,8 @@ def branch_none(own: Locals) -> _Found:
     """`m = None`, then `if tensor: m = …` without the other branch."""
     nones = {
         t.id: n.lineno
-        for n in _nodes(own)
-        if isinstance(n, ast.Assign) and own.of(n.value) == NONE
+        for n in own.all(ast.Assign)
+        if own.of(n.value) == NONE
         for t in n.targets
         if isinstance(t, ast.Name)
     }
@@ -163,7 +158,7 @@ def branch_none(own: Locals) -> _Found:
 def branch_append(own: Locals) -> _Found:
     """`if tensor: ys.append(…)`."""
     for branch in _tensor_branches(own):
-        for node in ast.walk(branch):
+        for node in below(branch):
             if _changes(node, own, ("append",)):
                 yield node
 
@@ -179,17 +174,16 @@ def _changes(node: ast.AST, own: Locals, methods: frozenset[str] | tuple[str, ..
 
 def dict_or(own: Locals) -> _Found:
     """`a | b` of dictionaries."""
-    for node in _nodes(own):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+    for node in own.all(ast.BinOp):
+        if isinstance(node.op, ast.BitOr):
             if DICT in (own.of(node.left), own.of(node.right)):
                 yield node
 
 
 def _reversed_of(own: Locals, kinds: tuple[str, ...]) -> _Found:
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and own.file.qualified(node.func) == "builtins.reversed":
-            if node.args and own.of(node.args[0]) in kinds:
-                yield node
+    for node in own.calls.get("builtins.reversed", ()):
+        if node.args and own.of(node.args[0]) in kinds:
+            yield node
 
 
 def cells_reversed(own: Locals) -> _Found:
@@ -204,9 +198,8 @@ def list_reversed(own: Locals) -> _Found:
 
 def attribute_of_another(own: Locals) -> _Found:
     """`self.sub.flag = …`."""
-    for node in _nodes(own):
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        for target in targets:
+    for node in own.all(ast.Assign):
+        for target in node.targets:
             if isinstance(target, ast.Attribute) and is_self_attribute(target.value):
                 if own.of(target.value) in (CELL, SEQUENCE):
                     yield node
@@ -214,8 +207,8 @@ def attribute_of_another(own: Locals) -> _Found:
 
 def class_method(own: Locals) -> _Found:
     """`self.helper(…)` of a classmethod."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and is_self_attribute(node.func):
+    for node in own.all(ast.Call):
+        if is_self_attribute(node.func):
             assert isinstance(node.func, ast.Attribute)
             method = own.file.method(own.cls, node.func.attr)
             names = [own.file.qualified(d) for d in method.decorator_list] if method else []
@@ -224,10 +217,9 @@ def class_method(own: Locals) -> _Found:
 
 
 def _made_of(own: Locals, is_wanted: Callable[[str], bool]) -> Iterator[ast.Call]:
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
-            if is_wanted(own.file.qualified(node.func).rpartition(".")[2]):
-                yield node
+    for name, nodes in own.calls.items():
+        if is_wanted(name.rpartition(".")[2]):
+            yield from (node for node in nodes if isinstance(node.func, (ast.Name, ast.Attribute)))
 
 
 def _has_tensors(node: ast.Call, own: Locals) -> bool:
@@ -263,8 +255,8 @@ def named_tuple(own: Locals) -> _Found:
 
 def mask_assigned(own: Locals) -> _Found:
     """`y[mask] = values`."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Assign) and own.of(node.value) in TENSORS:
+    for node in own.all(ast.Assign):
+        if own.of(node.value) in TENSORS:
             for target in node.targets:
                 if isinstance(target, ast.Subscript) and _is_masked(node.value, target, own):
                     yield node
@@ -280,10 +272,8 @@ def _is_masked(value: ast.expr, target: ast.Subscript, own: Locals) -> bool:
 
 def partial(own: Locals) -> _Found:
     """A call of `functools.partial` that is kept on self or in the module."""
-    for node in _nodes(own):
-        function = node.func if isinstance(node, ast.Call) else None
-        if function is None:
-            continue
+    for node in own.all(ast.Call):
+        function = node.func
         is_own = is_self_attribute(function) and own.of(function) == PARTIAL
         if is_own or getattr(function, "id", "") in own.file.partials:
             yield node
@@ -291,54 +281,36 @@ def partial(own: Locals) -> _Found:
 
 def sequence_slice(own: Locals) -> _Found:
     """`self.layers[1:](x)`."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+    for node in own.all(ast.Call):
+        if isinstance(node.func, ast.Subscript):
             if isinstance(node.func.slice, ast.Slice) and own.of(node.func.value) == SEQUENCE:
                 yield node
 
 
 def dict_call(own: Locals) -> _Found:
     """`dict(a=…)`, `dict(pairs)`."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and own.file.qualified(node.func) == "builtins.dict":
-            if node.args or node.keywords:
-                yield node
+    for node in own.calls.get("builtins.dict", ()):
+        if node.args or node.keywords:
+            yield node
 
 
 def math_tensor(own: Locals) -> _Found:
     """`math.sqrt(tensor)`."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and own.file.qualified(node.func).startswith("math."):
-            if _has_tensors(node, own):
-                yield node
+    return (node for node in own.calls_below("math.") if _has_tensors(node, own))
 
 
 def tensor_of_tensors(own: Locals) -> _Found:
     """`Tensor([t, u])`."""
     makers = ("mindspore.Tensor", "mindspore.tensor", "torch.tensor")
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and own.file.qualified(node.func) in makers and node.args:
-            first = node.args[0]
-            parts = first.elts if isinstance(first, (ast.List, ast.Tuple)) else []
-            if any(own.of(part) in TENSORS for part in parts):
-                yield node
-
-
-def _self_targets(own: Locals) -> Iterator[tuple[ast.stmt, str]]:
-    for node in _nodes(own):
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-            targets = [node.target]
-        for target in targets:
-            if is_self_attribute(target):
-                assert isinstance(node, ast.stmt)
-                yield node, target.attr  # type: ignore[attr-defined]
+    for node in (node for name in makers for node in own.calls.get(name, ())):
+        first = node.args[0] if node.args else None
+        parts = first.elts if isinstance(first, (ast.List, ast.Tuple)) else []
+        if any(own.of(part) in TENSORS for part in parts):
+            yield node
 
 
 def _is_known(own: Locals, name: str) -> bool:
-    for scope in own.file.lineage(own.cls):
+    for scope in own.file.with_attributes(own.cls):
         if name in scope.kinds or any(_binds(part, name) for part in scope.node.body):
             return True
     return False
@@ -353,11 +325,11 @@ def _binds(part: ast.stmt, name: str) -> bool:
 
 def self_new(own: Locals) -> _Found:
     """`self.fresh = …` where nothing made it before."""
-    return (node for node, name in _self_targets(own) if not _is_known(own, name))
+    return (node for node, name in own.self_targets if not _is_known(own, name))
 
 
 def _kept(own: Locals, is_wanted: Callable[[str, ast.stmt], bool]) -> _Found:
-    for node, name in _self_targets(own):
+    for node, name in own.self_targets:
         kind = own.file.attribute(own.cls, name)
         if _is_known(own, name) and kind not in (PARAMETER, BUFFER) and is_wanted(kind, node):
             yield node
@@ -372,16 +344,16 @@ def self_cache(own: Locals) -> _Found:
     """`if self.pe is None: self.pe = …`."""
     guarded = {
         id(inner)
-        for node in _nodes(own)
-        if isinstance(node, ast.If) and _asks_self(node.test)
+        for node in own.all(ast.If)
+        if _asks_self(node.test)
         for part in node.body
-        for inner in ast.walk(part)
+        for inner in below(part)
     }
     return _kept(own, lambda kind, node: kind != NUMBER and id(node) in guarded)
 
 
 def _asks_self(test: ast.expr) -> bool:
-    return any(is_self_attribute(n) for n in ast.walk(test))
+    return any(is_self_attribute(n) for n in below(test))
 
 
 def self_kept(own: Locals) -> _Found:
@@ -392,22 +364,22 @@ def self_kept(own: Locals) -> _Found:
 
 def self_container(own: Locals) -> _Found:
     """`self.log.append(…)`, `self.cache['k'] = …`."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    for node in own.all(ast.Call):
+        if isinstance(node.func, ast.Attribute):
             if node.func.attr in _CHANGES and is_self_attribute(node.func.value):
                 if own.of(node.func.value) == LIST:
                     yield node
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Subscript) and is_self_attribute(target.value):
-                    if own.of(target.value) in (LIST, DICT):
-                        yield node
+    for assignment in own.all(ast.Assign):
+        for target in assignment.targets:
+            if isinstance(target, ast.Subscript) and is_self_attribute(target.value):
+                if own.of(target.value) in (LIST, DICT):
+                    yield assignment
 
 
 def slice_in_list(own: Locals) -> _Found:
     """`s[1] = slice(0, 2)` of a list."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+    for node in own.all(ast.Assign):
+        if isinstance(node.value, ast.Call):
             if own.file.qualified(node.value.func) == "builtins.slice":
                 if any(
                     isinstance(t, ast.Subscript) and own.of(t.value) == LIST for t in node.targets
@@ -417,8 +389,8 @@ def slice_in_list(own: Locals) -> _Found:
 
 def mask_index(own: Locals) -> _Found:
     """`y[y > 0]`."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+    for node in own.all(ast.Subscript):
+        if isinstance(node.ctx, ast.Load):
             if own.of(node.slice) == MASK and own.of(node.value) in TENSORS:
                 yield node
 
@@ -428,9 +400,7 @@ _PADS = frozenset(rules()["pad.constant"].cells)
 
 def pad_constant(own: Locals) -> _Found:
     """`ops.pad` with constants, or a cell that does so."""
-    for node in _nodes(own):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in own.all(ast.Call):
         name = own.file.qualified(node.func)
         if name in ("mindspore.ops.pad", "mindspore.mint.nn.functional.pad"):
             mode = next((k.value for k in node.keywords if k.arg == "mode"), None)
@@ -446,8 +416,8 @@ def pad_constant(own: Locals) -> _Found:
 
 def dict_input(own: Locals) -> _Found:
     """`batch['c'] = …` of an argument."""
-    for node in _nodes(own):
-        for target in node.targets if isinstance(node, ast.Assign) else ():
+    for node in own.all(ast.Assign):
+        for target in node.targets:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
                 key = target.slice
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
@@ -468,20 +438,19 @@ def decorated(own: Locals) -> _Found:
 
 def while_tensor_counter(own: Locals) -> _Found:
     """`while i < 3: i += 1` of a tensor."""
-    for node in _nodes(own):
-        if isinstance(node, ast.While):
-            names = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
-                    name = inner.target.id
-                    if name in names and own.kinds.get(name) == TENSOR:
-                        yield inner
+    for node in own.all(ast.While):
+        names = {n.id for n in below(node.test) if isinstance(n, ast.Name)}
+        for inner in below(node):
+            if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
+                name = inner.target.id
+                if name in names and own.kinds.get(name) == TENSOR:
+                    yield inner
 
 
 def is_tensor(own: Locals) -> _Found:
     """`y is x` of tensors."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+    for node in own.all(ast.Compare):
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             sides = (node.left, node.comparators[0])
             if all(own.of(side) in TENSORS for side in sides):
                 yield node
@@ -491,14 +460,13 @@ def list_alias(own: Locals) -> _Found:
     """A list that is changed through another name, or by a helper whose result is dropped."""
     aliases = {
         t.id
-        for n in _nodes(own)
-        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name) and own.of(n.value) == LIST
+        for n in own.all(ast.Assign)
+        if isinstance(n.value, ast.Name) and own.of(n.value) == LIST
         for t in n.targets
         if isinstance(t, ast.Name)
     }
-    for node in _nodes(own):
+    for node in own.all(ast.Call):
         if _changes(node, own, _CHANGES):
-            assert isinstance(node, ast.Call)
             assert isinstance(node.func, ast.Attribute)
             if getattr(node.func.value, "id", "") in aliases:
                 yield node
@@ -507,8 +475,8 @@ def list_alias(own: Locals) -> _Found:
 
 def _changed_by_helpers(own: Locals, kinds: tuple[str, ...]) -> _Found:
     """`self.helper(ys)` as a statement, where the helper changes what it is given."""
-    for node in _nodes(own):
-        call = node.value if isinstance(node, ast.Expr) else None
+    for node in own.all(ast.Expr):
+        call = node.value
         if not isinstance(call, ast.Call):
             continue
         helper = _helper(own, call.func)
@@ -526,7 +494,7 @@ def _helper(own: Locals, function: ast.expr) -> ast.FunctionDef | None:
 
 
 def _is_changed(helper: ast.FunctionDef, name: str) -> bool:
-    for node in ast.walk(helper):
+    for node in below(helper):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             if getattr(node.value, "id", "") == name:
                 return True
@@ -538,19 +506,20 @@ def _is_changed(helper: ast.FunctionDef, name: str) -> bool:
 
 def parameter_write(own: Locals) -> _Found:
     """`self.r[:] = …`, `self.r.mul_(…)`, `ops.assign(self.buffer, …)`."""
-    for node in _nodes(own):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+    for node in own.all(ast.Subscript):
+        if isinstance(node.ctx, ast.Store):
             if own.of(node.value) in (PARAMETER, BUFFER):
                 yield node
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            subject = _chained(node.func)
-            method = node.func.attr
+    for call in own.all(ast.Call):
+        if isinstance(call.func, ast.Attribute):
+            subject = _chained(call.func)
+            method = call.func.attr
             if method.endswith("_") and method not in ("copy_", "__init__"):
                 if is_self_attribute(subject) and own.of(subject) in (PARAMETER, BUFFER):
-                    yield node
-            elif own.file.qualified(node.func) == "mindspore.ops.assign" and node.args:
-                if own.of(node.args[0]) == BUFFER:
-                    yield node
+                    yield call
+            elif own.file.qualified(call.func) == "mindspore.ops.assign" and call.args:
+                if own.of(call.args[0]) == BUFFER:
+                    yield call
 
 
 def _chained(node: ast.expr) -> ast.expr:
@@ -566,8 +535,8 @@ def _chained(node: ast.expr) -> ast.expr:
 def _other_names(own: Locals) -> dict[str, tuple[str, _Position]]:
     """Names that are views or other names of a tensor: of which, and since which line."""
     found: dict[str, tuple[str, _Position]] = {}
-    for node in _nodes(own):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+    for node in own.all(ast.Assign):
+        if len(node.targets) != 1:
             continue
         target, source = node.targets[0], _viewed(node.value)
         if isinstance(target, ast.Name) and isinstance(source, ast.Name):
@@ -587,19 +556,16 @@ def _viewed(node: ast.expr) -> ast.expr:
 
 def _is_read_after(own: Locals, name: str, after: _Position) -> bool:
     return any(
-        isinstance(n, ast.Name)
-        and n.id == name
-        and isinstance(n.ctx, ast.Load)
-        and _position(n) > after
-        for n in _nodes(own)
+        n.id == name and isinstance(n.ctx, ast.Load) and _position(n) > after
+        for n in own.all(ast.Name)
     )
 
 
 def view_write(own: Locals) -> _Found:
     """`v = y[0]`, then `v[:] = 0`, and y is read again; or a helper that writes into y."""
     others = _other_names(own)
-    for node in _nodes(own):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+    for node in own.all(ast.Subscript):
+        if isinstance(node.ctx, ast.Store):
             name = getattr(node.value, "id", "")
             if name in others and others[name][1] < _position(node):
                 if _is_read_after(own, others[name][0], _position(node)):
@@ -609,8 +575,8 @@ def view_write(own: Locals) -> _Found:
 
 def write_after_read(own: Locals) -> _Found:
     """`z = y * y`, then `y[0] = 0`, and z is read again."""
-    for node in _nodes(own):
-        if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)):
+    for node in own.all(ast.Subscript):
+        if not isinstance(node.ctx, ast.Store):
             continue
         name = getattr(node.value, "id", "")
         if name and own.of(node.value) == TENSOR and _read_before(own, name, _position(node)):
@@ -618,14 +584,14 @@ def write_after_read(own: Locals) -> _Found:
 
 
 def _read_before(own: Locals, name: str, before: _Position) -> bool:
-    for node in _nodes(own):
-        if not isinstance(node, ast.Assign) or _position(node) >= before:
+    for node in own.all(ast.Assign):
+        if _position(node) >= before:
             continue
         target = node.targets[0]
         is_product = isinstance(node.value, ast.BinOp) and isinstance(
             node.value.op, (ast.Mult, ast.Div, ast.Pow, ast.MatMult)
         )
-        names = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+        names = {n.id for n in below(node.value) if isinstance(n, ast.Name)}
         if is_product and name in names and isinstance(target, ast.Name) and target.id != name:
             if _is_read_after(own, target.id, before):
                 return True
@@ -635,24 +601,24 @@ def _read_before(own: Locals, name: str, before: _Position) -> bool:
 def augmented_alias(own: Locals) -> _Found:
     """`z = y`, then `y += x`, and z is read again; or the other way round."""
     aliases: dict[str, tuple[str, _Position]] = {}
-    for node in _nodes(own):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+    for node in own.all(ast.Assign):
+        if isinstance(node.value, ast.Name):
             if own.of(node.value) in TENSORS:
                 names = [t.id for t in node.targets if isinstance(t, ast.Name)]
                 aliases |= dict.fromkeys(names, (node.value.id, _position(node)))
     pairs = [*aliases.items(), *((source, (name, at)) for name, (source, at) in aliases.items())]
-    for node in _nodes(own):
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+    for change in own.all(ast.AugAssign):
+        if isinstance(change.target, ast.Name):
             for name, (other, at) in pairs:
-                if name == node.target.id and at < _position(node):
-                    if _is_read_after(own, other, _position(node)):
-                        yield node
+                if name == change.target.id and at < _position(change):
+                    if _is_read_after(own, other, _position(change)):
+                        yield change
 
 
 def in_place_result(own: Locals) -> _Found:
     """`y.add_(x)` as a statement."""
-    for node in _nodes(own):
-        call = node.value if isinstance(node, ast.Expr) else None
+    for node in own.all(ast.Expr):
+        call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
             if call.func.attr in ("add_", "sub_", "mul_", "div_"):
                 if isinstance(call.func.value, ast.Name) and own.of(call.func.value) in TENSORS:

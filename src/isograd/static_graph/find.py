@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from isograd.static_graph.detectors import DETECTORS, FILE_DETECTORS
 from isograd.static_graph.rule import Rule
-from isograd.static_graph.scope import DICT, LIST, FileScope, Locals, is_self_attribute
+from isograd.static_graph.scope import DICT, LIST, FileScope, Locals, below, is_self_attribute
 from isograd.static_graph.table import rules
 
 _ENTRIES = ("construct", "forward")
@@ -44,7 +44,11 @@ def find(text: str) -> list[Occurrence]:
 
 def find_in(tree: ast.Module, is_torch: bool = False) -> list[Occurrence]:
     """All constructs of a tree; of torch code only those that outlive conversion."""
-    file = FileScope(tree)
+    return find_in_file(FileScope(tree), is_torch)
+
+
+def find_in_file(file: FileScope, is_torch: bool = False) -> list[Occurrence]:
+    """All constructs of a file whose names are read already, as `find_in`."""
     wanted = [rule for rule in rules().values() if rule.in_torch or not is_torch]
     found: set[Occurrence] = set()
     for compiled in compiled_functions(file):
@@ -124,15 +128,16 @@ def _target(node: ast.expr) -> ast.expr:
 
 
 def _called(file: FileScope, compiled: CompiledFunction) -> Iterator[CompiledFunction]:
-    for node in ast.walk(compiled.node):
-        if is_self_attribute(node) and isinstance(node, ast.Attribute):
-            method = file.method(compiled.cls, node.attr)
+    nodes = file.by_type(compiled.node)
+    for attribute in nodes.get(ast.Attribute, ()):
+        if is_self_attribute(attribute):
+            method = file.method(compiled.cls, attribute.attr)
             if method is not None and not _is_constexpr(file, method):
                 yield CompiledFunction(compiled.cls, method)
-        elif isinstance(node, ast.Name) and node.id in file.functions:
-            function = file.functions[node.id]
-            if not _is_constexpr(file, function):
-                yield CompiledFunction("", function)
+    for name in {node.id for node in nodes.get(ast.Name, ())} & file.functions.keys():
+        function = file.functions[name]
+        if not _is_constexpr(file, function):
+            yield CompiledFunction("", function)
 
 
 #: Decorators of functions that run at compile time, as Python.
@@ -150,52 +155,44 @@ def _in_function(
     file: FileScope, compiled: CompiledFunction, wanted: Iterable[Rule]
 ) -> Iterator[Occurrence]:
     own = Locals(file, compiled.cls, compiled.node)
-    unread = _never_run(compiled.node)
-    syntax = [(rule, rule.nodes) for rule in wanted if rule.nodes]
-    calls = [rule for rule in wanted if rule.calls or rule.methods]
-    for node in own.nodes:
-        if id(node) in unread:
-            continue
-        kind = type(node).__name__
-        concerned = [rule for rule, kinds in syntax if kind in kinds]
-        for rule in [*concerned, *calls] if isinstance(node, ast.Call) else concerned:
-            if _fits(rule, node, own):
-                yield _at(rule.code, node, compiled.node.name, compiled.cls)
+    unread = _never_run(own)
     for rule in wanted:
-        if rule.detector in DETECTORS:
-            for node in DETECTORS[rule.detector](own):
-                if id(node) not in unread:
-                    yield _at(rule.code, node, compiled.node.name, compiled.cls)
+        for node in _candidates(rule, own):
+            if id(node) not in unread and _fits(rule, node, own):
+                yield _at(rule.code, node, compiled.node.name, compiled.cls)
 
 
-def _never_run(function: ast.FunctionDef) -> set[int]:
+def _candidates(rule: Rule, own: Locals) -> Iterator[ast.AST]:
+    """The nodes that a rule may speak of, from the function's index."""
+    for kind in rule.nodes:
+        yield from own.all(getattr(ast, kind))
+    for name in rule.calls:
+        yield from own.calls_below(name) if name.endswith(".") else own.calls.get(name, ())
+    for method in rule.methods:
+        yield from own.methods.get(method, ())
+    if rule.detector in DETECTORS:
+        yield from DETECTORS[rule.detector](own)
+
+
+def _never_run(own: Locals) -> set[int]:
     """Annotations and what only makes the text of an error."""
-    found: set[int] = set()
-    for node in ast.walk(function):
-        parts: list[ast.AST] = []
-        if isinstance(node, ast.Raise):
-            parts = [node]
-        elif isinstance(node, ast.Assert) and node.msg is not None:
-            parts = [node.msg]
-        elif isinstance(node, ast.arg) and node.annotation is not None:
-            parts = [node.annotation]
-        found.update(id(inner) for part in parts for inner in ast.walk(part))
-    return found
+    parts: list[ast.AST] = [
+        *own.all(ast.Raise),
+        *(node.msg for node in own.all(ast.Assert) if node.msg is not None),
+        *(node.annotation for node in own.all(ast.arg) if node.annotation is not None),
+    ]
+    return {id(inner) for part in parts for inner in below(part)}
 
 
 def _fits(rule: Rule, node: ast.AST, own: Locals) -> bool:
-    if type(node).__name__ in rule.nodes:
-        return not (isinstance(node, ast.With) and _is_jit_class(node, own))
-    if not isinstance(node, ast.Call):
-        return False
+    if isinstance(node, ast.With) and rule.nodes:
+        return not _is_jit_class(node, own)
+    if not isinstance(node, ast.Call) or not (rule.calls or rule.methods):
+        return True
     if rule.keyword and not any(k.arg == rule.keyword for k in node.keywords):
         return False
-    if rule.calls:
-        name = own.file.qualified(node.func)
-        return any(name == c or (c.endswith(".") and name.startswith(c)) for c in rule.calls)
-    if not rule.methods or not isinstance(node.func, ast.Attribute):
-        return False
-    return node.func.attr in rule.methods and _is_of(rule.of, node.func, own)
+    is_method = bool(rule.methods) and isinstance(node.func, ast.Attribute)
+    return not is_method or _is_of(rule.of, node.func, own)  # type: ignore[arg-type]
 
 
 def _is_of(kind: str, function: ast.Attribute, own: Locals) -> bool:

@@ -456,7 +456,7 @@ def _local_instead(place: Place) -> bool:
             return node
 
     Renaming().visit(place.function)
-    if any(name in scope.kinds for scope in place.own.file.lineage(place.own.cls)):
+    if any(name in scope.kinds for scope in place.own.file.with_attributes(place.own.cls)):
         place.function.body = [*ast.parse(f"{local} = self.{name}").body, *place.function.body]
     return True
 

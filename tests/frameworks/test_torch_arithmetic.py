@@ -87,3 +87,13 @@ def test_floors_of_an_operator_widen_its_noise() -> None:
         with computing(noisy(), floors):
             sizes.append(float((given * 1.5 - (given.double() * 1.5)).norm()))
     assert 30 < sizes[1] / sizes[0] < 60
+
+
+def test_a_sparse_tensor_inside_a_network_is_left_alone() -> None:
+    """Found by random network 80: `x.to_sparse()` raised under simulated rounding."""
+    given = torch.rand(3, 4, generator=torch.Generator().manual_seed(3)).requires_grad_()
+    with computing(noisy(amplitude=4.0), {}):
+        found = torch.sparse.mm(given.to_sparse(), torch.eye(4))
+        found.sum().backward()
+    assert torch.allclose(found, given, rtol=0, atol=4e-6)
+    assert given.grad is not None

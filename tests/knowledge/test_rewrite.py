@@ -47,6 +47,9 @@ BEFORE_AND_AFTER = {
         "nn.Conv2d(3, 8, 3, 1, pad_mode='pad', padding=1, dilation=1, group=1, has_bias=False)",
     "torch.nn.BatchNorm2d(8, momentum=0.01)":
         "nn.BatchNorm2d(8, eps=1e-05, momentum=1 - 0.01, affine=True)",
+    # It averages all batches alike: there is no number to take from 1.
+    "torch.nn.BatchNorm1d(3, momentum=None)":
+        "composites.BatchNorm1d(3, 1e-05, None, True, True)",
     "torch.nn.MaxPool2d(2)": "nn.MaxPool2d(2, 2)",
     "torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())":
         "nn.SequentialCell(nn.ReLU(), nn.Tanh())",

@@ -30,6 +30,14 @@ class Item:
     is_layer: bool = True
     weight: int = 1
     choose: dict[str, list[str]] = field(default_factory=dict)
+    #: Choices for which MindSpore's own is known to be wrong, so that a port with it is no port.
+    without_native: tuple[str, ...] = ()
+
+    def native_text(self, texts: dict[str, str]) -> str | None:
+        """MindSpore's own with these arguments, or None."""
+        if not self.native or set(self.without_native) & set(texts.values()):
+            return None
+        return self.native.format(**texts)
 
     def arguments(self, shape: Sequence[int], draw: random.Random) -> dict[str, str]:
         """Texts of the arguments for a value of this shape."""
@@ -54,6 +62,7 @@ def items() -> tuple[Item, ...]:
         for row in table[kind]:
             row.pop("draws", None)
             ranks = tuple(row.pop("ranks"))
+            row["without_native"] = tuple(row.get("without_native", ()))
             found.append(Item(ranks=ranks, is_layer=kind == "layer", **row))
     return tuple(found)
 

@@ -30,6 +30,13 @@ class RefusedError(Exception):
     """A statement that cannot be part of the network."""
 
 
+def _target(tensor: Tensor) -> torch.Tensor:
+    """A target of this shape and dtype; of classes the first."""
+    if tensor.dtype == "float32":
+        return torch.randn(tensor.shape)
+    return torch.zeros(tensor.shape, dtype=getattr(torch, tensor.dtype))
+
+
 class Generator:
     """Draws one network.
 
@@ -68,17 +75,41 @@ class Generator:
         lines = tuple(line for line in self._lines if line.result in reached)
         inputs = tuple(name for name in self._inputs if name in reached)
         if not lines or not inputs:
-            again = Generator(self._seed + 7_919_000, self._native_only, self._most)
-            return again.network()
+            return self._another()
         values = [self._values[name] for name in ends]
         returns_dict = len(ends) > 1 and not self._native_only and self.draw.random() < 0.3
         names = [f"output['{n}']" if returns_dict else n for n in ends]
         trains = self._has_parameters(lines)
         ending = draw_ending(self.draw, names, values, returns_dict, trains, self._native_only)
         mode = self.draw.choice(["train", "eval", "both", "both"])
-        return Network(
+        found = Network(
             self._seed, inputs, lines, self._tensors, tuple(ends), ending, mode, returns_dict
         )
+        return found if self._trains(found) else self._another()
+
+    def _another(self) -> Network:
+        return Generator(self._seed + 7_919_000, self._native_only, self._most).network()
+
+    def _trains(self, network: Network) -> bool:
+        """Whether torch can go back through the whole of it, where it has a loss."""
+        if not network.ending.loss:
+            return True
+        scope: dict[str, Any] = {}
+        exec(network.torch_source(), scope)  # noqa: S102 - our own text
+        inputs = [self._values[name].detach().clone() for name in network.inputs]
+        values = [
+            value.requires_grad_() if value.is_floating_point() else value for value in inputs
+        ]
+        targets = [_target(tensor) for tensor in network.ending.targets]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                loss = scope["loss"](scope["build"]()(*values), *targets)
+                if loss.requires_grad:
+                    loss.backward()
+        except Exception:  # whatever torch refuses is drawn again
+            return False
+        return True
 
     @staticmethod
     def _has_parameters(lines: tuple[Line, ...]) -> bool:
@@ -221,7 +252,7 @@ class Generator:
         reads = (name, other) if "{y}" in item.torch + item.call else (name,)
         if not item.is_layer:
             code = item.torch.format(**texts)
-            native = item.native.format(**texts) if item.native else None
+            native = item.native_text(texts)
             setup = tuple(item.buffer.format(**texts).split("\n")) if item.buffer else ()
             api = item.torch.partition("(")[0].format(**texts | {"x": "x", "y": "y"})
             own = () if not item.buffer else None
@@ -229,7 +260,8 @@ class Generator:
         layer = self._fresh("layer")
         call = item.call.format(**texts, m=f"self.{layer}")
         setup = (f"self.{layer} = {item.torch.format(**texts)}",)
-        own = (f"self.{layer} = {item.native.format(**texts)}",) if item.native else None
+        theirs = item.native_text(texts)
+        own = (f"self.{layer} = {theirs}",) if theirs else None
         api = item.torch.partition("(")[0].format(**texts)
         return Line(result, call, reads, setup, (), call, own, api)
 
@@ -266,7 +298,7 @@ class Generator:
                 value = eval(text, self._space)(value)  # noqa: S307 - our own text
             except Exception:  # noqa: S112 - whatever torch refuses is drawn again
                 continue
-            found.append((text, item.native.format(**texts) if item.native else None))
+            found.append((text, item.native_text(texts)))
             if len(found) == count:
                 return found
         raise RefusedError

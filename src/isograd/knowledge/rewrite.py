@@ -186,6 +186,9 @@ def call_of(node: ast.Call, receiver: str = "") -> Call | NotRewritten:
     return Call(tuple(ast.unparse(part) for part in node.args), keywords, receiver)
 
 
+_OPERATORS = "+-*/%@"
+
+
 def rewrite(entry: Entry, call: Call) -> Rewritten | NotRewritten:
     """MindSpore's expression for a call of torch, or which argument has no counterpart."""
     if not entry.rewrite and not entry.target:
@@ -324,15 +327,9 @@ def _filled(
         return dropped
     defaults = {p.name: p.default for p in parameters_of(entry.signature or "()")}
     for found in PLACE.finditer(template):
-        name = found["name"]
-        if found["optional"] or name in bound:
-            pass
-        elif found["given"] or defaults.get(name) is None:
-            return NotRewritten(f"{entry.api} is called without {name}", name)
-        if found["int"] and not _one(bound.get(name, str(defaults.get(name)))).isdecimal():
-            return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
-        if found["list"] and not _is_list(_one(bound.get(name, str(defaults.get(name))))):
-            return NotRewritten(f"{name} of {entry.api} is no written-out list", name)
+        why = _why_not(entry, found, bound, defaults)
+        if why:
+            return NotRewritten(why, found["name"])
 
     def fill(found: re.Match[str]) -> str:
         name = found["name"]
@@ -351,6 +348,33 @@ def _filled(
         return f"({text})"
 
     return Rewritten(PLACE.sub(fill, template), dropped)
+
+
+def _why_not(
+    entry: Entry,
+    found: re.Match[str],
+    bound: Mapping[str, str | list[str]],
+    defaults: Mapping[str, str | None],
+) -> str:
+    """Why a place of a template cannot be filled; empty where it can."""
+    name = found["name"]
+    if name not in bound and not found["optional"]:
+        if found["given"] or defaults.get(name) is None:
+            return f"{entry.api} is called without {name}"
+    if found["int"] and not _one(bound.get(name, str(defaults.get(name)))).isdecimal():
+        return f"{name} of {entry.api} is no written-out number"
+    if found["list"] and not _is_list(_one(bound.get(name, str(defaults.get(name))))):
+        return f"{name} of {entry.api} is no written-out list"
+    if bound.get(name) == "None" and _is_operand(found):
+        return f"{name} of {entry.api} is None, which is no number"
+    return ""
+
+
+def _is_operand(found: re.Match[str]) -> bool:
+    """Whether a place is one side of an arithmetic operator, as in `1 - {momentum}`."""
+    before = found.string[: found.start()].rstrip()[-1:]
+    after = found.string[found.end() :].lstrip()[:1]
+    return bool(before and before in _OPERATORS) or bool(after and after in _OPERATORS)
 
 
 def _unplaced(

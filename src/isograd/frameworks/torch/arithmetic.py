@@ -137,6 +137,8 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         unit = UNIT_ROUNDOFF.get(str(tensor.dtype).removeprefix("torch."))
         if unit is None or tensor.numel() == 0 or tensor.dtype is torch.float64:
             return
+        if tensor.layout is not torch.strided:
+            return  # a sparse tensor holds values of dense ones; what is computed of it is dense
         with torch.no_grad():
             work = tensor.float().contiguous()
             terms = _flat(_terms_rounded(work, name, position, args), tensor.shape)

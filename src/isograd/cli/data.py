@@ -24,6 +24,13 @@ if TYPE_CHECKING:
             "isograd.data.view:render_view",
             is_text=False,
         ),
+        Output(
+            "parquet",
+            "Write a row per field and channel, or per field of both sides, as Parquet.",
+            "isograd.data.results_table:results_parquet",
+            is_text=False,
+            check="isograd.data.sources.parquet:pyarrow",
+        ),
     ),
 )
 @click.argument("sources", nargs=-1, required=True, metavar="A [B]")

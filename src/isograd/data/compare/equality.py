@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from isograd.data.compare.side import numbers
 from isograd.data.sources.base import Value
+from isograd.data.sources.media import kind_of
 from isograd.tensors import UNIT_ROUNDOFF
 
 ROUNDINGS = 16.0
@@ -27,16 +28,19 @@ class Gap:
     """How far two values are apart: the greatest absolute difference, and what was allowed.
 
     is_structural: shapes, kinds or dtypes differ in a way that no number says.
+    is_unread: both are images or sounds that cannot be decoded, so nothing is known of them.
     """
 
     greatest: float
     allowed: float
     is_structural: bool = False
+    is_unread: bool = False
 
     @property
     def is_same(self) -> bool:
         """Whether the values count as equal."""
-        return not self.is_structural and self.greatest <= self.allowed
+        is_known = not self.is_structural and not self.is_unread
+        return is_known and self.greatest <= self.allowed
 
 
 STRUCTURAL = Gap(math.inf, 0.0, is_structural=True)
@@ -67,9 +71,16 @@ def gap(a: Value, b: Value) -> Gap:
         return Gap(0.0, 0.0) if a == b else STRUCTURAL
     first, second = numbers(a), numbers(b)
     if first is None or second is None:
+        if _is_unread(a, first) and _is_unread(b, second):
+            return Gap(0.0, 0.0, is_unread=True)
         is_equal = isinstance(a, bytes) and isinstance(b, bytes) and a == b
         return Gap(0.0, 0.0) if is_equal else STRUCTURAL
     return array_gap(first, second)
+
+
+def _is_unread(value: Value, decoded: NDArray[Any] | None) -> bool:
+    """Whether a value is an image or a sound by its first bytes, and no whole one."""
+    return decoded is None and isinstance(value, bytes) and kind_of(value) is not None
 
 
 def array_gap(a: NDArray[Any], b: NDArray[Any]) -> Gap:

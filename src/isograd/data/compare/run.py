@@ -202,7 +202,14 @@ class _Run:
             self._drawn(name_a, name_b, is_drawn, walk)
             return None
         gaps = [self._gap(name_a, name_b, pair) for pair in self._pairs.pairs]
-        differing = [n for n, one in enumerate(gaps) if not one.is_same]
+        unread = [n for n, one in enumerate(gaps) if one.is_unread]
+        differing = [n for n, one in enumerate(gaps) if not one.is_same and not one.is_unread]
+        if unread:
+            sample = self._rows[0][self._pairs.pairs[unread[0]][0]][0]
+            self._gaps.append(
+                f"field {name_a!r}: neither side can be decoded in {len(unread):,} of "
+                f"{len(gaps):,} samples, first in {sample}"
+            )
         worst = max(range(len(gaps)), key=lambda n: gaps[n].greatest, default=0)
         if differing and not (walk is not None and walk.pieces):
             self._unexplained(name_a, name_b, differing, gaps, walk)
@@ -211,7 +218,7 @@ class _Run:
         return FieldComparison(
             name_a,
             name_b,
-            len(gaps) - len(differing),
+            len(gaps) - len(differing) - len(unread),
             len(differing),
             gaps[worst].greatest if gaps else 0.0,
             self._rows[0][self._pairs.pairs[worst][0]][0] if gaps else "",

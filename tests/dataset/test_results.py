@@ -53,3 +53,18 @@ def test_a_file_that_neither_side_can_decode_is_not_the_same(images: Path) -> No
     (image,) = [one for one in report.comparison.fields if one.name == "image"]
     assert (image.same, image.differs) == (2, 0)
     assert any("neither side can be decoded in 1 of 3" in gap for gap in report.comparison.gaps)
+
+
+def test_a_sample_in_two_addresses_that_are_splits_is_a_leak(images: Path, tmp_path: Path) -> None:
+    other = tmp_path / "val"
+    other.mkdir()
+    own = np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8)
+    Image.fromarray(own).save(other / "own.png")
+    clean = isograd.data(images, against=other)
+    assert "data.leak" not in {one.code for one in clean.sources[0].findings}
+    (other / "copy.png").write_bytes((images / "2.png").read_bytes())
+    report = isograd.data(images, against=other)
+    (leak,) = [one for one in report.sources[0].findings if one.code == "data.leak"]
+    assert "1 sample stands in more than one split" in leak.message
+    assert any("2.png" in line and "copy.png" in line for line in leak.evidence)
+    assert report.sources[0].splits == {str(images): 3, str(other): 2}

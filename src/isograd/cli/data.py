@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     metavar="N",
     help="Store the first N batches of pipeline A in DST, for both trainings and for verify.",
 )
+@click.option(
+    "--against",
+    metavar="SPLIT",
+    help="Look at A and at this other split of the data set together: what stands in both leaks.",
+)
 @click.option("--key", metavar="FIELD", help="Pair samples of A and B by this field.")
 @click.option(
     "--samples",
@@ -86,6 +91,7 @@ def command(
     limit: int | None,
     output: Path | None,
     batches: int | None,
+    against: str | None,
     key: str | None,
     samples: int,
     draws: int,
@@ -110,6 +116,7 @@ def command(
     return data(
         sources[0],
         sources[1] if len(sources) == 2 else None,
+        against=against,
         output=output,
         batches=batches,
         label=label,

@@ -14,6 +14,7 @@ from isograd.data.model import Comparison, DataReport, SourceReport, Verdict, so
 from isograd.data.pipelines.host import PipelineHandle, PipelineSource, is_pipeline
 from isograd.data.sources.base import SampleSource
 from isograd.data.sources.open import open_samples
+from isograd.data.sources.splits import Splits
 from isograd.data.write.run import Converted, convert, require_format
 from isograd.errors import UsageError
 from isograd.findings import Finding, Level
@@ -45,10 +46,17 @@ class DataOptions:
         return InventoryOptions(self.label, self.classes, self.shown, self.limit, self.seed)
 
 
-def look(address: str, options: DataOptions, progress: Progress | None = None) -> DataReport:
-    """What is in one source, and is it sound?"""
+def look(
+    address: str,
+    options: DataOptions,
+    progress: Progress | None = None,
+    against: str | None = None,
+) -> DataReport:
+    """What is in one source, and is it sound; against: another split of it."""
     started = time.monotonic()
     source = _opened(address, options.python_a)
+    if against is not None:
+        source = Splits((source, _opened(against, options.python_b)))
     try:
         found = inventory(source, options.inventory, progress or SilentProgress())
     finally:
@@ -144,6 +152,7 @@ def data(
     a: str | Path,
     b: str | Path | None = None,
     *,
+    against: str | Path | None = None,
     output: str | Path | None = None,
     batches: int | None = None,
     label: str | None = None,
@@ -160,8 +169,13 @@ def data(
 ) -> DataReport:
     """What does A yield; with B, do both yield the same; with output, A in another format.
 
-    Raises `UsageError` where both b and output are given, or batches without output.
+    against: another split of the same data set; a sample that stands in both is a leak.
+    Raises `UsageError` where two of b, against and output are given, or batches without output.
     """
+    if against is not None and str(against) == str(a):
+        raise UsageError(f"{a} is given as both splits", "Give the other split to --against.")
+    if against is not None and (b is not None or output is not None):
+        raise UsageError("--against looks at A and another split", "Leave out B and the output.")
     options = DataOptions(
         label, classes, limit, key, samples, draws, python_a, python_b, shown, seed
     )
@@ -173,4 +187,4 @@ def data(
         raise UsageError("batches are asked for without an output", "Give the folder.")
     if b is not None:
         return look_at_both(str(a), str(b), options, progress)
-    return look(str(a), options, progress)
+    return look(str(a), options, progress, None if against is None else str(against))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isograd.errors import IsogradError
     from isograd.explain.run import explain
     from isograd.init.run import init
+    from isograd.profile.record.callback import ProfileCallback
     from isograd.profile.run import profile
     from isograd.recording.reader import Recording
     from isograd.recording.recorder import record
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IsogradError",
+    "ProfileCallback",
     "Recording",
     "WatchCallback",
     "__version__",
@@ -53,6 +55,7 @@ _PACKAGES = frozenset(
 #: Where the other names stand.
 _MODULES = {
     "IsogradError": "isograd.errors",
+    "ProfileCallback": "isograd.profile.record.callback",
     "Recording": "isograd.recording.reader",
     "WatchCallback": "isograd.watch.callback",
     "params": "isograd.api",

@@ -33,7 +33,15 @@ OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python
 
 def test_the_public_names() -> None:
     assert sorted(isograd.__all__) == sorted(
-        ["IsogradError", "Recording", "WatchCallback", "__version__", "record", *VERBS]
+        [
+            "IsogradError",
+            "ProfileCallback",
+            "Recording",
+            "WatchCallback",
+            "__version__",
+            "record",
+            *VERBS,
+        ]
     )
     for name in isograd.__all__:
         assert getattr(isograd, name) is not None

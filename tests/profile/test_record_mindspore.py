@@ -93,3 +93,16 @@ def test_the_slow_operator_of_the_pipeline_is_named(run: Path) -> None:
     assert analysis.pipeline is not None
     assert analysis.pipeline.bottleneck is not None
     assert analysis.pipeline.queue(analysis.pipeline.bottleneck).name == "Map"
+
+
+def test_a_callback_of_model_train(tmp_path: Path) -> None:
+    network = _Network()
+    optimizer = nn.SGD(network.trainable_params(), 0.01)
+    dataset = GeneratorDataset(_rows, ["x", "y"], shuffle=False).batch(8)
+    model = mindspore.Model(network, nn.CrossEntropyLoss(), optimizer)
+    callback = isograd.ProfileCallback(tmp_path / "run", steps=8)
+    model.train(1, dataset.take(10), callbacks=[callback], dataset_sink_mode=False)
+    profile = open_profile(tmp_path / "run")
+    assert profile.marks is not None
+    assert len(profile.marks.window) == 8
+    assert (profile.steps.seconds > 0).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from isograd.cli.entry import main
+from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 from isograd.profile.against import compare
 from isograd.profile.analyse.analysis import analyse
 from isograd.profile.document import document, page
@@ -152,6 +154,28 @@ def test_runs_without_structures_say_so() -> None:
     assert "no list of modules" in found.notes[0]
     assert found.modules == ()
     assert ModuleTime("a", "Linear", 1.0, 2.0).calls == 1
+
+
+def _network(profile: Profile, *names: str) -> Profile:
+    """The profile with modules of these names."""
+    modules = tuple(ModuleInfo(name, "Linear", True) for name in ("", *names))
+    parameters = tuple(
+        ParameterInfo(
+            f"{name}.weight", name, "weight", (4, at + 2 + 3 * len(names)), "float32", True
+        )
+        for at, name in enumerate(names)
+    )
+    structure = Structure("torch", modules, parameters)
+    times = tuple(ModuleTime(name, "Linear", 0.01, 0.02) for name in names)
+    return dataclasses.replace(profile, structure=structure, modules=times)
+
+
+def test_runs_of_two_networks_say_that_they_share_no_module() -> None:
+    first, second = (_network(made.healthy(), *names) for names in (("a", "b"), ("x", "y", "z")))
+    found = compare(analyse(first), analyse(second))
+    assert found.unpaired == ("a", "b")
+    assert "share no module" in found.notes[0]
+    assert compare(analyse(first), analyse(first)).notes == ()
 
 
 @pytest.mark.parametrize(

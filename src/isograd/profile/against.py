@@ -142,6 +142,11 @@ def _modules(
             sides.append(_side(module, None, float("nan")))
     sides.sort(key=lambda side: -(side.seconds - side.other_s) if side.ratio == side.ratio else 0.0)
     unpaired = tuple(side.name for side in sides if side.other_name is None)
+    if not notes and sides and len(unpaired) == len(sides):
+        notes.append(
+            "The runs share no module: their networks differ, so the times of their steps say "
+            "nothing of a port. Give two runs of one network."
+        )
     return tuple(sides), unpaired, notes
 
 

@@ -1,4 +1,4 @@
-"""`ProfileCallback`: a recording inside of MindSpore's `Model.train`."""
+"""`isograd.ProfileCallback("runs/a")`: a recording inside of MindSpore's `Model.train`."""
 
 from __future__ import annotations
 
@@ -12,46 +12,55 @@ from isograd.profile.record.plan import DEFAULT_STEPS
 from isograd.profile.record.recorder import ProfileRecorder
 
 
-def profile_callback(folder: str | Path, *, steps: int = DEFAULT_STEPS) -> Any:
-    """Make a mindspore.train.Callback that records the training into a new folder.
+class ProfileCallback:
+    """Records the training that it is a callback of, into a new folder.
 
     Under GRAPH_MODE a pass is one call, so that steps are timed and phases are not.
-    Raises UsageError where MindSpore has not been imported.
     """
-    if "mindspore" not in sys.modules:
-        raise UsageError(
-            "ProfileCallback belongs to MindSpore, which is not imported",
-            "In torch, use `with isograd.profile(model, folder):`.",
-        )
-    from mindspore.train import Callback
 
-    class ProfileCallback(Callback):  # type: ignore[misc]  # MindSpore has no types
-        """Ends the recorder's steps where Model.train ends its own."""
+    def __new__(cls, *_: Any, **__: Any) -> ProfileCallback:
+        """An instance that MindSpore takes for a callback of its own.
 
-        def __init__(self) -> None:
-            super().__init__()
-            self._recorder: ProfileRecorder | None = None
+        Raises UsageError where MindSpore has not been imported.
+        """
+        if "mindspore" not in sys.modules:
+            raise UsageError(
+                "ProfileCallback belongs to MindSpore, which is not imported",
+                "In torch, use `with isograd.profile(model, folder):`.",
+            )
+        from mindspore.train import Callback
 
-        def on_train_begin(self, run_context: Any) -> None:
-            """Begin to record the trained network."""
-            network = run_context.original_args().network
-            self._recorder = ProfileRecorder(network, Path(folder), steps=steps)
-            self._recorder.__enter__()
+        kind = type(cls.__name__, (cls, Callback), {"__module__": cls.__module__})
+        made: ProfileCallback = object.__new__(kind)
+        return made
 
-        def on_train_step_begin(self, run_context: Any) -> None:
-            """A step begins; its batch was fetched before."""
-            if self._recorder is not None:
-                self._recorder.begin(Phase.FORWARD)
+    def __init__(self, folder: str | Path, *, steps: int = DEFAULT_STEPS) -> None:
+        """Keep the arguments; nothing is written before the training begins.
 
-        def on_train_step_end(self, run_context: Any) -> None:
-            """A step ends here, not at the next batch."""
-            if self._recorder is not None:
-                self._recorder.step()
+        steps: how many are recorded, warm-up included.
+        """
+        super().__init__()
+        self._folder, self._steps = Path(folder), steps
+        self._recorder: ProfileRecorder | None = None
 
-        def on_train_end(self, run_context: Any) -> None:
-            """Write the recording."""
-            if self._recorder is not None:
-                self._recorder.__exit__(None, None, None)
-                self._recorder = None
+    def on_train_begin(self, run_context: Any) -> None:
+        """Begin to record the trained network."""
+        network = run_context.original_args().network
+        self._recorder = ProfileRecorder(network, self._folder, steps=self._steps)
+        self._recorder.__enter__()
 
-    return ProfileCallback()
+    def on_train_step_begin(self, run_context: Any) -> None:
+        """A step begins; its batch was fetched before."""
+        if self._recorder is not None:
+            self._recorder.begin(Phase.FORWARD)
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        """A step ends here, not at the next batch."""
+        if self._recorder is not None:
+            self._recorder.step()
+
+    def on_train_end(self, run_context: Any) -> None:
+        """Write the recording."""
+        if self._recorder is not None:
+            recorder, self._recorder = self._recorder, None
+            recorder.__exit__(None, None, None)

@@ -26,7 +26,7 @@ from isograd.profile.model import (
 from isograd.profile.read.open import FRAMEWORK_FOLDER
 from isograd.profile.record.mindspore_modules import CellClock
 from isograd.profile.record.mindspore_pipeline import PipelineWatch
-from isograd.profile.record.mindspore_source import CellSource
+from isograd.profile.record.mindspore_source import source_of
 
 if TYPE_CHECKING:
     from isograd.profile.record.recorder import ProfileRecorder
@@ -47,7 +47,7 @@ class MindSporeSide:
         self._undo = contextlib.ExitStack()
         self._pipeline = PipelineWatch()
         self._modules = CellClock(model)
-        self._source = CellSource(model)
+        self._source = source_of(model)
         self._profiler: Any = None
         self._depth = 0
         self._record: ProfileRecorder | None = None

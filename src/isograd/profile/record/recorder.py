@@ -143,7 +143,9 @@ class ProfileRecorder:
 
     def step(self) -> None:
         """End a step here, where no update or no batch shows where it ends."""
-        self._marks.step()
+        # After the last window a step runs that no window holds.
+        if self._is_active:
+            self._marks.step()
 
     def begin(self, phase: Phase) -> None:
         """Called by the side where a phase begins."""

@@ -21,7 +21,7 @@ from isograd.profile.model import (
 from isograd.profile.record.torch_ddp import BucketClock
 from isograd.profile.record.torch_loader import LoaderWatch
 from isograd.profile.record.torch_modules import ModuleClock
-from isograd.profile.record.torch_source import SourceMode
+from isograd.profile.record.torch_source import source_of
 
 if TYPE_CHECKING:
     from isograd.profile.record.recorder import ProfileRecorder
@@ -42,7 +42,7 @@ class TorchSide:
         self._undo = contextlib.ExitStack()
         self._loaders = LoaderWatch()
         self._modules = ModuleClock(model)
-        self._source = SourceMode(model)
+        self._source = source_of(model)
         self._buckets = BucketClock(model)
         self._profiler: Any = None
         self._depth = 0

@@ -73,7 +73,7 @@ def einsum(equation: Any, operands: Any, *more: Any) -> Any:
 def _without_ellipsis(terms: Sequence[str], ranks: Sequence[int]) -> list[str]:
     """Digits, counted from the right, for the axes that "..." stands for."""
     named = []
-    for term, rank in zip(terms, ranks, strict=True):
+    for term, rank in zip(terms, ranks):
         extra = rank - len(term.replace("...", ""))
         named.append(term.replace("...", "0123456789"[:extra][::-1]))
     return named
@@ -92,7 +92,7 @@ def _as_text(*alternating: Any) -> str:
 def _without_repeats(terms: Sequence[str], given: Sequence[Any]) -> tuple[list[str], list[Any]]:
     """Operands whose letter stands twice, by their diagonal."""
     single, values = [], []
-    for term, value in zip(terms, given, strict=True):
+    for term, value in zip(terms, given):
         while len(set(term)) < len(term):
             letter = next(c for c in term if term.count(c) > 1)
             one = term.index(letter)
@@ -115,9 +115,7 @@ def _contracted(a: str, x: Any, b: str, y: Any, later: str) -> tuple[str, Any]:
     both = [c for c in a if c in b and c in later]
     inner = [c for c in a if c in b and c not in later]
     rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
-    size = dict(zip(a, x.shape, strict=True)) | {
-        c: n for c, n in zip(b, y.shape, strict=True) if n != 1 or c not in a
-    }
+    size = dict(zip(a, x.shape)) | {c: n for c, n in zip(b, y.shape) if n != 1 or c not in a}
     x = _arranged(x, a, both, rows, inner, size)
     y = _arranged(y, b, both, inner, columns, size)
     order = [*both, *rows, *columns]
@@ -159,7 +157,7 @@ def edges_of(padding: Any, kernel: Sequence[int], holes: Sequence[int]) -> list[
     if padding == "valid":
         return [(0, 0)] * len(kernel)
     if padding == "same":
-        totals = [hole * (size - 1) for hole, size in zip(holes, kernel, strict=True)]
+        totals = [hole * (size - 1) for hole, size in zip(holes, kernel)]
         return [(total // 2, total - total // 2) for total in totals]
     return [(edge, edge) for edge in many(padding, len(kernel))]
 
@@ -180,12 +178,15 @@ def _convolved(
         x, weight = ops.expand_dims(x, 2), ops.expand_dims(weight, 2)
         steps, holes, edges = (1, *steps), (1, *holes), [(0, 0), *edges]
     run = ops.Conv3D if weight.ndim == 5 else ops.Conv2D
+    pads: tuple[int, ...] = ()
+    for pair in edges:  # two loops in one comprehension do not compile
+        pads += tuple(pair)
     kernel = run(
         out_channel=weight.shape[0],
         kernel_size=tuple(weight.shape[2:]),
         mode=1,
         pad_mode="pad",
-        pad=tuple(size for pair in edges for size in pair),
+        pad=pads,
         stride=tuple(steps),
         dilation=tuple(holes),
         group=groups,
@@ -219,7 +220,6 @@ def conv_transpose_in(dimensions: int) -> Callable[..., Any]:
             many(padding, dimensions),
             many(output_padding, dimensions),
             holes,
-            strict=True,
         )
         for axis, (step, edge, more, hole) in enumerate(settings, 2):
             size = x.shape[axis]

@@ -77,7 +77,7 @@ def unpack(tensor: Any, packed_shapes: Sequence[Sequence[int]], pattern: str) ->
     if sum(lengths) != shape[before]:
         raise RuntimeError(f"sizes {packed_shapes} do not make {shape[before]}")
     found, start = [], 0
-    for length, size in zip(lengths, packed_shapes, strict=True):
+    for length, size in zip(lengths, packed_shapes):
         part = tensor[(slice(None),) * before + (slice(start, start + length),)]
         found.append(part.reshape((*shape[:before], *size, *shape[before + 1 :])))
         start += length
@@ -88,7 +88,7 @@ def parse_shape(x: Any, pattern: str) -> dict[str, int]:
     """The sizes of axes by name; "_" and "..." name none."""
     places, _ = _places_of(pattern, len(x.shape), pattern)
     sizes = {}
-    for place, length in zip(places, x.shape, strict=True):
+    for place, length in zip(places, x.shape):
         for name in place or ["1"]:
             if name.isdecimal() and int(name) != length:
                 raise RuntimeError(f"an axis of {tuple(x.shape)} is not {name} as in {pattern!r}")
@@ -159,7 +159,7 @@ def _lengths(
 ) -> dict[str, int]:
     """The length of each axis on the left; one of each place may be found by division."""
     found: dict[str, int] = {}
-    for place, length in zip(places, shape, strict=True):
+    for place, length in zip(places, shape):
         known = {name: given[name] for name in place if name in given}
         open_names = [name for name in place if name not in known]
         rest, left = divmod(length, math.prod(known.values()) or 1)
@@ -174,7 +174,7 @@ def _numbered(places: Places, side: str, given: dict[str, int]) -> Places:
     found = []
     for index, place in enumerate(places):
         names = [f"{side}{index}.{n}" if name.isdecimal() else name for n, name in enumerate(place)]
-        given.update({new: int(old) for new, old in zip(names, place, strict=True) if new != old})
+        given.update({new: int(old) for new, old in zip(names, place) if new != old})
         found.append(names)
     return found
 

@@ -34,7 +34,7 @@ def _averages_by_kernel(
     x = x if batched else ops.expand_dims(x, 0)
     if dimensions == 1:
         x = ops.expand_dims(x, 2)
-        settings = [(neutral, *own) for neutral, own in zip((1, 1, 0), settings, strict=True)]
+        settings = [(neutral, *own) for neutral, own in zip((1, 1, 0), settings)]
     kernel, step, edge = (tuple(part) for part in settings)
     found = ops.avg_pool2d(x, kernel, step, tuple(np.repeat(edge, 2).tolist()), *more)
     found = found.squeeze(2) if dimensions == 1 else found
@@ -49,7 +49,7 @@ def _greatest_by_kernel(
     x = x if batched else ops.expand_dims(x, 0)
     if dimensions == 1:
         x = ops.expand_dims(x, 2)
-        settings = [(neutral, *own) for neutral, own in zip((1, 1, 0, 1), settings, strict=True)]
+        settings = [(neutral, *own) for neutral, own in zip((1, 1, 0, 1), settings)]
     run = ops.max_pool3d if dimensions == 3 else ops.max_pool2d
     kernel, step, edge, hole = (tuple(part) for part in settings)
     found = run(x, kernel, step, edge, hole, ceil_mode=ceil, return_indices=True)
@@ -76,9 +76,7 @@ def avg_pool_in(dimensions: int) -> Callable[..., Any]:
             return _averages_by_kernel(input, dimensions, plain, *more)
         matrices, counts = [], np.ones(())
         sizes = input.shape[-dimensions:]
-        for size, kernel, step, edge in zip(
-            sizes, kernels, steps, many(padding, dimensions), strict=True
-        ):
+        for size, kernel, step, edge in zip(sizes, kernels, steps, many(padding, dimensions)):
             starts = _starts(size, kernel, step, edge, 1, ceil_mode)
             reach = starts[:, None] + np.arange(kernel)
             matrix = (reach[:, :, None] == np.arange(size)).sum(1).astype(np.float64)
@@ -99,7 +97,7 @@ def _ranges(size: int, count: int) -> list[tuple[int, int]]:
 
 def _counts(output_size: Any, sizes: Sequence[int]) -> list[int]:
     wanted = many(output_size, len(sizes))
-    return [n if count is None else count for count, n in zip(wanted, sizes, strict=True)]
+    return [n if count is None else count for count, n in zip(wanted, sizes)]
 
 
 def adaptive_avg_pool_in(dimensions: int) -> Callable[..., Any]:
@@ -108,7 +106,7 @@ def adaptive_avg_pool_in(dimensions: int) -> Callable[..., Any]:
             return ops.adaptive_avg_pool2d(input, many(output_size, 2))
         matrices = []
         sizes = input.shape[-dimensions:]
-        for size, count in zip(sizes, _counts(output_size, sizes), strict=True):
+        for size, count in zip(sizes, _counts(output_size, sizes)):
             matrix = np.zeros((count, size))
             for row, (start, end) in enumerate(_ranges(size, count)):
                 matrix[row, start:end] = 1 / (end - start)
@@ -125,7 +123,7 @@ def _greatest(x: Any, windows: Sequence[Numbers], with_positions: bool) -> Any:
     """
     sizes = x.shape[-len(windows) :]
     table, outside = np.zeros((1, 1), np.int64), np.zeros((1, 1), bool)
-    for size, own in zip(sizes, windows, strict=True):
+    for size, own in zip(sizes, windows):
         shape = (len(table) * len(own), table.shape[1] * own.shape[1])
         pairs = table[:, None, :, None] * size + np.maximum(own, 0)[None, :, None, :]
         gone = outside[:, None, :, None] | (own < 0)[None, :, None, :]
@@ -162,7 +160,6 @@ def max_pool_in(dimensions: int) -> Callable[..., Any]:
             steps,
             many(padding, dimensions),
             many(dilation, dimensions),
-            strict=True,
         ):
             starts = _starts(size, kernel, step, edge, hole, ceil_mode)
             reach = starts[:, None] + hole * np.arange(kernel)
@@ -176,7 +173,7 @@ def adaptive_max_pool_in(dimensions: int) -> Callable[..., Any]:
     def adaptive_max_pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         windows = []
         sizes = input.shape[-dimensions:]
-        for size, count in zip(sizes, _counts(output_size, sizes), strict=True):
+        for size, count in zip(sizes, _counts(output_size, sizes)):
             ranges = _ranges(size, count)
             widest = max(end - start for start, end in ranges)
             rows = [[*range(a, b), *[-1] * (widest - (b - a))] for a, b in ranges]

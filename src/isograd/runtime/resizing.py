@@ -32,11 +32,11 @@ def interpolate(
         news = many(size, dimensions)
     else:
         scales = many(scale_factor, dimensions)
-        news = tuple(math.floor(n * scale) for n, scale in zip(olds, scales, strict=True))
+        news = tuple(math.floor(n * scale) for n, scale in zip(olds, scales))
         scales = (None,) * dimensions if recompute_scale_factor else scales
     matrices = [
         _resizing(mode, old, new, scale, bool(align_corners), antialias)
-        for old, new, scale in zip(olds, news, scales, strict=True)
+        for old, new, scale in zip(olds, news, scales)
     ]
     if mode.startswith("nearest"):
         for axis, matrix in enumerate(matrices, 2):

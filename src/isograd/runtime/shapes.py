@@ -24,8 +24,12 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if dims is None or dims == ():
         return take_flat(input, np.roll(numbered(input).reshape(-1), shifts)).reshape(input.shape)
     steps = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
-    for axis, step in zip(axes_of(dims, input), steps, strict=True):
-        input = take(input, axis, np.roll(np.arange(input.shape[axis]), step))
+    for axis, step in zip(axes_of(dims, input), steps):
+        size = input.shape[axis]
+        moved = step % size if size else 0
+        if moved:
+            last, first = ops.split(input, [size - moved, moved], axis)[::-1]
+            input = ops.cat((last, first), axis)
     return input
 
 
@@ -87,7 +91,7 @@ def as_strided(
 ) -> Any:
     """Elements by strides over the flattened tensor; a copy, where torch makes a view."""
     positions = np.full((), storage_offset or 0)
-    for count, step in zip(size, stride, strict=True):
+    for count, step in zip(size, stride):
         positions = positions[..., None] + np.arange(count) * step
     return take_flat(input, positions)
 
@@ -177,9 +181,7 @@ def _patches(
     """The flat positions that each patch holds, a column each; -1 is padding."""
     rows = []
     settings = (kernel_size, dilation, padding, stride)
-    for size, kernel, hole, edge, step in zip(
-        sizes, *[many(value, 2) for value in settings], strict=True
-    ):
+    for size, kernel, hole, edge, step in zip(sizes, *[many(value, 2) for value in settings]):
         count = (size + 2 * edge - hole * (kernel - 1) - 1) // step + 1
         own = np.arange(kernel)[:, None] * hole + np.arange(count) * step - edge
         rows.append(np.where((own < 0) | (own >= size), -1, own))

@@ -174,7 +174,7 @@ class _ConvTranspose(ConvNd):
             (n - 1) * stride[k] - 2 * padding[k] + dilation[k] * (kernel[k] - 1) + 1
             for k, n in enumerate(input.shape[-count:])
         )
-        added = tuple(wanted - size for wanted, size in zip(sizes, least, strict=True))
+        added = tuple(wanted - size for wanted, size in zip(sizes, least))
         if any(not 0 <= more < stride[k] for k, more in enumerate(added)):
             raise ValueError(f"no output of {sizes} can be made; the smallest is {least}")
         return added

@@ -1,0 +1,66 @@
+"""What is converted runs under MindSpore's `jit` with the gradients that it has eagerly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from isograd.convert.run import convert_path
+
+pytest.importorskip("mindspore")
+
+#: A network by name: what it makes, and what its forward method returns.
+NETWORKS = {
+    "Rolled": ("nn.Conv2d(3, 4, 3)", "torch.roll(self.made(x), shifts=(1, -2), dims=(2, 3))"),
+    "Functional": ("nn.Conv2d(3, 4, 3)", "F.conv2d(x, self.made.weight * 2, padding=1)"),
+    "Resized": ("nn.Conv2d(3, 4, 3)", "F.interpolate(self.made(x), size=(9, 9), mode='bilinear')"),
+    "Pooled": ("nn.AdaptiveAvgPool2d((2, 3))", "self.made(F.max_pool2d(x, 2, ceil_mode=True))"),
+}
+RUN = """
+import json, sys
+sys.path.insert(0, "port")
+import numpy as np, mindspore as ms, networks
+x = ms.Tensor(np.random.RandomState(0).randn(2, 3, 8, 8).astype("f4"))
+found = {}
+def compare(network):
+    def loss(x):
+        return (network(x) ** 3).sum()
+    gradient = ms.value_and_grad(loss, 0)
+    @ms.jit
+    def step(x):
+        return gradient(x)
+    pairs = list(zip(gradient(x), step(x)))
+    return [float(((a - b).abs() / (1.0 + a.abs())).max()) for a, b in pairs]
+for name in sys.argv[1:]:
+    found[name] = compare(getattr(networks, name)())
+print(json.dumps(found))
+"""
+
+
+def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
+    text = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    for name, (made, returned) in NETWORKS.items():
+        text += (
+            f"\n\nclass {name}(nn.Module):\n    def __init__(self):\n"
+            f"        super().__init__()\n        self.made = {made}\n\n"
+            f"    def forward(self, x):\n        return {returned}\n"
+        )
+    (tmp_path / "networks.py").write_text(text)
+    report = convert_path(tmp_path / "networks.py", tmp_path / "port")
+    assert [f for file in report.files for f in file.findings] == []
+    (tmp_path / "run.py").write_text(RUN)
+    done = subprocess.run(
+        [sys.executable, "run.py", *NETWORKS],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert found.keys() == NETWORKS.keys()
+    assert all(max(errors) < 1e-5 for errors in found.values()), found

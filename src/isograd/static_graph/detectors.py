@@ -48,9 +48,13 @@ def _position(node: ast.AST) -> _Position:
 
 def two_loops(own: Locals) -> _Found:
     """A comprehension with two `for`."""
-    lists = *own.all(ast.ListComp), *own.all(ast.GeneratorExp)
-    others = *own.all(ast.DictComp), *own.all(ast.SetComp)
-    return (node for node in (*lists, *others) if len(node.generators) > 1)
+    found: list[ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp] = [
+        *own.all(ast.ListComp),
+        *own.all(ast.GeneratorExp),
+        *own.all(ast.DictComp),
+        *own.all(ast.SetComp),
+    ]
+    return (node for node in found if len(node.generators) > 1)
 
 
 def dict_unpacking(own: Locals) -> _Found:

@@ -19,6 +19,7 @@ from isograd.tensors import Array, TensorValue
 from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
 from isograd.verify.unit_causes import UnitCauses
+from isograd.verify.unit_finding import UnitFinding
 from isograd.verify.units import Unit
 from isograd.worker.protocols import Passes
 
@@ -32,15 +33,15 @@ _MOST_BATCHES = 3
 class Claim:
     """A proof as it was made: the fixes that remove what one stage of a unit shows.
 
-    quiet: what the change is projected on, where it lies below the noise.  findings: positions in
-    the list of findings that it proves.
+    quiet: what the change is projected on, where it lies below the noise.  findings: those
+    that it proves.
     """
 
     unit: Unit
     stage: Stage
     fixes: tuple[PortFix, ...]
     quiet: tuple[Trial, ...]
-    findings: tuple[int, ...]
+    findings: tuple[UnitFinding, ...]
 
 
 def rotated(values: Array) -> Array:

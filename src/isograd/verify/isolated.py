@@ -27,6 +27,7 @@ from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer, TensorResult, UnitResult
 from isograd.verify.session import Session
 from isograd.verify.unit_causes import UnitCauses
+from isograd.verify.unit_finding import UnitFinding
 from isograd.verify.units import Unit, enclosing, make_unit, make_units
 from isograd.worker.protocols import Networks, Passes
 
@@ -44,27 +45,20 @@ _CODES = {
 class IsolatedResult:
     """What the isolated replays of one mode found."""
 
-    findings: list[Finding] = field(default_factory=list)
-    order: list[float] = field(default_factory=list)
+    found: list[UnitFinding] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     checked: dict[Stage, int] = field(default_factory=dict)
     modules: list[ModuleRatio] = field(default_factory=list)
     following: dict[Stage, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    shifts: dict[int, TensorResult] = field(default_factory=dict)
-    #: The gradients that differ, by finding of stage backward.
-    gradients: dict[int, list[TensorResult]] = field(default_factory=dict)
-    #: What findings below the noise are explained by.
-    quiet_trials: dict[int, tuple[Trial, ...]] = field(default_factory=dict)
-    #: Findings below the noise whose gradients are beyond it.
-    loud: set[int] = field(default_factory=set)
     granted: tuple[Trial, ...] = ()
     #: Whether every named cause can be made in the reference.
     can_grant: bool = True
 
-    def add(self, finding: Finding, position: float) -> None:
-        self.findings.append(finding)
-        self.order.append(position)
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings as a report has them."""
+        return [one.finding for one in self.found]
 
 
 class IsolatedStage:
@@ -126,11 +120,9 @@ class IsolatedStage:
             self._session, self.replayer, self.causes, self._mode, self._backward
         )
         for claim in confirmation.refused(self._claims) if self._claims else ():
-            for place in claim.findings:
-                finding = self._result.findings[place]
-                if finding.cause is not None:
-                    cause = dataclasses.replace(finding.cause, proved=False)
-                    self._result.findings[place] = dataclasses.replace(finding, cause=cause)
+            for one in claim.findings:
+                if one.finding.cause is not None:
+                    one.change(cause=dataclasses.replace(one.finding.cause, proved=False))
 
     def _without_unneeded(self, results: list[UnitResult]) -> list[UnitResult]:
         """Drop inputs that the port's calls do without, where these calls agree: inner ones first.
@@ -192,7 +184,7 @@ class IsolatedStage:
                     break
         return results
 
-    def _look_below_noise(self, result: UnitResult) -> dict[str, int]:
+    def _look_below_noise(self, result: UnitResult) -> dict[str, UnitFinding]:
         """A finding where a small change hides in the noise of coarse arithmetic: by its cause."""
         if self._mode != self._session.case.modes[0]:
             return {}
@@ -200,16 +192,11 @@ class IsolatedStage:
         if known is None:
             return {}
         tensors = [t for t in result.tensors if t.stage is Stage.FORWARD and t.comparison]
-        first = len(self._result.findings)
-        self._find_causes(Stage.FORWARD, result, tensors, known, (), quiet=True)
-        trials = tuple(cause.trial for cause in known.causes)
-        found = range(first, len(self._result.findings))
-        for place in found:
-            self._result.quiet_trials[place] = trials
-            self._result.findings[place] = dataclasses.replace(
-                self._result.findings[place], severity=Severity.BELOW_NOISE
-            )
-        return {cause.name: place for cause, place in zip(known.causes, found, strict=True)}
+        found = self._find_causes(Stage.FORWARD, result, tensors, known, (), quiet=True)
+        for one in found:
+            one.quiet = tuple(cause.trial for cause in known.causes)
+            one.change(severity=Severity.BELOW_NOISE)
+        return {cause.name: one for cause, one in zip(known.causes, found, strict=True)}
 
     @staticmethod
     def fails(result: UnitResult) -> bool:
@@ -263,16 +250,26 @@ class IsolatedStage:
         session.port.ask(Passes.forward, session.pass_request(self._mode, record=True))
 
     def _conclude(self, result: UnitResult) -> None:
-        unit = result.unit
-        call = self._reference[unit.reference]
+        call = self._reference[result.unit.reference]
         if result.failure:
             self._failed(result)
             return
         for tensor in result.tensors:
             self._result.checked[tensor.stage] = self._result.checked.get(tensor.stage, 0) + 1
         self._note_ratios(result)
+        if self._explain(result) and result.backward_failure:
+            self._result.gaps.append(
+                Gap(Stage.BACKWARD, f"the backward pass of {call.module}", result.backward_failure)
+            )
+
+    def _explain(self, result: UnitResult) -> bool:
+        """Findings stage after stage, each beyond the causes of those before.
+
+        Whether each stage was looked at: what follows from an unexplained one is none of its own.
+        """
+        call = self._reference[result.unit.reference]
         wrong = [t for t in result.tensors if not t.ratio <= ISOLATED_THRESHOLD]
-        quiet: dict[str, int] = {}
+        quiet: dict[str, UnitFinding] = {}
         if wrong and all(t.stage is not Stage.FORWARD for t in wrong):
             quiet = self._look_below_noise(result)
         fixed: tuple[Trial, ...] = ()
@@ -283,31 +280,29 @@ class IsolatedStage:
             known = self.causes.diagnose(result, stage, fixed)
             names = {cause.name for cause in known.causes} if known is not None else set()
             if names and names <= set(quiet):
-                self._result.loud |= {quiet[name] for name in names}
+                for name in names:
+                    quiet[name].is_loud = True
                 self._follow(found)
                 continue
             if known is not None and known.causes:
                 self._find_causes(stage, result, found, known, fixed)
             elif stage is Stage.FORWARD and self._explained_around(result):
                 self._follow(wrong)
-                return
+                return False
             else:
                 self._find(stage, call, found, result)
             if stage is not Stage.FORWARD:
                 continue
             if known is None or not known.causes:
                 self._follow(wrong)
-                return
+                return False
             # Beyond a named cause: what still differs when it is granted is a fault of its own.
             fixed = tuple(cause.trial for cause in known.causes)
             apart = result.places.joined_keys() if result.places else set()
             ratios = {k: r for k, r in known.ratios.items() if k not in apart}
             self._follow([t for t in wrong if ratios.get(t.key, 0.0) <= ISOLATED_THRESHOLD])
             wrong = [t for t in wrong if ratios.get(t.key, 0.0) > ISOLATED_THRESHOLD]
-        if result.backward_failure:
-            self._result.gaps.append(
-                Gap(Stage.BACKWARD, f"the backward pass of {call.module}", result.backward_failure)
-            )
+        return True
 
     def _explained_around(self, result: UnitResult) -> bool:
         """Look for causes where the reference makes what the port's call makes itself."""
@@ -361,7 +356,7 @@ class IsolatedStage:
                 f"{_shapes(call.output_shapes)}"
             )
             finding = self._finding(Stage.FORWARD, call, message, None, None)
-            self._result.add(finding, result.unit.reference)
+            self._result.found.append(UnitFinding(finding, result.unit.reference))
             return
         name = call.module or "the network"
         self._result.gaps.append(Gap(Stage.FORWARD, f"{name} alone", result.failure))
@@ -427,7 +422,7 @@ class IsolatedStage:
         known: Diagnosis,
         fixed: tuple[Trial, ...],
         quiet: bool = False,
-    ) -> None:
+    ) -> list[UnitFinding]:
         """A finding for each cause."""
         call = self._reference[result.unit.reference]
         first, message = self._described(stage, call, wrong)
@@ -437,11 +432,7 @@ class IsolatedStage:
         causes, fix, fixes = self.causes.prove(result, stage, known, fixed, quiet)
         if fix is None and not quiet:
             fix = self._look_at(first, self.culprit(result, stage))
-        if fixes:
-            count = len(self._result.findings)
-            places = tuple(range(count, count + len(causes)))
-            trials = tuple(cause.trial for cause in known.causes) if quiet else ()
-            self._claims.append(Claim(result.unit, stage, fixes, trials, places))
+        found: list[UnitFinding] = []
         for named, cause in zip(known.causes, causes, strict=True):
             module = self.causes.module_of(named, result)
             place = (
@@ -449,7 +440,11 @@ class IsolatedStage:
                 if module == call.module
                 else dataclasses.replace(call, module=module, occurrence=0)
             )
-            self._add(stage, place, wrong, first, message, cause, fix)
+            found.append(self._add(stage, place, wrong, first, message, cause, fix))
+        if fixes:
+            trials = tuple(cause.trial for cause in known.causes) if quiet else ()
+            self._claims.append(Claim(result.unit, stage, fixes, trials, tuple(found)))
+        return found
 
     def _described(
         self, stage: Stage, call: CallInfo, wrong: list[TensorResult]
@@ -475,16 +470,16 @@ class IsolatedStage:
         message: str,
         cause: Cause | None = None,
         fix: Fix | None = None,
-    ) -> None:
+    ) -> UnitFinding:
         port_module = self._port[first.unit.port].module
         ratio = first.ratio if math.isfinite(first.ratio) else None
         finding = self._finding(stage, call, message, ratio, first, port_module)
         finding = dataclasses.replace(finding, cause=cause, fix=fix or finding.fix)
-        if stage is Stage.FORWARD:
-            self._result.shifts[len(self._result.findings)] = first
-        if stage is Stage.BACKWARD:
-            self._result.gradients[len(self._result.findings)] = wrong
-        self._result.add(finding, first.position)
+        shift = first if stage is Stage.FORWARD else None
+        gradients = wrong if stage is Stage.BACKWARD else []
+        found = UnitFinding(finding, first.position, shift, gradients)
+        self._result.found.append(found)
+        return found
 
     def _finding(
         self,

@@ -213,47 +213,44 @@ class Ladder:
     def _judge_severity(
         self, mode: str, backward: bool, whole: PassResult, isolated: IsolatedResult
     ) -> None:
-        for index, tensor in list(isolated.shifts.items()):
-            trials = isolated.quiet_trials.get(index)
-            if index in isolated.loud:
+        session = self._session
+        for one in isolated.found:
+            if one.is_loud:
                 severity = Severity.EFFECTIVE
-            elif trials is not None:
-                severity = severity_below_noise(self._session, mode, backward, whole, trials)
+            elif one.quiet:
+                severity = severity_below_noise(session, mode, backward, whole, one.quiet)
+            elif one.shift is not None:
+                severity = severity_of(session, mode, backward, whole, one.shift.shift)
+            elif one.gradients:
+                shifts = [tensor.shift for tensor in one.gradients]
+                severity = severity_of_gradients(session, mode, whole, shifts)
             else:
-                severity = severity_of(self._session, mode, backward, whole, tensor.shift)
-            finding = isolated.findings[index]
-            isolated.findings[index] = dataclasses.replace(finding, severity=severity)
-        for index, tensors in isolated.gradients.items():
-            severity = severity_of_gradients(
-                self._session, mode, whole, [tensor.shift for tensor in tensors]
-            )
-            finding = isolated.findings[index]
-            isolated.findings[index] = dataclasses.replace(finding, severity=severity)
+                continue
+            one.change(severity=severity)
 
     def _raise_what_is_loud_elsewhere(self) -> None:
         """A cause that matters in one module matters in the others: it is one line of the port."""
         found = [f for isolated in self._isolated.values() for f in isolated.findings]
         loud = [f.cause for f in found if f.cause is not None and f.diverges]
         for isolated in self._isolated.values():
-            for index, finding in enumerate(isolated.findings):
-                cause = finding.cause
-                if finding.severity is Severity.BELOW_NOISE and cause is not None:
+            for one in isolated.found:
+                cause = one.finding.cause
+                if one.finding.severity is Severity.BELOW_NOISE and cause is not None:
                     if any(_is_one_fault(cause, other) for other in loud):
-                        isolated.findings[index] = dataclasses.replace(
-                            finding, severity=Severity.EFFECTIVE
-                        )
+                        one.change(severity=Severity.EFFECTIVE)
 
     def _take(self, stage: Stage, mode: str) -> None:
         """Move a mode's findings of a stage into the report, once for each module and kind."""
         isolated = self._isolated[mode]
-        for finding, position in zip(isolated.findings, isolated.order, strict=True):
+        for one in isolated.found:
+            finding = one.finding
             if finding.stage is not stage:
                 continue
             known = next(
                 (i for i, (_, f) in enumerate(self._findings) if _is_same(f, finding)), None
             )
             if known is None:
-                self._add(finding, position)
+                self._add(finding, one.position)
                 continue
             place, before = self._findings[known]
             kept = before
@@ -398,10 +395,9 @@ class Ladder:
         detail = "eval mode after the training steps" if trained else "eval mode"
         if wrong and not earlier:
             self._isolated["inference"] = IsolatedStage(session, "eval", False).run()
-            for finding, position in zip(
-                self._isolated["inference"].findings, self._isolated["inference"].order, strict=True
-            ):
-                self._add(dataclasses.replace(finding, stage=Stage.INFERENCE), position)
+            for one in self._isolated["inference"].found:
+                found = dataclasses.replace(one.finding, stage=Stage.INFERENCE)
+                self._add(found, one.position)
             if not any(f.diverges and f.stage is Stage.INFERENCE for _, f in self._findings):
                 self._passes = {"eval": whole}
                 self._whole(Stage.INFERENCE, ("output",))

@@ -65,12 +65,12 @@ def asked(reference: Any, port: Any) -> Any:
     """Workers that answer with these functions, or raise."""
 
     def answer(found: Any) -> SimpleNamespace:
-        def call(method: str, request: ReplayRequest) -> Any:
+        def ask(method: Any, request: ReplayRequest) -> Any:
             if isinstance(found, Exception):
                 raise found
             return found
 
-        return SimpleNamespace(call=call)
+        return SimpleNamespace(ask=ask)
 
     return SimpleNamespace(reference=answer(reference), port=answer(port))
 

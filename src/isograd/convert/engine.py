@@ -16,7 +16,7 @@ from isograd.convert.located import Facts
 from isograd.convert.model import FileConversion, Finding
 from isograd.convert.names import Index, star_names
 from isograd.convert.passes import passes_by_kind
-from isograd.convert.passes.complex_numbers import INSTEAD, is_about_them
+from isograd.convert.passes.complex_numbers import INSTEAD
 from isograd.convert.passes.imports_by_name import imports_torch_by_name
 from isograd.convert.spelling import Spelling, bound_packages
 from isograd.convert.text import Text, narrow
@@ -79,13 +79,12 @@ class Engine:
         ):
             return Port(source.text)
         dropped = {*imported.torch, *(name for _, _, name, _ in imported.third)}
-        is_complex = self._settings.has_complex and is_about_them(source.text)
         spelling = Spelling(
             _taken(tree, dropped),
             bound_packages(source.tree, dropped),
             place.generated,
             place.level,
-            instead=INSTEAD if is_complex else {},
+            instead=INSTEAD if self._settings.has_complex else {},
         )
         file = FileEdit(
             source.file,

@@ -259,6 +259,9 @@ class FileEdit:
         if is_alone and (not is_last or isinstance(parent, ast.Module)):
             text.replace(line, text.line_start(node.end_lineno + 1), "")
             self.removed.add(node)
+        elif text.original[end:stop].lstrip().startswith("#") and isinstance(parent, ast.Module):
+            text.replace(start, text.original.index("#", end), "")  # its comment stays
+            self.removed.add(node)
         else:
             text.replace(start, end, "pass")
 

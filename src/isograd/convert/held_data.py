@@ -8,22 +8,25 @@ there a tensor of its own keeps the gradient out (`target = q.data; target[done]
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from isograd.convert.tree import Tree, is_over_parameters, names_of
+from isograd.convert.leaves import is_leaf
+from isograd.convert.tree import Tree, names_of
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 #: Methods of their form that write nothing into the tensor.
 _WRITING_NOTHING = frozenset(("requires_grad_", "share_memory_", "apply_"))
 _INIT = "torch.nn.init."
-#: Names of what learns, where nothing else is known of them.
-_PARAMETER = re.compile(r"^(p|w|b|tensor)$|param|weight|bias|kernel|embed|coef", re.IGNORECASE)
+_MAKING_PARAMETERS = frozenset(("torch.nn.Parameter", "torch.nn.parameter.Parameter"))
+#: Calls that give what something holds, or that go through it.
+_GIVING = frozenset(
+    "getattr next iter list tuple zip enumerate reversed sorted filter get pop values items "
+    "parameters named_parameters buffers named_buffers modules named_modules children "
+    "named_children get_parameter get_buffer".split()
+)
 _LEARNING = frozenset(("grad", "weight", "bias"))
-#: Parts of the names of functions whose tensors a loss may be computed from.
-LEARNING_FUNCTIONS = ("forward", "loss", "__call__", "step", "train", "learn", "update", "optimi")
 
 
 @dataclass
@@ -78,25 +81,63 @@ def _lasting(known: Collection[str], node: ast.AST) -> bool:
     owner = owner_of(node)
     if not isinstance(owner, ast.Name):
         return owner is not None
-    return owner.id in known or _PARAMETER.search(owner.id) is not None
+    return owner.id in known
 
 
-def _lasting_names(scope: ast.AST, nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that loops bind to parameters, and those that a function is given to change."""
-    loops = [node for node in nodes if isinstance(node, _LOOPS)]
-    found = {name for loop in loops if is_over_parameters(loop) for name in names_of(loop.target)}
+def _lasting_names(
+    scope: ast.AST, nodes: Iterable[ast.AST], named: Mapping[ast.AST, str]
+) -> set[str]:
+    """The names that hold what was there before: arguments, attributes, elements, leaves.
+
+    What was computed is left out: there a tensor of its own keeps the gradient out.
+    """
+    bound: dict[str, list[ast.expr]] = {}
+    found: set[str] = set()
+    for node in nodes:
+        for name, value in _bound(node):
+            bound.setdefault(name, []).append(value)
+        if isinstance(node, _LOOPS):
+            for name in names_of(node.target):
+                bound.setdefault(name, []).append(node.iter)
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
     if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        if not any(word in scope.name for word in LEARNING_FUNCTIONS):
-            given = scope.args
-            found |= {part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
-    return found
+        given = scope.args
+        found |= {part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    computed = {
+        name
+        for name, values in bound.items()
+        if any(_is_computed(value, named) for value in values)
+    }
+    while True:  # what is another name of something computed
+        further = {
+            name
+            for name, values in bound.items()
+            if any(isinstance(value, ast.Name) and value.id in computed for value in values)
+        }
+        if further <= computed:
+            return found - computed
+        computed |= further
+
+
+def _is_computed(value: ast.expr, named: Mapping[ast.AST, str]) -> bool:
+    """Whether an expression makes a new tensor, that is no leaf."""
+    if isinstance(value, ast.IfExp):
+        return _is_computed(value.body, named) or _is_computed(value.orelse, named)
+    if not isinstance(value, ast.Call):
+        return isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant))
+    if is_leaf(value) or named.get(value.func, "") in _MAKING_PARAMETERS:
+        return False
+    if isinstance(value.func, ast.Name):
+        return value.func.id not in _GIVING
+    return not (isinstance(value.func, ast.Attribute) and value.func.attr in _GIVING)
 
 
 def _of_scope(
     scope: ast.AST, key: ast.AST | None, named: Mapping[ast.AST, str], found: HeldData
 ) -> None:
     nodes = list(_nodes(scope))
-    known = _lasting_names(scope, nodes)
+    known = _lasting_names(scope, nodes, named)
     if not any(_lasting(known, node) for node in nodes):
         return
     written = {name for node in nodes for name in _written(node, named)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from isograd.convert.tree import is_true
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
@@ -35,6 +36,14 @@ _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
 _NAMED_OTHERWISE = frozenset("input input1 input2 target indices is_causal".split())
 #: What limits a tensor by two bounds.
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
+#: What makes complex numbers of real ones, and the dtypes of them.
+_COMPLEX = frozenset(
+    "complex polar stft view_as_complex cfloat cdouble complex64 complex128 eig eigvals".split()
+)
+#: Layers whose first argument is `inplace`.
+_IN_PLACE_FIRST = frozenset(
+    f"torch.nn.{name}" for name in "ReLU ReLU6 SiLU Mish SELU Hardswish Hardsigmoid RReLU".split()
+)
 #: A node by its place: line, column, last line, last column.
 Place = tuple[int, int, int, int]
 
@@ -60,6 +69,8 @@ class Facts:
     indexed: `x[i]` where x is a tensor.  bounded: `x.clamp(0, y)` of a tensor and what may be none.
     shaped: classes of torch that are passed around, derived from, asked for, or called by the names
     of their arguments.  names_arguments: whether layers of unknown classes are called so.
+    makes_complex: whether something of torch's makes complex numbers.  works_in_place: whether a
+    layer is made with inplace=True.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -73,6 +84,8 @@ class Facts:
     bounded: set[Place] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
     names_arguments: bool = False
+    makes_complex: bool = False
+    works_in_place: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=` is known to hold a tensor."""
@@ -152,6 +165,8 @@ class _Located(Statements):
         arguments: list[Value],
         keywords: dict[str, Value],
     ) -> Value:
+        if _is_made_in_place(node, value):
+            self.facts.works_in_place = True
         if keywords and isinstance(value, Made) and value != ANY_MODULE and is_module(value):
             self.facts.shaped.add(value.api)
         elif (value is None or value == ANY_MODULE) and not _NAMED_OTHERWISE.isdisjoint(keywords):
@@ -190,9 +205,24 @@ class _Located(Statements):
             self.facts.members[place(node.func)] = Member(api, is_sure=True)
 
 
+def _is_made_in_place(node: ast.Call, value: Value) -> bool:
+    """Whether a call says `inplace=True`, or makes a layer whose first argument is that."""
+    if any(part.arg == "inplace" and is_true(part.value) for part in node.keywords):
+        return True
+    first = node.args[0] if node.args else None
+    is_first = isinstance(value, Made) and value.api in _IN_PLACE_FIRST
+    return is_first and first is not None and is_true(first)
+
+
 def place(node: ast.AST) -> Place:
     """Where a node stands."""
     return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+def _makes_complex(api: str) -> bool:
+    return api.startswith("torch.") and (
+        api.startswith("torch.fft.") or api.rpartition(".")[2] in _COMPLEX
+    )
 
 
 def locate(
@@ -218,6 +248,7 @@ def locate(
         for _, _, api, _ in state.uses
     ):
         facts.shaped.add(_MODULE)
+    facts.makes_complex = any(_makes_complex(api) for _, _, api, _ in state.uses)
     summary.exports = {
         key: value
         for key, value in state.env.items()

@@ -5,15 +5,30 @@ from __future__ import annotations
 import ast
 import codecs
 import io
+import re
 import tokenize
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from isograd.convert.model import Finding
 from isograd.convert.notebooks import SUFFIX, Notebook, read_notebook
 from isograd.convert.text import Encoding
 from isograd.scan.sources import LARGEST_BYTES, Source
+
+#: A text that stands alone, as docstrings do; any other text; a comment.
+_TEXTS_AND_COMMENTS = re.compile(
+    rb"""(?P<alone>^[ \t]*[rRuU]?(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3})[ \t]*$)|"""
+    rb"""(?P<text>\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"""
+    rb"""\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')|(?P<comment>\#[^\n]*)""",
+    re.MULTILINE,
+)
+
+
+def without_comments(code: bytes) -> bytes:
+    """Code without its comments and docstrings, in which no fact about it is looked for."""
+    return _TEXTS_AND_COMMENTS.sub(lambda found: found["text"] or b"", code)
 
 
 @dataclass(frozen=True)
@@ -26,10 +41,11 @@ class ReadFile:
     finding: Finding | None = None
     notebook: Notebook | None = None
 
-    @property
+    @cached_property
     def code(self) -> bytes:
-        """The Python in it."""
-        return self.raw if self.notebook is None else self.notebook.text.encode()
+        """The Python in it, without comments and texts that stand alone."""
+        raw = self.raw if self.notebook is None else self.notebook.text.encode()
+        return without_comments(raw)
 
     def written(self, text: str) -> bytes:
         """The file with a converted text."""

@@ -67,14 +67,6 @@ _MODES = re.compile(
 #: from generators, one in another.
 _FILLS = re.compile(rb"\b(add_module|register_module|_modules|ModuleDict|extend|insert)\b")
 _CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
-#: What makes complex numbers, whose absolute value is complex in MindSpore.
-_COMPLEX = re.compile(
-    rb"\btorch\.(fft|complex|polar|stft|cfloat|cdouble)|\bview_as_complex\b|\b[ir]?fft[2n]?\(|"
-    rb"\.(cfloat|cdouble|stft)\(|\bimport .*\bfft\b"
-)
-
-#: Layers that work in place.
-_IN_PLACE = re.compile(rb"\binplace\s*=\s*True|\b(ReLU6?|SiLU|Mish|SELU|Hardswish)\(\s*True")
 
 
 @dataclass
@@ -245,14 +237,14 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
     run.shaped |= facts.shaped
     run.all_shaped = run.all_shaped or any(map(_is_base, facts.shaped))
     run.all_shaped = run.all_shaped or facts.names_arguments
+    run.has_complex = run.has_complex or facts.makes_complex
+    run.works_in_place = run.works_in_place or facts.works_in_place
     if b"torch" in read.code:
         run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.code) is not None
         run.all_shaped = run.all_shaped or _TRAINS.search(read.code) is not None
         run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
         run.uses_modes = run.uses_modes or _MODES.search(read.code) is not None
         run.fills = run.fills or _FILLS.search(read.code) is not None
-        run.has_complex = run.has_complex or _COMPLEX.search(read.code) is not None
-        run.works_in_place = run.works_in_place or _IN_PLACE.search(read.code) is not None
 
 
 def _is_base(api: str) -> bool:

@@ -20,6 +20,8 @@ _NAMED = frozenset(
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
 #: Nodes that every tree of a process shares, which stand nowhere.
 _WORDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
+#: Methods of torch's modules that give their Parameters.
+_PARAMETERS = frozenset(("parameters", "named_parameters"))
 _Node = TypeVar("_Node", bound=ast.AST)
 _Other = TypeVar("_Other", bound=ast.AST)
 Loop = ast.For | ast.comprehension
@@ -180,8 +182,17 @@ def counted_by(loop: ast.For | ast.comprehension) -> list[str]:
 
 
 def is_over_parameters(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
-    """Whether a loop goes through parameters, by what it is written as."""
-    return "param" in ast.dump(loop.iter)
+    """Whether a loop goes through a network's or an optimizer's parameters, by what it asks."""
+    return any(_gives_parameters(part) for part in ast.walk(loop.iter))
+
+
+def _gives_parameters(node: ast.AST) -> bool:
+    """`net.parameters()`, `group["params"]`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _PARAMETERS
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Constant) and node.slice.value == "params"
+    return False
 
 
 def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
@@ -281,6 +292,11 @@ def defaults_of(function: _Function) -> dict[str, ast.expr]:
 def parts_of(index: ast.expr) -> list[ast.expr]:
     """What an index says of each axis."""
     return index.elts if isinstance(index, ast.Tuple) else [index]
+
+
+def is_true(node: ast.AST) -> bool:
+    """Whether an expression is True."""
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def is_none(node: ast.AST) -> bool:

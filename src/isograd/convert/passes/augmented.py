@@ -32,8 +32,6 @@ from isograd.convert.tree import (
     parts_of,
 )
 
-#: Names of numbers that are kept in tables of settings, as in `total *= stride`.
-_STRIDES = ("stride", "dilation")
 #: What is added to lists and texts.
 _PLAIN = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)
 
@@ -191,7 +189,7 @@ def _is_of_state(name: str, added: ast.expr, function: Scope) -> bool:
     is_number = isinstance(added, (ast.Constant, *_PLAIN)) or (
         isinstance(added, ast.Call) and getattr(added.func, "id", "") in ("len", "int", "str")
     )
-    if is_number or getattr(added, "id", "") in _STRIDES:
+    if is_number:
         return False
     return any(
         isinstance(value, ast.Subscript)

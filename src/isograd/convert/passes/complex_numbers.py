@@ -10,8 +10,6 @@ from isograd.convert.located import place
 from isograd.convert.model import Level
 from isograd.scan.values import Tensor
 
-#: What files are about that may take absolute values of complex numbers.
-_ABOUT = "complex fft fourier freq spectr stft phase amplitude magnitude polar".split()
 #: In projects with complex numbers: the absolute value, which is complex in MindSpore.
 INSTEAD = {"ops.abs": "composites.absolute", "ops.l1_loss": "composites.l1_loss"}
 #: What MindSpore's own functions make of real numbers alone.
@@ -20,12 +18,6 @@ _DTYPES = frozenset(f"torch.{name}" for name in "complex64 cfloat complex128 cdo
 _NUMBER = "MindSpore's operators take no complex number of Python's: {0} raises"
 _MAY_BE = "if {0} is of tensors, it raises: MindSpore takes no complex number of Python's"
 _ADVICE = "Compose it of real tensors: ops.Complex()(real, imaginary), for exp of cos and sin"
-
-
-def is_about_them(text: str) -> bool:
-    """Whether a file may take absolute values of complex numbers, by its words."""
-    folded = text.lower()
-    return any(word in folded for word in _ABOUT)
 
 
 class ComplexNumbers:

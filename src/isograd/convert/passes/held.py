@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import LEARNING_FUNCTIONS, is_data, owner_of
+from isograd.convert.held_data import is_data, owner_of
+from isograd.convert.passes.elements import is_without_gradient
 
+_INIT = "torch.nn.init."
 #: What may be asked of a tensor without reading its numbers.
 _ASKED = frozenset("shape size dim ndim dtype device numel is_floating_point".split())
 
@@ -36,20 +38,40 @@ class Held:
         return True
 
 
+def _is_read(node: ast.Name, file: FileEdit) -> bool:
+    """Whether something is computed from a name's numbers: not bound, returned or written to."""
+    part: ast.AST = node
+    parent = file.tree.parents.get(part)
+    while isinstance(parent, (ast.Attribute, ast.Subscript)) or (
+        isinstance(parent, ast.Call) and parent.func is part
+    ):
+        if isinstance(parent, ast.Attribute) and _changes(parent.attr):
+            return False
+        part, parent = parent, file.tree.parents.get(parent)
+    if isinstance(parent, ast.keyword):
+        parent = file.tree.parents.get(parent)
+    if isinstance(parent, ast.Call):
+        use = file.use(parent.func)
+        return use is not None and not use.api.startswith(_INIT) and not _changes(use.api)
+    return part is not node or isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare))
+
+
+def _changes(name: str) -> bool:
+    """Whether a function of this name writes into its tensor."""
+    return name.endswith("_") and not name.endswith("__")
+
+
 def _read(node: ast.Name, file: FileEdit) -> bool:
-    """`F.linear(x, w)` in a forward method, where w is the data of a Parameter."""
-    function = file.tree.function(node)
-    if not isinstance(node.ctx, ast.Load) or function is None or not file.holds_data(node):
+    """`F.linear(x, w)` and `w * x`, where w is the data of a Parameter."""
+    if not isinstance(node.ctx, ast.Load) or not file.holds_data(node):
         return False
-    if not any(part in function.name for part in LEARNING_FUNCTIONS):
+    if is_without_gradient(node, file) or not _is_read(node, file):
         return False
     parent = file.tree.parents.get(node)
     if isinstance(parent, (ast.Attribute, ast.Subscript)):
         name = getattr(parent, "attr", "")
         is_place = isinstance(getattr(parent, "ctx", None), ast.Store)
-        if name in _ASKED or is_place or (name.endswith("_") and not name.endswith("__")):
+        if name in _ASKED or is_place:
             return False
-    if isinstance(parent, ast.Call) and file.api_of_call(parent).startswith("torch.nn.init."):
-        return False
     file.replace(node, f"{file.name('ops.stop_gradient')}({node.id})")
     return False

@@ -136,7 +136,7 @@ def _lambda_around(node: ast.AST, file: FileEdit) -> ast.Lambda | None:
 
 
 def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
-    """Whether a node stands in the forward method of a class.
+    """Whether a node stands in the forward method of a class, or in one that it calls.
 
     Its inputs are seldom read by others afterwards, and MindSpore refuses to write into the inputs
     of a function that it differentiates.
@@ -144,5 +144,26 @@ def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
     function = file.tree.function(node)
     if function is None:
         return False
-    is_method = isinstance(file.tree.parents.get(function), ast.ClassDef)
-    return is_method and "forward" in function.name
+    owner = file.tree.parents.get(function)
+    return isinstance(owner, ast.ClassDef) and function.name in _called_by_forward(owner)
+
+
+def _called_by_forward(owner: ast.ClassDef) -> set[str]:
+    """The methods of a class that run in its forward; all where that is another class's."""
+    methods = {
+        part.name: part
+        for part in owner.body
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    if "forward" not in methods:
+        return set(methods) - {"__init__"} if owner.bases else set()
+    found, waiting = {"forward"}, ["forward"]
+    while waiting:
+        method = methods[waiting.pop()]
+        own = next((part.arg for part in method.args.args), "")
+        for part in ast.walk(method):
+            if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == own:
+                if part.attr in methods and part.attr not in found:
+                    found.add(part.attr)
+                    waiting.append(part.attr)
+    return found

@@ -11,7 +11,7 @@ from isograd.convert.located import place
 from isograd.convert.model import Level
 from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost
 from isograd.convert.signs import SIGNS
-from isograd.convert.tree import is_over_parameters
+from isograd.convert.tree import is_over_parameters, is_true
 from isograd.scan.values import PARAMETER
 
 _ONE = "{0} and {1} share one storage from here on in torch; the port copies the values"
@@ -120,14 +120,14 @@ def _makes_leaf(value: ast.expr, file: FileEdit) -> bool:
         return False
     if "torch.nn." in file.api_of_call(value):
         return False
-    return any(part.arg == "requires_grad" and _is_true(part.value) for part in value.keywords)
+    return any(part.arg == "requires_grad" and is_true(part.value) for part in value.keywords)
 
 
 def _begins_to_learn(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
     """`x.requires_grad = True`, of a plain name that no loop goes through."""
     if not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
         return False
-    if not isinstance(target.value, ast.Name) or not _is_true(value):
+    if not isinstance(target.value, ast.Name) or not is_true(value):
         return False
     return _can_be_bound(target.value, file)
 
@@ -135,10 +135,6 @@ def _begins_to_learn(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
 def _can_be_bound(name: ast.Name, file: FileEdit) -> bool:
     """Whether a name is its function's own, and no loop's over tensors that something holds."""
     return file.tree.is_own(name.id, name) and file.tree.loop(name) is None
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
@@ -155,7 +151,7 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
             tell_if_lost(target.value.id, node, file, is_whole=False)
         _replace(node, f"{call}({owner}, {file.text.raw(target)} {sign} {value})", file)
         return True
-    is_step = isinstance(target, ast.Name) and f"{target.id}.grad" in file.text.raw(node.value)
+    is_step = isinstance(target, ast.Name) and _reads_gradient(node.value, target.id)
     if isinstance(target, ast.Name) and (is_step or _may_be_parameter(target, file)):
         name = target.id
         call = file.name("composites.updated")
@@ -175,4 +171,14 @@ def _may_be_parameter(target: ast.Name, file: FileEdit) -> bool:
     if file.facts.values.get(place(target)) is PARAMETER:
         return True
     loop = file.tree.loop(target)
-    return loop is not None and (is_over_parameters(loop) or "'grad'" in ast.dump(loop))
+    return loop is not None and is_over_parameters(loop)
+
+
+def _reads_gradient(value: ast.expr, name: str) -> bool:
+    """Whether a value is computed from the gradient of what a name holds."""
+    return any(
+        isinstance(part, ast.Attribute)
+        and part.attr == "grad"
+        and getattr(part.value, "id", "") == name
+        for part in ast.walk(value)
+    )

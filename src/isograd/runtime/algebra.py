@@ -122,13 +122,18 @@ def linalg_svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:  # n
 
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
-    """Q and R, by numpy (LAPACK as in torch); of a tall matrix, reduced, with a gradient."""
+    """Q and R, by numpy (LAPACK as in torch); of a tall matrix, reduced, with a gradient.
+
+    Where R alone is asked for, torch's Q is an empty tensor, and numpy gives no pair.
+    """
     rows, columns = A.shape[-2:]
     has_gradient = mode == "reduced" and rows >= columns
     if not has_gradient:
         refuse_gradient("linalg.qr of a wide matrix or complete", A)
     how: Any = mode
     found = np.linalg.qr(ops.stop_gradient(A).asnumpy(), how)
+    if mode == "r":
+        return ms.Tensor(np.zeros(0, found.dtype)), ms.Tensor(found)
     if not has_gradient:
         return ms.Tensor(found[0]), ms.Tensor(found[1])
     q, r, moved = ms.Tensor(found[0]), ms.Tensor(found[1]), _moved(A)

@@ -68,10 +68,18 @@ def take_elements(input: Any, index: Any) -> Any:
 
 
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
-    """The elements at an axis' positions, or at positions of the flattened tensor."""
+    """The elements at an axis' positions, or at positions of the flattened tensor.
+
+    Along the other axes torch broadcasts both; `ops.gather_elements` takes a part of the tensor.
+    """
     if dim is None:
         return take_elements(input, indices)
-    return ops.gather_elements(input, dim % input.ndim, indices)
+    axis = dim % input.ndim
+    sizes = [max(pair) for pair in zip(input.shape, indices.shape, strict=True)]
+    shape = [*sizes[:axis], input.shape[axis], *sizes[axis + 1 :]]
+    places = [*sizes[:axis], indices.shape[axis], *sizes[axis + 1 :]]
+    held, taken = ops.broadcast_to(input, tuple(shape)), ops.broadcast_to(indices, tuple(places))
+    return ops.gather_elements(held, axis, taken)
 
 
 def nonzero(input: Any, as_tuple: bool = False) -> Any:

@@ -169,3 +169,19 @@ def angle(input: Any) -> Any:
     if input.dtype in (ms.complex64, ms.complex128):
         return ops.angle(input)
     return ops.where(input < 0, ops.full_like(input, math.pi), ops.zeros_like(input))
+
+
+def signbit(input: Any) -> Any:
+    """Whether the sign is a minus, that of -0.0 as well, which `ops.signbit` takes for a plus."""
+    is_below = input < 0
+    if not input.is_floating_point():
+        return is_below
+    return ops.logical_or(is_below, ops.logical_and(input == 0, ops.reciprocal(input) < 0))
+
+
+def copysign(input: Any, other: Any) -> Any:
+    """The magnitude of one with the sign of another, -0.0 included, which `ops.copysign` is not."""
+    size = ops.abs(input if input.is_floating_point() else input.astype(ms.float32))
+    if not isinstance(other, ms.Tensor):
+        return -size if math.copysign(1.0, other) < 0 else size
+    return ops.where(signbit(other), -size, size)

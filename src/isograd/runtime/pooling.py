@@ -195,3 +195,23 @@ adaptive_avg_pool2d = adaptive_avg_pool_in(2)
 avg_pool3d = avg_pool_in(3)
 max_pool3d = max_pool_in(3)
 adaptive_avg_pool3d = adaptive_avg_pool_in(3)
+
+
+def lp_pool1d(
+    input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """The norm of each window; of infinity torch's is the greatest size, `ops.lp_pool1d`'s 1."""
+    if not math.isinf(norm_type):
+        return ops.lp_pool1d(input, norm_type, kernel_size, stride, ceil_mode)
+    sign = 1 if norm_type > 0 else -1
+    return sign * max_pool1d(sign * ops.abs(input), kernel_size, stride, 0, 1, ceil_mode)
+
+
+def lp_pool2d(
+    input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """The norm of each window; of infinity torch's is the greatest size, `ops.lp_pool2d`'s 1."""
+    if not math.isinf(norm_type):
+        return ops.lp_pool2d(input, norm_type, kernel_size, stride, ceil_mode)
+    sign = 1 if norm_type > 0 else -1
+    return sign * max_pool2d(sign * ops.abs(input), kernel_size, stride, 0, 1, ceil_mode)

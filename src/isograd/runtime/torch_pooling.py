@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from mindspore import nn, ops  # noqa: TID253
+from mindspore import nn  # noqa: TID253
 
 from isograd.runtime import pooling, resizing, shapes
 from isograd.runtime.basics import many
@@ -154,7 +154,7 @@ class LPPool1d(WithSettings, nn.LPPool1d):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """The norm of each window."""
-        return ops.lp_pool1d(input, *[getattr(self, name) for name in self.arguments])
+        return pooling.lp_pool1d(input, *[getattr(self, name) for name in self.arguments])
 
 
 class LPPool2d(WithSettings, nn.LPPool2d):  # type: ignore[misc]
@@ -164,7 +164,7 @@ class LPPool2d(WithSettings, nn.LPPool2d):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """The norm of each window."""
-        return ops.lp_pool2d(input, *[getattr(self, name) for name in self.arguments])
+        return pooling.lp_pool2d(input, *[getattr(self, name) for name in self.arguments])
 
 
 # ---- pads

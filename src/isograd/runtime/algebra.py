@@ -131,7 +131,7 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
     if not has_gradient:
         refuse_gradient("linalg.qr of a wide matrix or complete", A)
     how: Any = mode
-    found = np.linalg.qr(ops.stop_gradient(A).asnumpy(), how)
+    found: Any = np.linalg.qr(ops.stop_gradient(A).asnumpy(), how)
     if mode == "r":
         return ms.Tensor(np.zeros(0, found.dtype)), ms.Tensor(found)
     if not has_gradient:

@@ -75,7 +75,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     if dim is None:
         return take_elements(input, indices)
     axis = dim % input.ndim
-    sizes = [max(pair) for pair in zip(input.shape, indices.shape, strict=True)]
+    sizes = [max(input.shape[at], indices.shape[at]) for at in range(input.ndim)]
     shape = [*sizes[:axis], input.shape[axis], *sizes[axis + 1 :]]
     places = [*sizes[:axis], indices.shape[axis], *sizes[axis + 1 :]]
     held, taken = ops.broadcast_to(input, tuple(shape)), ops.broadcast_to(indices, tuple(places))

@@ -42,9 +42,7 @@ def moved(values, speed):
 def distance(one, other):
     return torch.abs(one - other).mean()
 """
-COMMENT = (
-    "# see .weight in the paper: fft, amplitude, train(), loss.backward(), Dropout"
-)
+COMMENT = "# see .weight in the paper: fft, amplitude, train(), loss.backward(), Dropout"
 
 
 def _renamed(code: str, old: str, new: str) -> str:

@@ -135,12 +135,13 @@ def test_a_class_that_is_no_module_keeps_its_forward() -> None:
     assert 'getattr(self, "forward")(x)' in port
 
 
-def test_a_network_with_dropout_starts_in_training_as_torchs_does() -> None:
+def test_a_network_with_dropout_starts_in_training_where_it_is_built() -> None:
     port, _ = port_of(
         HEAD + "class Net(nn.Module):\n    def forward(self, x):\n"
-        "        return F.dropout(x, 0.5, self.training)\n"
+        "        return F.dropout(x, 0.5, self.training)\nnet = Net()\n"
     )
-    assert "class Net(compat.Module):" in port
+    assert "class Net(nn.Cell):" in port
+    assert "net = Net().set_train()" in port
 
 
 def test_classes_that_are_passed_around_take_torchs_arguments() -> None:
@@ -151,13 +152,15 @@ def block(norm=nn.BatchNorm2d):
     return nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), norm(4, eps=1e-3), nn.BatchNorm2d(4))
 """
     )
-    assert "norm=compat.BatchNorm2d" in port
-    assert "norm(4, eps=1e-3), compat.BatchNorm2d(4))" in port  # alike everywhere in the project
+    assert "norm=batch_norm2d_cell" in port
+    assert "norm(4, eps=1e-3), nn.BatchNorm2d(4))" in port
+    assert "def batch_norm2d_cell(" in port
+    assert "compat" not in port
 
 
 def test_open_arguments_go_to_a_function_that_takes_torchs() -> None:
     port, findings = port_of(HEAD + "def f(**where):\n    return nn.Linear(3, 4, **where)\n")
-    assert "compat.Linear(3, 4, **where)" in port
+    assert "return dense_cell(3, 4, **where)" in port
     assert not findings
 
 
@@ -527,6 +530,6 @@ def test_arguments_that_are_not_known_in_mint_stay_compositions() -> None:
         "    return torch.optim.SGD(net.parameters(), lr=0.1), x.clamp(*a)\n",
         target="mint",
     )
-    assert "compat.SGD(net.parameters(), lr=0.1)" in port
+    assert "compat.SGD(compat.parameters(net), lr=0.1)" in port
     assert "mint.optim" not in port
     assert not findings

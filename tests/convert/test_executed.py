@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,50 +18,70 @@ pytest.importorskip("mindspore")
 
 _HEAD = "import math\nimport torch\nfrom torch import nn, Tensor\nimport torch.nn.functional as F\n"
 _TORCH = """
-import json, sys, numpy, torch, net
-torch.manual_seed(0)
-model = net.Net().train(MODE)
-for name, value in [*model.named_parameters(), *model.named_buffers()]:
-    if value.is_floating_point():
-        value.data += torch.linspace(-0.1, 0.1, value.numel()).reshape(value.shape) + 0.05
-state = model.state_dict()
-numpy.savez(sys.argv[1], **{name: value.detach().numpy() for name, value in state.items()})
-x = torch.tensor(numpy.load(sys.argv[2]), requires_grad=True)
-y = model(x)
-y.square().sum().backward()
-gradients = {name: value.grad.tolist() for name, value in model.named_parameters()}
-print(json.dumps([y.tolist(), x.grad.tolist(), gradients]))
+import json, sys, numpy, torch
+
+def run(net, train, folder):
+    torch.manual_seed(0)
+    model = net.Net().train(train)
+    for name, value in [*model.named_parameters(), *model.named_buffers()]:
+        if value.is_floating_point():
+            value.data += torch.linspace(-0.1, 0.1, value.numel()).reshape(value.shape) + 0.05
+    state = model.state_dict()
+    numpy.savez(WEIGHTS, **{name: value.detach().numpy() for name, value in state.items()})
+    x = torch.tensor(numpy.load(INPUT), requires_grad=True)
+    y = model(x)
+    y.square().sum().backward()
+    gradients = {name: value.grad.tolist() for name, value in model.named_parameters()}
+    return [y.tolist(), x.grad.tolist(), gradients]
 """
 _MINDSPORE = """
-import json, sys, numpy, mindspore as ms, net
-model = net.Net()
-model.set_train(MODE)
-values = numpy.load(WEIGHTS)
-own = dict(model.parameters_and_names())
-other = {"gamma": "weight", "beta": "bias", "embedding_table": "weight"}
-names = {}
-for name, parameter in own.items():
-    head, _, last = name.rpartition(".")
-    found = name if name in values else f"{head}.{other.get(last, last)}".lstrip(".")
-    names[name] = found
-    parameter.set_data(ms.Tensor(values[found].reshape(parameter.shape)))
-for path, cell in model.cells_and_names():
-    for name, buffer in cell._buffers.items():
-        if buffer is not None:
-            cell._buffers[name] = ms.Tensor(values[f"{path}.{name}".lstrip(".")])
-x = ms.Tensor(numpy.load(INPUT))
-weights = model.trainable_params()
-def loss(x):
-    y = model(x)
-    return (y * y).sum(), y
-(_, y), (given, learnt) = ms.value_and_grad(loss, 0, weights, has_aux=True)(x) if weights else (
-    loss(x), (ms.grad(lambda x: loss(x)[0])(x), []))
-paths = {id(parameter): names[name] for name, parameter in own.items()}
-gradients = {paths[id(p)]: g.asnumpy().tolist() for p, g in zip(weights, learnt)}
-print(json.dumps([y.asnumpy().tolist(), given.asnumpy().tolist(), gradients]))
+import json, sys, numpy, mindspore as ms
+other = {"gamma": "weight", "beta": "bias", "embedding_table": "weight", "w": "weight",
+         "moving_mean": "running_mean", "moving_variance": "running_var"}
+
+def run(net, train, folder):
+    model = net.Net()
+    model.set_train(train)
+    values = numpy.load(WEIGHTS)
+    own = dict(model.parameters_and_names())
+    names = {}
+    for name, parameter in own.items():
+        head, _, last = name.rpartition(".")
+        found = name if name in values else f"{head}.{other.get(last, last)}".lstrip(".")
+        names[name] = found
+        parameter.set_data(ms.Tensor(values[found].reshape(parameter.shape)))
+    for path, cell in model.cells_and_names():
+        for name, buffer in cell._buffers.items():
+            if buffer is not None:
+                cell._buffers[name] = ms.Tensor(values[f"{path}.{name}".lstrip(".")])
+    x = ms.Tensor(numpy.load(INPUT))
+    weights = model.trainable_params()
+    def loss(x):
+        y = model(x)
+        return (y * y).sum(), y
+    (_, y), (given, learnt) = ms.value_and_grad(loss, 0, weights, has_aux=True)(x) if weights else (
+        loss(x), (ms.grad(lambda x: loss(x)[0])(x), []))
+    paths = {id(parameter): names[name] for name, parameter in own.items()}
+    gradients = {paths[id(p)]: g.asnumpy().tolist() for p, g in zip(weights, learnt)}
+    return [y.asnumpy().tolist(), given.asnumpy().tolist(), gradients]
+"""
+#: Runs every network in one process, which takes as long to start as all of them to run.
+_ALL = """
+import importlib, traceback
+for name in NAMES:
+    folder = f"{FOLDER}/{name}"
+    sys.path.insert(0, folder)
+    for module in ("net", "torch_semantics"):
+        sys.modules.pop(module, None)
+    for train in (True, False):
+        try:
+            result = run(importlib.import_module("net"), train, folder)
+        except Exception:
+            result = traceback.format_exc(limit=-6)
+        print(json.dumps([name, train, result]), flush=True)
 """
 
-#: Networks of one construct each; the input has the shape (2, 3, 6, 6).
+
 NETWORKS = {
     "relu in place, its value dropped": """
 class Net(nn.Module):
@@ -627,20 +649,6 @@ class Net(nn.Module):
 }
 
 
-def _torch(folder: Path, code: str, train: bool, tmp_path: Path) -> list[object]:
-    done = subprocess.run(
-        [sys.executable, "-c", code.replace("MODE", str(train)), "w.npz", "x.npy"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: list[object] = json.loads(done.stdout)
-    return found
-
-
 def _agree(one: object, other: object) -> None:
     if isinstance(one, dict) and isinstance(other, dict):
         assert one.keys() == other.keys()
@@ -652,18 +660,50 @@ def _agree(one: object, other: object) -> None:
     np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
 
 
+Results = dict[tuple[str, bool], Any]
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Results, Results]:
+    """The report of each network's conversion, and what torch and MindSpore compute of it."""
+    root = tmp_path_factory.mktemp("networks")
+    names = {f"net_{number}": name for number, name in enumerate(NETWORKS)}
+    ports, originals, reports = root / "ports", root / "originals", {}
+    for module, name in names.items():
+        port, reports[name] = converted(root / module, {"net.py": _HEAD + NETWORKS[name]})
+        shutil.copytree(port, ports / module)
+        shutil.copytree(root / module / "original", originals / module)
+    np.save(root / "x.npy", np.random.default_rng(0).normal(size=(2, 3, 6, 6)).astype("f4"))
+    found = [
+        _results(root, folder, code, names)
+        for folder, code in ((originals, _TORCH), (ports, _MINDSPORE))
+    ]
+    return reports, found[0], found[1]
+
+
+def _results(root: Path, folder: Path, code: str, names: dict[str, str]) -> Results:
+    whole = f"FOLDER = {str(folder)!r}\nINPUT = {str(root / 'x.npy')!r}\nNAMES = {list(names)}\n"
+    whole += code.replace("WEIGHTS", "WEIGHTS.format(folder.rpartition('/')[2], train)") + _ALL
+    whole = f"WEIGHTS = {str(root / '{}_{}.npz')!r}\n" + whole
+    done = subprocess.run(
+        [sys.executable, "-c", whole], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('["net_')]
+    return {(names[module], train): result for module, train, result in rows}
+
+
 @pytest.mark.parametrize("train", [True, False])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_port_computes_what_torch_computes(name: str, train: bool, tmp_path: Path) -> None:
-    port, report = converted(tmp_path, {"net.py": _HEAD + NETWORKS[name]})
+def test_a_port_computes_what_torch_computes(
+    name: str, train: bool, executed: tuple[dict[str, Any], Results, Results]
+) -> None:
+    reports, expected, found = executed
+    report = reports[name]
     assert not report.needs_action, [finding.message for finding in report.findings]
-    original = tmp_path / "original"
-    np.save(original / "x.npy", np.random.default_rng(0).normal(size=(2, 3, 6, 6)).astype("f4"))
-    expected = _torch(original, _TORCH, train, tmp_path)
-    code = _MINDSPORE.replace("MODE", str(train))
-    code = code.replace("WEIGHTS", repr(str(original / "w.npz")))
-    found = json.loads(run_port(port, code.replace("INPUT", repr(str(original / "x.npy")))))
-    for one, other in zip(found, expected, strict=True):
+    assert isinstance(expected[name, train], list), expected[name, train]
+    assert isinstance(found[name, train], list), found[name, train]
+    for one, other in zip(found[name, train], expected[name, train], strict=True):
         _agree(one, other)
 
 

@@ -44,8 +44,8 @@ def test_a_package_is_mirrored_with_its_assets(tmp_path: Path) -> None:
     assert (port / "net/__init__.py").read_bytes() == (
         tmp_path / "original/net/__init__.py"
     ).read_bytes()
-    assert "from .. import _torch_compat as compat" in (port / "net/parts/block.py").read_text()
-    assert [file for file, _ in report.compositions] == ["net/_torch_compat.py"]
+    assert "from .. import torch_semantics as compat" in (port / "net/parts/block.py").read_text()
+    assert [file for file, _ in report.compositions] == ["net/torch_semantics.py"]
     assert not report.needs_action
     said = run_port(
         port,
@@ -64,8 +64,8 @@ def test_a_single_file_lies_beside_its_compositions(tmp_path: Path) -> None:
     )
     convert_path(tmp_path / "a.py", tmp_path / "out" / "b.py")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "_torch_compat.py",
         "b.py",
+        "torch_semantics.py",
     ]
 
 

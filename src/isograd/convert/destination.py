@@ -76,6 +76,8 @@ class Destination:
 
     def _files(self) -> None:
         """The generated module first, so that the port never stands without it."""
-        for part in sorted(self._partial.iterdir(), key=lambda item: item.name != "_torch_compat"):
+        for part in sorted(
+            self._partial.iterdir(), key=lambda item: item.name != "torch_semantics"
+        ):
             target = self.out if part.name == self._source.name else self.out.parent / part.name
             part.replace(target)

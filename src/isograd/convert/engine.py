@@ -35,7 +35,7 @@ class Place:
     module: str = ""
     package: str = ""
     level: int = 0
-    generated: str = "_torch_compat"
+    generated: str = "torch_semantics"
     #: The name under which the project keeps a module that this file imports; empty if foreign.
     canonical: Callable[[str], str] = str
 

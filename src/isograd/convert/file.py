@@ -11,6 +11,8 @@ from functools import cache, cached_property
 
 from isograd.convert import plain
 from isograd.convert.aliases import Scope
+from isograd.convert.analysis.integers import is_integer
+from isograd.convert.analysis.layers import Held, Layers, is_path
 from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.empty_tensors import empty_tensors
 from isograd.convert.generated import library
@@ -26,12 +28,13 @@ from isograd.convert.text import Text, comments, format_strings, narrow, wide
 from isograd.convert.tree import Tree, attribute_values
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.marks import mark, mark_first, marked
+from isograd.knowledge.marks import mark, mark_first, marked, packages_in
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
 from isograd.scan.names import TorchNames
-from isograd.scan.values import ClassInfo, Made
+from isograd.scan.values import ClassInfo
 
 _MODULE = "torch.nn.Module"
+_PARAMETER = "torch.nn.Parameter"
 #: Handlers that a failing import reaches.
 _FAILS = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
 
@@ -40,25 +43,25 @@ _FAILS = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseExce
 class Settings:
     """What holds for every file of a conversion.
 
-    target: "ops" (nn and ops, which run on CPU, GPU and Ascend) or "mint".
-    shaped: classes of torch that stand as torch-shaped layers everywhere in the project, because
-    it passes them around, derives from them or asks for torch's attributes.  mixed: classes of the
-    project that are no modules themselves and are bases of some.  words: texts of the project that
-    may name what it looks up in torch; empty where it looks nothing up.  has_complex: whether the
-    project makes complex numbers.  works_in_place: whether it has layers with inplace=True.
+     target: "ops" (nn and ops, which run on CPU, GPU and Ascend) or "mint".
+     layers: which of torch's layers are the runtime's, and why.  mixed: classes of the project that
+     are no modules themselves and are bases of some.  words: texts of the project that
+     may name what it looks up in torch; empty where it looks nothing up.  has_complex: whether the
+     project makes complex numbers.  layer_attributes: what can be read of layers, by torch's names.
+    works_in_place: whether it has layers with inplace=True.
     """
 
     target: str = "ops"
-    shaped: frozenset[str] = frozenset()
-    all_shaped: bool = False
+    layers: Layers = field(default_factory=Layers)
+    layer_attributes: frozenset[str] = frozenset()
     mixed: frozenset[ClassInfo] = frozenset()
     words: frozenset[str] = frozenset()
     has_complex: bool = False
     works_in_place: bool = False
 
     def is_shaped(self, api: str) -> bool:
-        """Whether a class stands as a torch-shaped one."""
-        return self.all_shaped or api in self.shaped
+        """Whether the runtime's class stands for one of torch's."""
+        return self.layers.is_runtime(api)
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,10 @@ class FileEdit:
     names_of_numpy: frozenset[str] | None = None
     has_arrays: bool | None = None
     made_by_numpy: Mapping[str, Set[ast.AST | None]] | None = None
+    #: How attributes of layers are read in the port; `{}` stands for the layer.
+    layer_names: dict[ast.expr, str] = field(default_factory=dict)
+    #: The functions of `runtime/cells.py` that the port holds, by the names that it gives them.
+    factories: dict[str, str] = field(default_factory=dict)
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.
@@ -143,6 +150,14 @@ class FileEdit:
     def is_shaped(self, api: str) -> bool:
         """Whether a class stands as a torch-shaped one in this file."""
         return self.settings.is_shaped(api) or (api in CONTAINERS and self._lists_hold_none)
+
+    def layers_held(self, node: ast.expr) -> frozenset[str]:
+        """The classes of torch of which an expression holds an instance; empty: others, too."""
+        return self._held.classes(node)
+
+    @cached_property
+    def _held(self) -> Held:
+        return Held(self.tree, self.named, self.attribute_values)
 
     @cached_property
     def _lists_hold_none(self) -> bool:
@@ -185,9 +200,7 @@ class FileEdit:
             return False
         if name in plain.OF_CELLS:
             return True
-        if not self.settings.is_shaped(_MODULE) or name not in library().members("Module"):
-            return False
-        return not isinstance(use.owner, Made) or self.settings.all_shaped
+        return self.settings.is_shaped(_MODULE) and name in library().members("Module")
 
     def class_info(self, node: ast.AST) -> ClassInfo | None:
         """What is known of a class that the file defines."""
@@ -400,13 +413,25 @@ class FileEdit:
         if isinstance(result, NotRewritten):
             return result
         code = result.code if entry.rewrite else mark_first(result.code)
-        return Rewritten(self.spelling.spelled(code), result.dropped)
+        is_runtime = "composites" in packages_in(code)
+        return Rewritten(self.spelling.spelled(code), result.dropped, is_runtime)
 
     def value(self, entry: Entry) -> str:
         """The name that stands for a class or function that is passed around; empty if none."""
         if entry.applicability is Applicability.HAND and not entry.value:
             return ""
         return self.spelled(reference(entry))
+
+    def layer(self, entry: Entry) -> str:
+        """What makes MindSpore's own layer by torch's arguments; empty where nothing does."""
+        if not entry.factory or self.settings.is_shaped(entry.api):
+            return ""
+        package, _, name = entry.factory.partition(".")
+        if package != "cells":
+            return self.name(entry.factory)
+        if entry.api in self.settings.layers.compared:
+            return self.name(f"composites.{name}")  # one for all files
+        return self.factories.setdefault(name, self.spelling.unused(name))
 
     def call(self, node: ast.Call, receiver: str = "") -> Call | NotRewritten:
         """A call's arguments as they are written by now."""
@@ -416,7 +441,31 @@ class FileEdit:
                 text = narrow(ast.unparse(keyword.value))
                 return NotRewritten(f"the arguments in **{text} are not known")
             keywords[keyword.arg] = self.argument(keyword.value)
-        return Call(tuple(self.argument(part) for part in node.args), keywords, receiver)
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        return Call(
+            tuple(self.argument(part) for part in node.args),
+            keywords,
+            receiver,
+            frozenset(self.argument(part) for part in given if is_integer(part, self.tree)),
+            frozenset(self.source(part) for part in given if self.is_parameter(part)),
+        )
+
+    def is_parameter(self, node: ast.expr) -> bool:
+        """Whether an expression names a Parameter of a module: `m.weight`, `self.token`."""
+        if not isinstance(node, ast.Attribute) or not is_path(node):
+            return False
+        held = [self.entry(api) for api in self.layers_held(node.value)]
+        if held:
+            return node.attr in ("weight", "bias") and all(
+                entry is not None and node.attr in dict(entry.attributes) for entry in held
+            )
+        if getattr(node.value, "id", "") != "self":
+            return False
+        for owner in self.tree.above(node):
+            values = self.attribute_values.get((owner, node.attr), [])
+            if values and isinstance(owner, ast.ClassDef):
+                return all(self.api_of_call(value) == _PARAMETER for value in values)
+        return False
 
     def argument(self, node: ast.expr) -> str:
         """An expression that stands as an argument; a generator keeps its brackets."""

@@ -112,6 +112,19 @@ class Library:
         lines = "\n".join(_sorted_imports(imports))
         return f"{head}\n{lines}\n\n\n" + "\n\n\n".join(parts) + "\n"
 
+    def text_of(self, name: str) -> str:
+        """The definition of a name that needs nothing else of the runtime."""
+        unit = self._unit(self._public(name))
+        return "\n".join(_NOQA.sub(_without_noqa, line) for line in unit.text.split("\n"))
+
+    def parameters(self, name: str) -> tuple[frozenset[str], int]:
+        """The names of a function's parameters, and how many arguments it takes by place."""
+        node = self._unit(self._public(name)).node
+        assert isinstance(node, ast.FunctionDef)
+        given = node.args
+        names = [part.arg for part in (*given.posonlyargs, *given.args)]
+        return frozenset((*names, *(part.arg for part in given.kwonlyargs))), len(names)
+
     def members(self, name: str) -> frozenset[str]:
         """The methods and properties that a class of compositions has of its own."""
         node = self._unit(self._public(name)).node

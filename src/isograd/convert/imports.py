@@ -6,9 +6,10 @@ import ast
 import re
 
 from isograd.convert.file import FileEdit
+from isograd.convert.generated import library
 from isograd.convert.names import is_torch
 from isograd.convert.numbers_of_numpy import meeting_numpy
-from isograd.convert.text import Text
+from isograd.convert.text import Text, narrow
 from isograd.scan.imports import absolute_name
 
 _NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
@@ -38,10 +39,13 @@ def write_imports(file: FileEdit, package: str) -> None:
         kept = [alias for alias in node.names if alias not in gone and alias not in foreign]
         _rewrite(file, node, kept, lines)
         removed.append(node)
-    file.spelling.settle(file.text.result())
+    made = _factories(file)
+    file.spelling.settle("\n".join((file.text.result(), *made)))
     settings = [_recording(file), meeting_numpy(file)]
     at = _add(file, removed)
     _add_settings(file, [statement for statement in settings if statement], at)
+    between = file.text.newline * 2
+    _add_settings(file, [f"{between}{text}" for text in made], at)
 
 
 def _is_torch(node: Import, alias: ast.alias, file: FileEdit, package: str) -> bool:
@@ -165,6 +169,16 @@ def _top_of(node: ast.stmt, file: FileEdit) -> ast.stmt:
 
 def _line(statement: ast.stmt) -> int:
     return statement.lineno
+
+
+def _factories(file: FileEdit) -> list[str]:
+    """The functions that make MindSpore's layers by torch's arguments, as this file writes them."""
+    texts = []
+    for name, chosen in file.factories.items():
+        text = library().text_of(name).replace(f"def {name}(", f"def {chosen}(", 1)
+        lines = narrow(file.spelled(text)).split("\n")
+        texts.append(file.text.newline.join(lines))
+    return texts
 
 
 def _recording(file: FileEdit) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 
 from isograd.convert.tree import is_true
@@ -27,6 +28,13 @@ from isograd.scan.walker import BUILTINS
 
 _ANNOTATION = "annotation"
 _MODULE = "torch.nn.Module"
+_UTILITIES = "torch.nn.utils."
+#: Functions that put other parameters in place of a layer's own, by torch's names.
+_REPARAMETRIZING = (
+    *(f"{_UTILITIES}{name}" for name in
+      ("weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm",
+       "parametriz", "parametrize", "prune", "fusion")),
+)  # fmt: skip
 _SCALER = "torch.amp.GradScaler"
 #: What a module registers when it is assigned.
 _BUFFER = "torch.nn.Buffer"
@@ -34,6 +42,13 @@ _BUFFER = "torch.nn.Buffer"
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
 #: Arguments of torch's layers that have other names in MindSpore's.
 _NAMED_OTHERWISE = frozenset("input input1 input2 target indices is_causal".split())
+#: What of a module is torch's own affair, and has no counterpart that could be written to.
+_PRIVATE = frozenset(("_parameters",))
+#: Layers, and what holds them, that behave otherwise in training.
+WITH_MODES = re.compile(
+    r"torch\.nn\.(\w*Dropout\w*|\w*BatchNorm\w*|InstanceNorm\w*|RReLU|RNN|LSTM|GRU|Transformer\w*|"
+    r"MultiheadAttention|Module\.(train|eval|training))$"
+)
 #: What limits a tensor by two bounds.
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: What makes complex numbers of real ones, and the dtypes of them.
@@ -67,8 +82,14 @@ class Facts:
     values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
     unknown: attributes of values of which nothing is known.  selected: `x[mask].sum()`.
     indexed: `x[i]` where x is a tensor.  bounded: `x.clamp(0, y)` of a tensor and what may be none.
-    shaped: classes of torch that are passed around, derived from, asked for, or called by the names
-    of their arguments.  names_arguments: whether layers of unknown classes are called so.
+    apis: all of torch that the file names.  named_calls: layers that are called by the names of
+    their arguments.  reparametrized: layers whose parameters a function of torch replaces; "" where
+    they are not known.  compared: classes of torch that stand in a comparison.  layer_owners: what
+    `x.weight` and other attributes of layers are read of, or set.  built: calls that make a module
+    of the project's.  has_modes: whether anything is otherwise in training.  unfreezes: whether
+    something says what learns, other than that it does not.
+    called_by_torchs_names: whether something unknown is called by the names of torch's arguments.
+    reads_private: whether modules' own dictionaries of parameters are read.
     makes_complex: whether something of torch's makes complex numbers.  works_in_place: whether a
     layer is made with inplace=True.
     """
@@ -82,8 +103,16 @@ class Facts:
     selected: set[Place] = field(default_factory=set)
     indexed: set[Place] = field(default_factory=set)
     bounded: set[Place] = field(default_factory=set)
-    shaped: set[str] = field(default_factory=set)
-    names_arguments: bool = False
+    apis: frozenset[str] = frozenset()
+    named_calls: set[str] = field(default_factory=set)
+    reparametrized: set[str] = field(default_factory=set)
+    compared: frozenset[str] = frozenset()
+    layer_owners: dict[Place, Value] = field(default_factory=dict)
+    built: set[Place] = field(default_factory=set)
+    called_by_torchs_names: bool = False
+    reads_private: bool = False
+    has_modes: bool = False
+    unfreezes: bool = False
     makes_complex: bool = False
     works_in_place: bool = False
 
@@ -141,9 +170,10 @@ class _Silent:
 class _Located(Statements):
     """Remembers the members of what is known, by their nodes."""
 
-    def __init__(self, state: State, facts: Facts) -> None:
+    def __init__(self, state: State, facts: Facts, names: frozenset[str]) -> None:
         super().__init__(state)
         self.facts = facts
+        self.watched = names | _PRIVATE
         self._in_annotation = 0
 
     def _record_attribute(self, node: ast.Attribute, owner: Value, api: str) -> None:
@@ -168,10 +198,29 @@ class _Located(Statements):
         if _is_made_in_place(node, value):
             self.facts.works_in_place = True
         if keywords and isinstance(value, Made) and value != ANY_MODULE and is_module(value):
-            self.facts.shaped.add(value.api)
+            self.facts.named_calls.add(value.api)
         elif (value is None or value == ANY_MODULE) and not _NAMED_OTHERWISE.isdisjoint(keywords):
-            self.facts.names_arguments = True
+            self.facts.called_by_torchs_names = True
+        elif isinstance(value, Api) and value.name.startswith(_REPARAMETRIZING):
+            given = arguments[0] if arguments else keywords.get("module")
+            known = isinstance(given, Made) and given != ANY_MODULE
+            self.facts.reparametrized.add(given.api if known else "")  # type: ignore[union-attr]
+        elif isinstance(value, ClassInfo) and value.is_module:
+            self.facts.built.add(place(node))
         return super().called(node, value, owner, arguments, keywords)
+
+    def met(self, node: ast.Attribute, owner: Value) -> None:
+        if node.attr in _PRIVATE:
+            self.facts.reads_private = True
+            return
+        self.facts.layer_owners[place(node)] = owner
+
+    def _bind_attribute(self, target: ast.Attribute, value: Value) -> None:
+        if target.attr in self.watched:
+            self.facts.layer_owners[place(target)] = self._owner(target.value)
+        if target.attr == "training":
+            self.facts.has_modes = True
+        super()._bind_attribute(target, value)
 
     def annotation_value(self, node: ast.expr | None) -> Value:
         self._in_annotation += 1
@@ -226,32 +275,64 @@ def _makes_complex(api: str) -> bool:
 
 
 def locate(
-    source: Source, project: Project, *, name: str = "", package: str = ""
+    source: Source,
+    project: Project,
+    *,
+    name: str = "",
+    package: str = "",
+    attributes: frozenset[str] = frozenset(),
 ) -> tuple[Facts, ModuleSummary]:
-    """Read one file; returns what its conversion needs, and what other files may import."""
+    """Read one file; returns what its conversion needs, and what other files may import.
+
+    attributes: names of what torch's layers hold.
+    """
     facts = Facts()
     summary = ModuleSummary(name)
     state = State(torch_names(), project, summary, package, _Silent(facts))
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()
-    walker = _Located(state, facts)
+    walker = _Located(state, facts, attributes)
     walker.pending = []
     walker.body(source.tree.body)
     walker.finish(state.env)
-    facts.shaped |= {
-        api
-        for _, _, api, how in state.uses
-        if how is REFERENCE and api != _MODULE and state.names.kind(api) == "M"
-    }
-    if any(
-        (api.startswith(f"{_MODULE}.") and api not in _EVERY_MODULE) or api == _BUFFER
-        for _, _, api, _ in state.uses
-    ):
-        facts.shaped.add(_MODULE)
-    facts.makes_complex = any(_makes_complex(api) for _, _, api, _ in state.uses)
+    facts.apis = frozenset(api for _, _, api, _ in state.uses)
+    if any(how is REFERENCE and api.startswith(_REPARAMETRIZING) for _, _, api, how in state.uses):
+        facts.reparametrized.add("")
+    facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
+    facts.compared = _compared(source.tree, state)
+    facts.makes_complex = any(map(_makes_complex, facts.apis))
     summary.exports = {
         key: value
         for key, value in state.env.items()
         if value is not None and value.__class__ is not Plain
     }
     return facts, summary
+
+
+def _compared(tree: ast.Module, state: State) -> frozenset[str]:
+    """The classes of torch beside `==`, `is` or `in`, but for those of an instance's type."""
+    named = {
+        (line, column): api
+        for line, column, api, how in state.uses
+        if how is REFERENCE and state.names.kind(api) == "M"
+    }
+    if not named:
+        return frozenset()
+    return frozenset(
+        named[part.lineno, part.col_offset]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        if not any(is_type_of(operand) for operand in (node.left, *node.comparators))
+        for operand in (node.left, *node.comparators)
+        for part in ast.walk(operand)
+        if isinstance(part, (ast.Name, ast.Attribute))
+        if (part.lineno, part.col_offset) in named
+    )
+
+
+def is_type_of(node: ast.expr) -> bool:
+    """`type(x)` or `x.__class__`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__class__"
+    is_call = isinstance(node, ast.Call) and len(node.args) == 1
+    return is_call and getattr(node.func, "id", "") == "type"  # type: ignore[attr-defined]

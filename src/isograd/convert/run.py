@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isograd.collector import without_collector
+from isograd.convert.analysis.layers import Layers, layers_of
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine, Place, Port
 from isograd.convert.file import Entries, Settings
@@ -34,39 +34,12 @@ from isograd.scan.project import ModuleIndex, reading_order
 from isograd.scan.selection import EVERYTHING, Selection, Skipper, ignored_lines, matches
 from isograd.scan.values import ClassInfo
 
-GENERATED = "_torch_compat"
+GENERATED = "torch_semantics"
 _EVERY = 5
 #: Of files with so much text together the trees are kept from the first reading for the second;
 #: a tree takes 33 times its text (measured on timm).
 _KEPT_BYTES = 8 << 20
 _ADVICE = "Please report it with the file; convert it by hand."
-#: Attributes that only torch's layers have, functions that replace them, and packed lines, which
-#: only recurrent layers of torch's shape take; whoever uses them needs torch-shaped layers.
-_TORCH_ATTRIBUTES = re.compile(
-    rb"(?<!\bself)\.(in_features|out_features|in_channels|out_channels|num_features|kernel_size|"
-    rb"normalized_shape|running_mean|running_var|num_embeddings|embedding_dim|hidden_size|"
-    rb"weight|bias|stride|padding|dilation|groups|eps|momentum|inplace|"
-    rb"in_proj_weight|num_heads|embed_dim|track_running_stats|affine|elementwise_affine)\b|"
-    rb"\b(weight_norm|spectral_norm|register_parametrization|"
-    rb"pack_padded_sequence|pack_sequence|PackedSequence|swa_utils)\b|"
-    # torch's names of parameters, and what only torch's layers can be asked
-    rb"\.(named_parameters|named_buffers|state_dict|load_state_dict|get_parameter|get_buffer)\b|"
-    rb"(?<!\bself)\.(parameters|buffers|train|eval|apply|requires_grad_|zero_grad|children|"
-    rb"named_children|modules|named_modules|get_submodule|register_buffer|register_parameter)\(|"
-    rb"(?<!\bself)\.training\b|(?<!\bself)\.__class__\.__name__"
-)
-#: What behaves otherwise in training: a network with these starts in training, as torch's do.
-#: Training takes torch's methods of networks, their first values and their statistics; an
-#: optimizer that is looked up takes `parameters()`.
-_TRAINS = re.compile(rb"\.backward\(|\bautograd\b.*\bgrad\b")
-_MODES = re.compile(
-    rb"\b(Dropout|BatchNorm|InstanceNorm|dropout|batch_norm|DropPath|training\b|train\b|eval\b)|"
-    rb"\bgetattr\(\s*(torch\s*\.\s*)?optim\b"
-)
-#: How containers of modules are filled where MindSpore's own take lists alone: with named children,
-#: from generators, one in another.
-_FILLS = re.compile(rb"\b(add_module|register_module|_modules|ModuleDict|extend|insert)\b")
-_CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 
 
 @dataclass
@@ -107,10 +80,6 @@ class _Run:
     names: Index
     facts: dict[Path, Facts] = field(default_factory=dict)
     failed: dict[Path, Finding] = field(default_factory=dict)
-    shaped: set[str] = field(default_factory=set)
-    all_shaped: bool = False
-    uses_modes: bool = False
-    fills: bool = False
     has_complex: bool = False
     works_in_place: bool = False
     looks_up: bool = False
@@ -123,6 +92,7 @@ class _Run:
     suppressed: int = 0
     #: The texts that may name what the project looks up in torch.
     words: set[str] = field(default_factory=set)
+    layers: Layers = field(default_factory=Layers)
 
 
 def convert_path(path: Path, out: Path | None, options: Options | None = None) -> ConvertReport:
@@ -221,7 +191,10 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
             return
         name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
         seen = run.index.seen_from(path)
-        facts, summary = locate(read.source, seen, name=name, package=package)
+        attributes = run.knowledge.layer_attributes
+        facts, summary = locate(
+            read.source, seen, name=name, package=package, attributes=attributes
+        )
     except OSError as error:
         reason = error.strerror or str(error)
         run.failed[path] = Finding(file, 0, 0, "unreadable", f"it cannot be read: {reason}")
@@ -234,22 +207,10 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
     if run.kept_bytes + len(read.raw) <= _KEPT_BYTES:
         run.kept[path] = read
         run.kept_bytes += len(read.raw)
-    run.shaped |= facts.shaped
-    run.all_shaped = run.all_shaped or any(map(_is_base, facts.shaped))
-    run.all_shaped = run.all_shaped or facts.names_arguments
     run.has_complex = run.has_complex or facts.makes_complex
     run.works_in_place = run.works_in_place or facts.works_in_place
     if b"torch" in read.code:
-        run.all_shaped = run.all_shaped or _TORCH_ATTRIBUTES.search(read.code) is not None
-        run.all_shaped = run.all_shaped or _TRAINS.search(read.code) is not None
         run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
-        run.uses_modes = run.uses_modes or _MODES.search(read.code) is not None
-        run.fills = run.fills or _FILLS.search(read.code) is not None
-
-
-def _is_base(api: str) -> bool:
-    """Whether a class is asked for as the base of others: `_ConvNd`, `RNNBase`."""
-    return "._" in api or api.endswith("Base")
 
 
 def _own_fault(file: str, error: Exception) -> Finding:
@@ -259,14 +220,9 @@ def _own_fault(file: str, error: Exception) -> Finding:
 
 def _settle(run: _Run) -> None:
     """What holds for all files, now that all are read."""
-    if run.uses_modes:
-        run.shaped.add("torch.nn.Module")
-    if run.fills:
-        run.shaped |= _CONTAINERS
+    run.layers = layers_of(run.facts.values())
     if run.looks_up:
         run.words = _words(run)
-        layers = run.words.intersection(torch_names().members_of("torch.nn"))
-        run.shaped |= {f"torch.nn.{name}" for name in layers}
 
 
 def _words(run: _Run) -> set[str]:
@@ -306,8 +262,8 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
 
     settings = Settings(
         run.options.target,
-        frozenset(run.shaped),
-        run.all_shaped,
+        run.layers,
+        run.knowledge.layer_attributes,
         _mixed(run),
         frozenset(run.words),
         run.has_complex,

@@ -27,7 +27,7 @@ class Spelling:
 
     taken: Collection[str]
     bound: dict[str, str] = field(default_factory=dict)
-    module: str = "_torch_compat"
+    module: str = "torch_semantics"
     level: int = 0
     statements: dict[str, str] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
@@ -89,6 +89,10 @@ class Spelling:
         else:
             self.statements[COMPOSITES] = f"import {self.module} as {name}"
         return name
+
+    def unused(self, name: str) -> str:
+        """A name that nothing else in the file has."""
+        return self._free(name, f"{name}_")
 
     def _free(self, first: str, second: str) -> str:
         for name in (first, second):

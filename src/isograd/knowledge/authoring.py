@@ -7,6 +7,8 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     missing = "compose"             the way out (replace, compose, custom, ask); status "missing"
     rewrite = "…" or ["…", "…"]     one template, or one for each overload
     value = "…"                     what stands for it without a call; "" where nothing does
+    factory = "cells.NAME"          what makes MindSpore's own layer by torch's arguments
+    attributes = {weight = "gamma"} the names that this layer has for what torch's has
     instance = "…"                  the class for isinstance and annotations, if not `value`
     examples = ["…", {code = "…"}]  an example that needs nothing but code is a string
     in_place = {skip = [0]}         examples that torch does not run in place; gradient = false
@@ -46,6 +48,7 @@ _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
     "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
     "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
+    "factory", "attributes",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (
     "On a CPU MindSpore's in-place methods return the right value and change nothing, or have no "
@@ -175,6 +178,8 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         rewrite=templates[0],
         others=tuple(templates[1:]),
         value=value,
+        factory=table.get("factory", ""),
+        attributes=tuple(table.get("attributes", {}).items()),
         instance=table.get("instance", ""),
         arguments=tuple(table.get("arguments", {}).items()),
         difference=difference,

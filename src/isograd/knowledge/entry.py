@@ -87,6 +87,10 @@ class Entry:
     value: what stands for the API where it is named without a call: a class or function that takes
     torch's arguments, as a value (`norm_layer=nn.BatchNorm2d`), in `partial` and as a base class.
     A class has torch's attributes and initial values and starts in training.
+    factory: what makes MindSpore's own layer by torch's arguments: a class of MindSpore that takes
+    them as they are, or a function of `runtime/cells.py` that a port holds in its file.
+    attributes: (torch's name, MindSpore's) of what can be read of that layer; what is not here has
+    no plain counterpart.
     instance: the class that an isinstance or an annotation names, where it is not `value`: what
     both `value` and the classes of the templates derive from.
     difference: the semantic difference in one sentence.
@@ -104,6 +108,8 @@ class Entry:
     rewrite: str = ""
     others: tuple[str, ...] = ()
     value: str = ""
+    factory: str = ""
+    attributes: tuple[tuple[str, str], ...] = ()
     instance: str = ""
     arguments: tuple[tuple[str, str], ...] = ()
     difference: str = ""

@@ -9,6 +9,7 @@ A template is MindSpore's expression with torch's arguments in braces:
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits whole numbers written out alone
     {modules:list}    as {modules}, and the template fits lists written out alone
+    {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
     {self}            the receiver of a method
 
 An entry without a template but with a target is a call of the target, its arguments renamed by
@@ -60,7 +61,7 @@ SYNONYMS = {
 }  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -118,19 +119,29 @@ def _expression(code: str) -> ast.expr | None:
 
 @dataclass(frozen=True)
 class Call:
-    """A call's arguments as source text; a starred one keeps its star."""
+    """A call's arguments as source text; a starred one keeps its star.
+
+    integers: the texts that are known to be whole numbers, beside numbers written out.  parameters:
+    those that name a Parameter, and cost nothing to name again (`m.weight`).
+    """
 
     positional: tuple[str, ...] = ()
     keywords: Mapping[str, str] = field(default_factory=dict)
     receiver: str = ""
+    integers: frozenset[str] = frozenset()
+    parameters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """MindSpore's expression, and torch's arguments that were dropped on purpose."""
+    """MindSpore's expression, and torch's arguments that were dropped on purpose.
+
+    is_runtime: whether it is a call of the runtime, not of MindSpore's own.
+    """
 
     code: str
     dropped: tuple[str, ...] = ()
+    is_runtime: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,19 +207,21 @@ def rewrite(entry: Entry, call: Call) -> Rewritten | NotRewritten:
     bound = bind(entry, call)
     if isinstance(bound, NotRewritten):
         return bound
-    result = _written(entry, bound)
+    result = _written(entry, bound, call)
     newer = _with_reduction(bound)
     if isinstance(result, NotRewritten) and newer is not None:
-        again = _written(entry, newer)
+        again = _written(entry, newer, call)
         return again if isinstance(again, Rewritten) else result
     return result
 
 
-def _written(entry: Entry, bound: Mapping[str, str | list[str]]) -> Rewritten | NotRewritten:
+def _written(
+    entry: Entry, bound: Mapping[str, str | list[str]], call: Call
+) -> Rewritten | NotRewritten:
     """The target, or the first template that fits, or why the first of all does not."""
     if not entry.rewrite:
         return _renamed(entry, bound)
-    results = (_filled(entry, template, bound) for template in (entry.rewrite, *entry.others))
+    results = (_filled(entry, template, bound, call) for template in (entry.rewrite, *entry.others))
     failure: NotRewritten | None = None
     for result in results:
         if isinstance(result, Rewritten):
@@ -319,7 +332,7 @@ def _more(bound: dict[str, str | list[str]], name: str) -> list[str]:
 
 
 def _filled(
-    entry: Entry, template: str, bound: Mapping[str, str | list[str]]
+    entry: Entry, template: str, bound: Mapping[str, str | list[str]], call: Call
 ) -> Rewritten | NotRewritten:
     places = {found["name"] for found in PLACE.finditer(template)}
     dropped = _unplaced(entry, bound, places)
@@ -327,9 +340,9 @@ def _filled(
         return dropped
     defaults = {p.name: p.default for p in parameters_of(entry.signature or "()")}
     for found in PLACE.finditer(template):
-        why = _why_not(entry, found, bound, defaults)
-        if why:
-            return NotRewritten(why, found["name"])
+        failure = _unfit(entry, found, bound, defaults, call)
+        if failure is not None:
+            return failure
 
     def fill(found: re.Match[str]) -> str:
         name = found["name"]
@@ -350,24 +363,28 @@ def _filled(
     return Rewritten(PLACE.sub(fill, template), dropped)
 
 
-def _why_not(
+def _unfit(
     entry: Entry,
     found: re.Match[str],
     bound: Mapping[str, str | list[str]],
     defaults: Mapping[str, str | None],
-) -> str:
-    """Why a place of a template cannot be filled; empty where it can."""
+    call: Call,
+) -> NotRewritten | None:
+    """Why an argument does not fit its place; None where it does."""
     name = found["name"]
-    if name not in bound and not found["optional"]:
-        if found["given"] or defaults.get(name) is None:
-            return f"{entry.api} is called without {name}"
-    if found["int"] and not _one(bound.get(name, str(defaults.get(name)))).isdecimal():
-        return f"{name} of {entry.api} is no written-out number"
-    if found["list"] and not _is_list(_one(bound.get(name, str(defaults.get(name))))):
-        return f"{name} of {entry.api} is no written-out list"
+    is_lacking = found["given"] or defaults.get(name) is None
+    if is_lacking and not found["optional"] and name not in bound:
+        return NotRewritten(f"{entry.api} is called without {name}", name)
+    given = _one(bound.get(name, str(defaults.get(name))))
+    if found["int"] and not (given.isdecimal() or given in call.integers):
+        return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
+    if found["param"] and given not in call.parameters:
+        return NotRewritten(f"{name} of {entry.api} is not known to be a Parameter", name)
+    if found["list"] and not _is_list(given):
+        return NotRewritten(f"{name} of {entry.api} is no written-out list", name)
     if bound.get(name) == "None" and _is_operand(found):
-        return f"{name} of {entry.api} is None, which is no number"
-    return ""
+        return NotRewritten(f"{name} of {entry.api} is None, which is no number", name)
+    return None
 
 
 def _is_operand(found: re.Match[str]) -> bool:

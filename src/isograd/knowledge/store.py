@@ -48,6 +48,11 @@ class Knowledge:
         return "", "", ""
 
     @cached_property
+    def layer_attributes(self) -> frozenset[str]:
+        """What can be read of MindSpore's layers, by torch's names ("weight", "in_features")."""
+        return frozenset(name for entry in self.entries for name, _ in entry.attributes)
+
+    @cached_property
     def methods(self) -> frozenset[str]:
         """The bare names of Tensor's methods and attributes ("view", "add_", "shape")."""
         return frozenset(name[len(_METHOD) :] for name in self._by_name if name.startswith(_METHOD))
@@ -105,8 +110,8 @@ def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
     """An entry from its compiled form, in which defaults are left out."""
     plain = {
         name: row[name]
-        for name in ("api", "target", "mint", "signature", "rewrite", "value", "instance",
-                     "difference", "hazard", "advice", "source")
+        for name in ("api", "target", "mint", "signature", "rewrite", "value", "factory",
+                     "instance", "difference", "hazard", "advice", "source")
         if name in row
     }  # fmt: skip
     status = Status(row["status"])
@@ -124,6 +129,7 @@ def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
         aliases=tuple(row.get("aliases", ())),
         others=tuple(row.get("others", ())),
         arguments=tuple((a, b) for a, b in row.get("arguments", ())),
+        attributes=tuple((a, b) for a, b in row.get("attributes", ())),
         examples=tuple(_example(example) for example in row.get("examples", ())),
         verified=verified,
     )
@@ -143,8 +149,9 @@ def _example(row: Mapping[str, Any]) -> Example:
 def row_of(entry: Entry) -> dict[str, Any]:
     """The compiled form of an entry: plain values, without defaults and without the verdict."""
     row: dict[str, Any] = {"api": entry.api, "status": entry.status.value}
-    for name in ("target", "mint", "signature", "rewrite", "value", "instance", "difference",
-                 "hazard", "advice", "source", "aliases", "others", "arguments"):  # fmt: skip
+    for name in ("target", "mint", "signature", "rewrite", "value", "factory",
+                 "attributes", "instance", "difference", "hazard", "advice", "source", "aliases",
+                 "others", "arguments"):  # fmt: skip
         if value := getattr(entry, name):
             row[name] = value
     if entry.applicability is not Applicability.HAND:

@@ -26,15 +26,16 @@ def is_statistic(name: str, parameter: Any) -> bool:
 
 def named_children(cell: Any) -> Iterator[tuple[str, Any]]:
     """The cells right below one with their names, each once."""
-    seen = set()
-    for name, child in cell._cells.items():
-        if child is not None and id(child) not in seen:
-            seen.add(id(child))
-            yield name, child
+    if not isinstance(cell, nn.Cell):
+        return iter(cell.named_children())  # anything with torch's method
+    found = {id(child): (name, child) for name, child in reversed(cell._cells.items())}
+    return (pair for pair in list(found.values())[::-1] if pair[1] is not None)
 
 
 def children(cell: Any) -> Iterator[Any]:
     """The cells right below one, each once."""
+    if not isinstance(cell, nn.Cell):
+        return cell.children()  # type: ignore[no-any-return]  # has torch's method
     return (child for _, child in named_children(cell))
 
 
@@ -56,6 +57,8 @@ def named_modules(
 
 def modules(cell: Any) -> Iterator[Any]:
     """A cell and all below it, each once."""
+    if not isinstance(cell, nn.Cell):
+        return cell.modules()  # type: ignore[no-any-return]  # has torch's method
     return (part for _, part in named_modules(cell))
 
 
@@ -63,8 +66,10 @@ def named_parameters(
     cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
 ) -> Iterator[tuple[str, Any]]:
     """What torch calls parameters, with their paths."""
+    if not isinstance(cell, nn.Cell):
+        return cell.named_parameters(prefix, recurse)  # type: ignore[no-any-return]  # has torch's method
     found = (
-        (path, name, parameter)
+        (path, torchs_name(part, name), parameter)
         for path, part in _parts(cell, prefix, recurse, remove_duplicate)
         for name, parameter in part._params.items()
         if parameter is not None and not is_statistic(name, parameter)
@@ -72,8 +77,18 @@ def named_parameters(
     return _once(found, remove_duplicate)
 
 
+def torchs_name(cell: Any, name: str) -> str:
+    """What torch calls a Parameter of one of MindSpore's layers."""
+    norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm, nn.GroupNorm)
+    if not isinstance(cell, (*norms, nn.Embedding, nn.PReLU)):
+        return name
+    return _TWINS.get(name, (name,))[0] if name in _NATIVE_NAMES else name
+
+
 def parameters(cell: Any, recurse: bool = True) -> Iterator[Any]:
     """What torch calls parameters."""
+    if not isinstance(cell, nn.Cell):
+        return cell.parameters()  # type: ignore[no-any-return]  # has torch's method
     return (parameter for _, parameter in named_parameters(cell, recurse=recurse))
 
 
@@ -82,7 +97,7 @@ def named_buffers(
 ) -> Iterator[tuple[str, Any]]:
     """Buffers and running statistics with their paths."""
     found = (
-        (path, name, value)
+        (path, torchs_name(part, name), value)
         for path, part in _parts(cell, prefix, recurse, remove_duplicate)
         for name, value in (*part._params.items(), *part._buffers.items())
         if value is not None and (name in part._buffers or is_statistic(name, value))
@@ -133,8 +148,13 @@ def legal_name(path: str) -> str:
 
 
 def add_module(cell: Any, name: str, module: Any) -> None:
-    """A child by its name, its parameters named by their path."""
+    """A child by its name, its parameters named by their path.
+
+    A SequentialCell runs what its constructor and `append` got; torch's runs all of its children.
+    """
     cell.insert_child_to_cell(name, module)
+    if isinstance(cell, nn.SequentialCell):
+        cell.cell_list = [child for child in cell._cells.values() if child is not None]
     if module is not None:
         module.update_parameters_name(legal_name(f"{getattr(cell, '_place', '')}{name}."))
 
@@ -148,6 +168,8 @@ def requires_grad_(cell: Any, requires_grad: bool = True) -> Any:
 
 def load_state_dict(cell: Any, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
     """Copy values by path; norms here do not count their batches, so that may be left over."""
+    if not isinstance(cell, nn.Cell):
+        return cell.load_state_dict(state_dict)  # it may be anything with torch's method
     paths = (f"{path}.num_batches_tracked".lstrip(".") for path, _ in named_modules(cell))
     left = set(paths) - set(cell.state_dict())
     values = OrderedDict((key, v) for key, v in state_dict.items() if key not in left)
@@ -234,6 +256,7 @@ def _by_own_names(cell: Any, values: Mapping[str, Any]) -> Any:
     return found
 
 
+_NATIVE_NAMES = frozenset("gamma beta moving_mean moving_variance embedding_table w".split())
 #: What torch and MindSpore call the same parameter of a layer.
 _TWINS = {
     "gamma": ("weight",),

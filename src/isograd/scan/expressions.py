@@ -70,6 +70,8 @@ class Expressions(Members):
         """`value.attr`; only the whole of a dotted name of torch is a use."""
         owner = self._owner(node.value)
         found = self.member(owner, node.attr)
+        if node.attr in self.watched:
+            self.met(node, owner)
         kind = found.__class__
         if kind is Api:
             self._record_attribute(node, owner, found.name)  # type: ignore[union-attr]
@@ -78,6 +80,12 @@ class Expressions(Members):
         elif owner is None:
             return self._of_unknown(node)
         return found
+
+    #: Names of attributes that a subclass wants to see.
+    watched: frozenset[str] = frozenset()
+
+    def met(self, node: ast.Attribute, owner: Value) -> None:
+        """An attribute of a watched name, with what it is read of."""
 
     def _owner(self, node: ast.expr) -> Value:
         """The value before a dot, without recording the beginning of a dotted name of torch."""
@@ -93,6 +101,8 @@ class Expressions(Members):
 
     def _finish(self, node: ast.Attribute, owner: Value) -> Value:
         found = self.member(owner, node.attr)
+        if node.attr in self.watched:
+            self.met(node, owner)
         if found.__class__ is Api and owner.__class__ is Tensor:
             self._record_attribute(node, owner, found.name)
             return self._read(node, found)

@@ -30,20 +30,27 @@ from isograd.convert.file import FileEdit
 from isograd.convert.passes.augmented import AugmentedAssignments
 from isograd.convert.passes.bounds import Bounds
 from isograd.convert.passes.buffers import Buffers
+from isograd.convert.passes.building import Building
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.casts import Casts
 from isograd.convert.passes.complex_numbers import ComplexNumbers
 from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.formats import Formats
+from isograd.convert.passes.fresh_modules import FreshModules
 from isograd.convert.passes.held import Held
 from isograd.convert.passes.imports_by_name import ImportsByName
 from isograd.convert.passes.inplace import InPlace
 from isograd.convert.passes.language import Constants, Questions, Settings
+from isograd.convert.passes.late_children import LateChildren
+from isograd.convert.passes.layer_attributes import LayerAttributes
 from isograd.convert.passes.layers_in_place import InPlaceLayers
 from isograd.convert.passes.leading_axes import LeadingAxes
 from isograd.convert.passes.members import Members
+from isograd.convert.passes.module_contents import ModuleContents
+from isograd.convert.passes.module_loops import ModuleLoops
 from isograd.convert.passes.modules import Forward
 from isograd.convert.passes.operators import BitwiseOperators
+from isograd.convert.passes.precision import Precision
 from isograd.convert.passes.references import References
 from isograd.convert.passes.shapes import LegacySizes, Shapes
 from isograd.convert.passes.starting_values import StartingValues
@@ -53,6 +60,7 @@ from isograd.convert.passes.sums import SumsOfSelections
 from isograd.convert.passes.taken import TakenByCopy
 from isograd.convert.passes.truncated import TruncatedLogarithms
 from isograd.convert.passes.uncertain import SecondDerivatives, Uncertain
+from isograd.convert.passes.unknown_modules import UnknownModules
 from isograd.convert.passes.whole import JoinedParts, RealFunctions
 from isograd.convert.passes.writes import Leaves, Writes
 
@@ -74,6 +82,12 @@ PASSES: tuple[Pass, ...] = (
     Buffers(),
     Forward(),
     Questions(),
+    LayerAttributes(),
+    ModuleLoops(),
+    Precision(),
+    ModuleContents(),
+    FreshModules(),
+    UnknownModules(),
     Held(),
     TakenByCopy(),
     Bounds(),
@@ -96,6 +110,8 @@ PASSES: tuple[Pass, ...] = (
     SumsOfSelections(),
     StartingValues(),
     Calls(),
+    Building(),
+    LateChildren(),
     Members(),
     References(),
     NumbersBesidePositions(),

@@ -6,7 +6,9 @@ import ast
 
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit
+from isograd.convert.generated import library
 from isograd.convert.model import Level
+from isograd.convert.passes.building import start_training, starts_training
 from isograd.convert.passes.inplace import bind, is_in_chain
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
 from isograd.convert.use import Use
@@ -42,6 +44,8 @@ class Calls:
             return _method(node, use, file)
         file.uses += 1
         _function(node, use, file)
+        if starts_training(node, file):
+            start_training(node, file)
         if file.names.kind(use.api) == "M" and writes_itself(node, file):
             file.replace(node, f"{file.name('composites.in_place')}({file.source(node)})")
         return True
@@ -71,6 +75,8 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         out = keywords.pop("out")
         call = Call(call.positional, keywords)
     result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
+    if is_class and _is_made_by_factory(node, entry, result, file):
+        return
     if not isinstance(result, NotRewritten):
         if not _write(node, result, out, file):
             reason = f"out={out} of {use.api} has no counterpart in MindSpore"
@@ -84,6 +90,26 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         _renamed(node, value, file)
         return
     missing(node.func, use, file, result.reason, entry)
+
+
+def _is_made_by_factory(
+    node: ast.Call, entry: Entry, result: Rewritten | NotRewritten, file: FileEdit
+) -> bool:
+    """Write a layer whose arguments fit no template of MindSpore's own by what takes torch's."""
+    if isinstance(result, Rewritten) and not result.is_runtime:
+        return False
+    if not entry.factory.startswith("cells.") or file.is_shaped(entry.api):
+        return False
+    names, most = library().parameters(entry.factory.partition(".")[2])
+    given = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+    if given - names or (len(node.args) > most and not any(map(_is_starred, node.args))):
+        return False
+    _renamed(node, file.layer(entry), file)
+    return True
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
 
 
 def _in_place(node: ast.Call, use: Use, entry: Entry | None, file: FileEdit) -> bool:

@@ -24,6 +24,8 @@ POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
 def written_place(target: ast.expr, file: FileEdit) -> str:
     """A target as it is written to: the source of an attribute is what it is read as (`p.grad`)."""
+    if isinstance(target, ast.Attribute) and target in file.layer_names:
+        return file.layer_names[target].format(written_place(target.value, file))
     if isinstance(target, ast.Attribute) and isinstance(target.value, POSTFIX):
         return f"{written_place(target.value, file)}.{target.attr}"
     is_read_so = isinstance(target, (ast.Subscript, ast.Call))

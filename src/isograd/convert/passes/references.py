@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit
+from isograd.convert.located import is_type_of
 from isograd.convert.looked_up import Asked, asked_names
 from isograd.convert.model import Level
 from isograd.convert.passes.calls import is_in_mint, missing
@@ -13,6 +14,7 @@ from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
+from isograd.scan.values import ClassInfo, is_module
 
 _ASKS_CLASS = frozenset(("isinstance", "issubclass"))
 
@@ -178,9 +180,8 @@ def _answer(api: str, file: FileEdit) -> str:
 
 def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:
     """MindSpore's name, by where the name stands; empty where there is none."""
-    if api == "torch.nn.Module" and _is_base(node, file) and file.settings.is_shaped(api):
-        if entry is not None and entry.value:
-            return file.value(entry)
+    if _is_base(node, file) and (base := _base(node, api, entry, file)):
+        return base
     if api in plain.HELPERS:
         return file.spelled(plain.HELPERS[api])
     if api == "torch.Tensor" and _is_called_by_name(node, file):
@@ -200,7 +201,56 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
         return ""
     if file.settings.target == "mint" and is_in_mint(entry):
         return file.name(entry.mint.removeprefix("mindspore."))
-    return file.value(entry)
+    return _passed_around(node, api, entry, file)
+
+
+def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> str:
+    """What stands for a function or class as a value."""
+    if file.names.kind(api) != "M" or _is_base(node, file):
+        return file.value(entry)
+    if _is_compared_with_type(node, file):
+        return file.name(_class_of(entry))
+    return file.layer(entry) or file.value(entry)
+
+
+def _base(node: ast.expr, api: str, entry: Entry | None, file: FileEdit) -> str:
+    """MindSpore's class to derive from, where the class's own code may be as it is."""
+    owner = file.tree.parents[node]
+    assert isinstance(owner, ast.ClassDef)
+    info = file.class_info(owner)
+    if file.is_shaped(api) or info is None:
+        return file.value(entry) if entry is not None and entry.value else ""
+    if api == "torch.nn.Module":
+        return file.name("composites.ModeCell") if "train" in info.methods else ""
+    if api == "torch.nn.Sequential" and "train" not in info.methods:
+        holds = "SequentialOfAttributes" if _sets_children(owner, info) else ""
+        return file.name(f"composites.{holds}" if holds else "nn.SequentialCell")
+    return ""
+
+
+def _sets_children(node: ast.ClassDef, info: ClassInfo) -> bool:
+    """Whether a class may give itself children beside those of its base's constructor."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self":
+            if isinstance(part.ctx, ast.Store):
+                held = info.attributes.get(part.attr)
+                if held is None or is_module(held):
+                    return True
+            elif part.attr in ("add_module", "register_module"):
+                return True
+        elif isinstance(part, ast.Call) and getattr(part.func, "id", "") == "setattr":
+            return True
+    return False
+
+
+def _is_compared_with_type(node: ast.AST, file: FileEdit) -> bool:
+    """`type(m) is nn.Linear`: what is made is MindSpore's own class."""
+    for part in file.tree.above(node):
+        if isinstance(part, ast.Compare):
+            return any(map(is_type_of, (part.left, *part.comparators)))
+        if not isinstance(part, (ast.Tuple, ast.List, ast.Set)):
+            return False
+    return False
 
 
 def _is_called_by_name(node: ast.expr, file: FileEdit) -> bool:

@@ -1,0 +1,188 @@
+"""How much of a port is MindSpore's own: uses of the runtime, and the lines that they bring.
+
+python benchmarks/convert/native.py                      # all packages of builders.toml
+python benchmarks/convert/native.py --corpora torchvision --names
+python benchmarks/convert/native.py --path FOLDER        # any project
+
+Native share: of the uses of torch that were rewritten, those that name nothing of the generated
+module.  Lines of a family: what the generated module would hold if the family's own file and the
+network code that it imports (models, ops, layers) were all that is converted.
+"""
+
+import argparse
+import ast
+import collections
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE)]
+
+import corpora  # noqa: E402
+
+from isograd.convert.generated import library  # noqa: E402
+from isograd.convert.run import GENERATED  # noqa: E402
+
+#: Layers that MindSpore has: their torch-shaped runtime classes are in no port.
+LAYERS = frozenset(
+    """Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d BatchNorm1d BatchNorm2d
+    BatchNorm3d Linear Embedding LayerNorm GroupNorm MaxPool1d MaxPool2d MaxPool3d AvgPool1d
+    AvgPool2d AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d
+    AdaptiveMaxPool2d ReLU ReLU6 SiLU Sigmoid Tanh GELU Hardswish Hardsigmoid LeakyReLU ELU Mish
+    PReLU Softmax LogSoftmax Dropout Identity Flatten Sequential ModuleList ModuleDict
+    Module""".split()
+)
+
+
+@dataclass
+class Port:
+    """A converted tree: its rewritten uses, and what of the runtime each file names."""
+
+    root: Path
+    converted: int
+    by_file: dict[Path, collections.Counter[str]] = field(default_factory=dict)
+    imports: dict[Path, set[Path]] = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> collections.Counter[str]:
+        """Uses of the runtime by name."""
+        return sum(self.by_file.values(), collections.Counter())
+
+    @property
+    def share(self) -> float:
+        """The native share of rewritten uses."""
+        return 1 - self.runtime.total() / max(self.converted, 1)
+
+    def needed(self, file: Path) -> set[Path]:
+        """A file and the files of the port that it imports, directly or not."""
+        found, waiting = set(), [file]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting += self.imports.get(one, ())
+        return found
+
+    def lines(self, files: set[Path]) -> int:
+        """Lines of a generated module for these files; 0 where they need none."""
+        names = set().union(*(self.by_file[file] for file in files if file in self.by_file))
+        return len(library().module_of(names).splitlines()) if names else 0
+
+
+def convert(source: Path, out: Path) -> Port:
+    """Convert a tree and read what of the runtime the port names."""
+    report = out.with_suffix(".json")
+    command = [sys.executable, "-m", "isograd", "convert", str(source), "-o", str(out), "--force"]
+    subprocess.run([*command, "--json", str(report), "--quiet"], check=False)
+    port = Port(out, json.loads(report.read_text(encoding="utf-8"))["converted"])
+    files = [out] if out.is_file() else sorted(out.rglob("*.py"))
+    for file in files:
+        if file.stem != GENERATED:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            port.by_file[file] = collections.Counter(runtime_names(tree))
+            port.imports[file] = set(imported_files(tree, file, out))
+    return port
+
+
+def runtime_names(tree: ast.Module) -> Iterator[str]:
+    """The names of the generated module that a file uses, as often as it does."""
+    bound = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if alias.name == GENERATED
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in bound:
+                yield node.attr
+
+
+def imported_files(tree: ast.Module, file: Path, root: Path) -> Iterator[Path]:
+    """The files of the port that relative imports name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = file.parents[node.level - 1]
+            base = folder.joinpath(*(node.module or "").split("."))
+            for place in (base, *(base / alias.name for alias in node.names)):
+                for found in (place.with_suffix(".py"), place / "__init__.py"):
+                    if found.is_file() and found.stem != GENERATED and root in found.parents:
+                        yield found
+
+
+def families(corpus: corpora.Corpus, port: Port) -> Iterator[tuple[str, Path]]:
+    """Each file that defines a builder of the table, by its name."""
+    wanted = {subject.builder.partition(":")[2].partition("(")[0] for subject in corpus.subjects}
+    for file in sorted(port.by_file):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        defined = {
+            node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        }
+        if wanted & defined:
+            yield file.stem, file
+
+
+def main() -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    known = corpora.load()
+    parser.add_argument("--corpora", nargs="+", choices=list(known), default=list(known))
+    parser.add_argument("--path", type=Path, help="a project instead of the packages")
+    parser.add_argument("--names", action="store_true", help="the runtime's names by their uses")
+    arguments = parser.parse_args()
+    subjects = (
+        {"project": (None, arguments.path)}
+        if arguments.path
+        else {name: (known[name], known[name].subset) for name in arguments.corpora}
+    )
+    print(
+        "| port | uses rewritten | native | lines of the family: median | most | runtime layers |"
+    )
+    print("|---|---|---|---|---|---|")
+    for name, (corpus, source) in subjects.items():
+        if corpus is not None:
+            corpora.fetch(corpus)
+        out = corpora.FOLDER / f"native-{name}" / source.name
+        out.parent.mkdir(parents=True, exist_ok=True)
+        port = convert(source, out)
+        lines = _lines(corpus, port)
+        counts = [own for own, _ in lines.values()] or [0]
+        layers = sum(port.runtime[layer] for layer in LAYERS)
+        print(
+            f"| {name} | {port.converted} | {port.share:.1%} | {statistics.median(counts):.0f} "
+            f"| {max(counts)} | {layers} |"
+        )
+        for family, (own, whole) in sorted(lines.items(), key=lambda item: item[1]):
+            print(f"|   {family} | | | {own} | {whole} with all that it imports | |")
+        if arguments.names:
+            for used, count in port.runtime.most_common():
+                files = sorted({f.name for f, c in port.by_file.items() if used in c})
+                print(f"{count:5} {used}: {', '.join(files[:6])}")
+    return 0
+
+
+def _lines(corpus: corpora.Corpus | None, port: Port) -> dict[str, tuple[int, int]]:
+    """Runtime lines by family: of its network code, and of everything that it imports."""
+    if corpus is None:
+        everything = set(port.by_file)
+        return {port.root.name: (port.lines(everything), port.lines(everything))}
+    found = {}
+    for family, file in families(corpus, port):
+        whole = port.needed(file)
+        own = {
+            one
+            for one in whole
+            if one.parent == file.parent or one.parent.name in ("ops", "layers")
+        }
+        found[family] = port.lines(own), port.lines(whole)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

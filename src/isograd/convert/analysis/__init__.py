@@ -1,0 +1,1 @@
+"""What holds for a project or a place of it, by its syntax trees: answers, and no rewriting."""

@@ -1,0 +1,64 @@
+"""Which expressions are whole numbers whatever runs: by literals, arithmetic and annotations."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.tree import Tree
+
+#: Operators that no tuple and no text takes.
+_NUMERIC = (ast.Sub, ast.FloorDiv, ast.Pow, ast.BitAnd, ast.LShift, ast.RShift)
+_DEEPEST = 8
+
+
+def is_integer(node: ast.expr, tree: Tree, depth: int = 0) -> bool:
+    """Whether an expression can be nothing but a whole number."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int
+    if depth > _DEEPEST:
+        return False
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        if isinstance(node.op, _NUMERIC):
+            return all(is_integer(side, tree, depth + 1) or _is_open(side) for side in sides)
+        if isinstance(node.op, (ast.Add, ast.Mult, ast.Mod)):
+            return all(is_integer(side, tree, depth + 1) for side in sides)
+        return False
+    if isinstance(node, ast.IfExp):
+        return is_integer(node.body, tree, depth + 1) and is_integer(node.orelse, tree, depth + 1)
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") in ("int", "len")
+    return isinstance(node, ast.Name) and _is_integer_name(node, tree, depth)
+
+
+def _is_open(node: ast.expr) -> bool:
+    """A name, an attribute or an element: what no operator of numbers takes unless it is one."""
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+
+
+def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
+    """Whether all that binds a name in its function is a whole number."""
+    function = tree.function(node)
+    if function is None:
+        return False
+    parameters = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    declared = next((part for part in parameters if part.arg == node.id), None)
+    values: list[ast.expr] = []
+    stores = 0
+    for part in ast.walk(function):
+        if isinstance(part, ast.Assign):
+            values += [
+                part.value for target in part.targets if getattr(target, "id", "") == node.id
+            ]
+        stores += (
+            isinstance(part, ast.Name) and part.id == node.id and not isinstance(part.ctx, ast.Load)
+        )
+    if stores != len(values) or any(value is node for value in values):
+        return False
+    if declared is not None:
+        annotation = declared.annotation
+        if getattr(annotation, "id", getattr(annotation, "value", "")) != "int":
+            return False
+    elif not values:
+        return False
+    return all(is_integer(value, tree, depth + 1) for value in values)

@@ -1,0 +1,262 @@
+"""Which of torch's layers a project cannot have as MindSpore's own, and which an expression holds.
+
+A layer is MindSpore's unless something that the project does with it takes torch's class; the
+answer names what that is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from isograd.convert.located import Facts, is_type_of
+from isograd.convert.tree import Tree, defaults_of, is_none
+from isograd.scan.values import Api
+
+_UTILITIES = "torch.nn.utils."
+_PACKING = tuple(
+    f"{_UTILITIES}rnn.{name}" for name in ("pack", "PackedSequence", "pad_packed", "unpack")
+)
+_RECURRENT = ("torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU")
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The layers of a project.
+
+    every: why all layers are the runtime's; empty where they are not.  why: of single classes.
+    derived: classes of torch from which the project's own derive.  compared: classes that it
+    compares with each other.  used: all that it names.
+    """
+
+    every: str = ""
+    why: Mapping[str, str] = field(default_factory=dict)
+    derived: frozenset[str] = frozenset()
+    compared: frozenset[str] = frozenset()
+    used: frozenset[str] = frozenset()
+    has_modes: bool = False
+    unfreezes: bool = False
+
+    def is_runtime(self, api: str) -> bool:
+        """Whether the runtime's class stands for a class of torch wherever it is made."""
+        return bool(self.every) or api in self.why
+
+
+def layers_of(facts: Iterable[Facts]) -> Layers:
+    """The decisions for a project, from the facts of all of its files."""
+    found = list(facts)
+    used: set[str] = set().union(*(one.apis for one in found))
+    replaced = set().union(*(one.reparametrized for one in found))
+    why = {
+        api: "it is called by the names of torch's arguments"
+        for one in found
+        for api in one.named_calls
+    }
+    why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
+    if "torch.nn.ModuleDict" in used:
+        why["torch.nn.ModuleList"] = "MindSpore's CellList takes no dictionaries of cells"
+    packing = next((api for api in sorted(used) if api.startswith(_PACKING)), "")
+    if packing:
+        why |= dict.fromkeys(_RECURRENT, f"{packing} takes recurrent layers of torch's shape")
+    derived = frozenset(
+        base.name
+        for one in found
+        for info in one.classes.values()
+        for base in info.bases
+        if isinstance(base, Api)
+    )
+    return Layers(
+        _of_every(found, replaced),
+        why,
+        derived,
+        frozenset().union(*(one.compared for one in found)),
+        frozenset(used),
+        any(one.has_modes for one in found),
+        any(one.unfreezes for one in found),
+    )
+
+
+def _of_every(found: Iterable[Facts], replaced: Collection[str]) -> str:
+    """Why all layers of a project are the runtime's; empty where they are not."""
+    if "" in replaced:
+        return "a function of torch's replaces parameters of layers that are not known"
+    if any(one.called_by_torchs_names for one in found):
+        return "layers that are not known are called by the names of torch's arguments"
+    if any(one.reads_private for one in found):
+        return "the dictionaries in which torch's modules keep their parameters are read"
+    return ""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Finds the classes of torch of which an expression of a file holds an instance.
+
+    named, bound: as `FileEdit.named` and `FileEdit.attribute_values`.  What shows it: an isinstance
+    around the place, or that everything bound to it is a call of them.  A class that a parameter
+    brings counts as the one that it has by default: another one's instance has other names, and
+    asking it raises AttributeError.
+    """
+
+    tree: Tree
+    named: Mapping[ast.AST, str]
+    bound: Mapping[tuple[ast.AST, str], list[ast.expr]]
+
+    def classes(self, node: ast.expr) -> frozenset[str]:
+        """The classes; empty where others may be."""
+        if not is_path(node):
+            return frozenset()
+        found = self._apis(self._tested(node))
+        if found:
+            return found
+        if isinstance(node, ast.Name):
+            return self._made(_bound_locally(node, self.tree))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return self._made(self._values_of_attribute(node, node.value))
+        return frozenset()
+
+    def _values_of_attribute(self, node: ast.Attribute, owner: ast.Name) -> list[ast.expr]:
+        """What `self.name`, or `m.name` behind an isinstance of a class here, is bound to."""
+        classes: list[ast.ClassDef] = []
+        if owner.id == "self":
+            classes = [up for up in self.tree.above(node) if isinstance(up, ast.ClassDef)][:1]
+        else:
+            names = {getattr(part, "id", "") for part in self._tested(owner)}
+            own = {one.name: one for one in self.tree.of(ast.ClassDef)}
+            classes = [*(own[name] for name in names if name in own)]
+            if len(classes) != len(names):
+                return []
+        if any(_is_bound_otherwise(node.attr, one) for one in classes):
+            return []
+        return [value for one in classes for value in self.bound.get((one, node.attr), [])]
+
+    def _made(self, values: Collection[ast.expr]) -> frozenset[str]:
+        found: set[str] = set()
+        for value in values:
+            if is_none(value):
+                continue
+            classes = self._classes_called(value) if isinstance(value, ast.Call) else frozenset()
+            if not classes:
+                return frozenset()
+            found |= classes
+        return frozenset(found)
+
+    def _classes_called(self, call: ast.Call) -> frozenset[str]:
+        """The class that a call calls: by its name, or by a variable that holds classes alone."""
+        if call.func in self.named:
+            return frozenset((self.named[call.func],))
+        function = self.tree.function(call)
+        if not isinstance(call.func, ast.Name) or function is None:
+            return frozenset()
+        values = _values_in(function, call.func.id)
+        values += [value for value in (defaults_of(function).get(call.func.id),) if value]
+        apis = {self.named.get(value, "") for value in values if not is_none(value)}
+        return frozenset() if "" in apis else frozenset(apis)
+
+    def _apis(self, classes: Collection[ast.expr]) -> frozenset[str]:
+        apis = {self.named.get(part, "") for part in classes}
+        return frozenset() if "" in apis else frozenset(apis)
+
+    def _tested(self, node: ast.expr) -> list[ast.expr]:
+        """The classes of an `isinstance(node, …)` that holds where an expression is read."""
+        text, inner = ast.unparse(node), node
+        up: ast.AST = inner
+        for part in self.tree.above(node):
+            for test in _tests_before(up, part):
+                found = _classes_of_test(test, text)
+                if found:
+                    return found
+            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                break
+            up = part
+        return []
+
+
+def is_path(node: ast.expr) -> bool:
+    """`a.b.c`, which costs nothing to read again."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _values_in(scope: ast.AST, name: str) -> list[ast.expr]:
+    return [
+        part.value
+        for part in ast.walk(scope)
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+        if isinstance(target, ast.Name) and target.id == name
+    ]
+
+
+def _is_bound_otherwise(name: str, owner: ast.AST) -> bool:
+    """Whether `self.name` is bound by more than plain assignments: loops, `with`, annotations."""
+    plain = {
+        id(target)
+        for statement in ast.walk(owner)
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+    }
+    return any(
+        isinstance(part, ast.Attribute)
+        and part.attr == name
+        and isinstance(part.ctx, ast.Store)
+        and id(part) not in plain
+        for part in ast.walk(owner)
+    )
+
+
+def _bound_locally(node: ast.Name, tree: Tree) -> list[ast.expr]:
+    """All values of a name in its function; none where anything but an assignment binds it."""
+    scope: ast.AST = tree.function(node) or tree.module
+    values = _values_in(scope, node.id)
+    stores = 0
+    for part in ast.walk(scope) if values else ():
+        if isinstance(part, ast.arg) and part.arg == node.id:
+            return []
+        is_name = isinstance(part, ast.Name) and part.id == node.id
+        stores += is_name and isinstance(part.ctx, ast.Store)  # type: ignore[attr-defined]
+    return values if stores == len(values) else []
+
+
+def _tests_before(inner: ast.AST, part: ast.AST) -> list[ast.expr]:
+    """What is true where `inner`, right below `part`, is evaluated."""
+    if isinstance(part, (ast.If, ast.While)) and inner in part.body:
+        return _conjuncts(part.test)
+    if isinstance(part, ast.IfExp) and inner is part.body:
+        return _conjuncts(part.test)
+    if isinstance(part, ast.BoolOp) and isinstance(part.op, ast.And):
+        before = part.values[: next(i for i, value in enumerate(part.values) if value is inner)]
+        return [one for value in before for one in _conjuncts(value)]
+    if isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.SetComp)) and inner is part.elt:
+        return [one for loop in part.generators for value in loop.ifs for one in _conjuncts(value)]
+    return []
+
+
+def _conjuncts(test: ast.expr) -> list[ast.expr]:
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return [part for value in test.values for part in _conjuncts(value)]
+    return [test]
+
+
+def _classes_of_test(test: ast.expr, text: str) -> list[ast.expr]:
+    """The classes in `isinstance(name, (A, B))`, `type(name) is A` or either of such tests."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        found = [_classes_of_test(value, text) for value in test.values]
+        return [part for one in found for part in one] if all(found) else []
+    if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "isinstance":
+        if len(test.args) == 2 and ast.unparse(test.args[0]) == text:
+            return _parts(test.args[1])
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and is_type_of(test.left):
+        subject = test.left.args[0] if isinstance(test.left, ast.Call) else test.left.value  # type: ignore[attr-defined]
+        if ast.unparse(subject) == text and isinstance(test.ops[0], (ast.Eq, ast.Is, ast.In)):
+            return _parts(test.comparators[0])
+    return []
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return [part for item in node.elts for part in _parts(item)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*_parts(node.left), *_parts(node.right)]
+    return [node]

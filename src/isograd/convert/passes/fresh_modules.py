@@ -1,0 +1,80 @@
+"""Modules that were just built: MindSpore's own methods are torch's for them.
+
+Once an optimizer has stepped, what writes a Parameter's memory anew (`load_state_dict`) leaves the
+optimizer with the old one in MindSpore 2.10; then the runtime's functions copy.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+
+_LOADS = "torch.nn.Module.load_state_dict"
+_ADDS = frozenset(("torch.nn.Module.add_module", "torch.nn.Module.register_module"))
+_TRAINS = frozenset(("step", "backward"))
+_SEQUENTIAL = "torch.nn.Sequential"
+
+
+class FreshModules:
+    """`net.load_state_dict(values)` behind `net = Net()`, `self.add_module(name, layer)`."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write MindSpore's method."""
+        assert isinstance(node, ast.Call)
+        use = file.use(node.func)
+        if use is None or not use.is_member or not isinstance(node.func, ast.Attribute):
+            return False
+        if file.is_ported_module_member(use):
+            return False
+        if use.api == _LOADS and _loads_whole(node) and _is_fresh(node.func.value, file):
+            given = file.argument(node.args[0])
+            code = f"{file.source(node.func.value)}.load_state_dict({given})"
+        elif use.api in _ADDS and len(node.args) == 2 and _takes_children(node.func.value, file):
+            name, child = map(file.argument, node.args)
+            code = f"{file.source(node.func.value)}.insert_child_to_cell({name}, {child})"
+        else:
+            return False
+        layout.write_call(file, node, code)
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _loads_whole(node: ast.Call) -> bool:
+    """Whether all names have to fit, so that those of another framework raise."""
+    strict = [part.value for part in node.keywords if part.arg == "strict"] + node.args[1:2]
+    others = [part.arg for part in node.keywords if part.arg != "strict"]
+    is_whole = all(isinstance(value, ast.Constant) and value.value is True for value in strict)
+    return len(node.args) in (1, 2) and not others and is_whole
+
+
+def _is_fresh(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a name was built in the same function, which trains nothing."""
+    function = file.tree.function(node)
+    if not isinstance(node, ast.Name) or function is None:
+        return False
+    built = False
+    for part in ast.walk(function):
+        if isinstance(part, ast.Assign) and any(
+            getattr(t, "id", "") == node.id for t in part.targets
+        ):
+            if not isinstance(part.value, ast.Call) or place(part.value) not in file.facts.built:
+                return False
+            built = True
+        elif isinstance(part, ast.Call) and getattr(part.func, "attr", "") in _TRAINS:
+            return False
+    return built
+
+
+def _takes_children(node: ast.expr, file: FileEdit) -> bool:
+    """Whether `self` runs its children by its own code, or keeps up with what it is given."""
+    if getattr(node, "id", "") != "self":
+        return False
+    owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    info = None if owner is None else file.class_info(owner)
+    return info is not None and info.root in ("torch.nn.Module", _SEQUENTIAL)

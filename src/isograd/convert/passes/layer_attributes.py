@@ -1,0 +1,149 @@
+"""What layers hold, by MindSpore's names: `norm.weight` is `norm.gamma`."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+from isograd.scan.values import ANY_MODULE, Made
+
+_ASKS = frozenset(("getattr", "hasattr", "setattr", "delattr"))
+#: What nothing but a layer is asked for; of others an unknown value may be a configuration.
+_OF_LAYERS = frozenset(
+    """weight bias running_mean running_var in_features out_features num_embeddings embedding_dim
+    in_channels out_channels""".split()
+)
+#: Attributes without a plain counterpart, which `layer_attribute` computes.
+_COMPUTED = frozenset(("padding",))
+
+
+class LayerAttributes:
+    """`m.weight`, `m.weight = p`, `hasattr(m, "bias")`."""
+
+    kinds = (ast.Attribute, ast.Constant, ast.Assign)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write MindSpore's name, or a function that finds it where the layer is not known."""
+        if file.settings.layers.every:
+            return False
+        if isinstance(node, ast.Constant):
+            return _asked_by_text(node, file)
+        if isinstance(node, ast.Assign):
+            return _assigned(node, file)
+        assert isinstance(node, ast.Attribute)
+        if not isinstance(node.ctx, ast.Load):
+            return False
+        name = _name(node.value, node.attr, node, file)
+        if name == node.attr or name is None:
+            return False
+        file.uses += 1
+        file.converted += 1
+        if name:
+            end = file.text.span(node)[1]
+            file.text.replace(end - len(node.attr), end, name)
+            file.layer_names[node] = f"{{}}.{name}"
+        else:
+            finder = file.name("composites.layer_attribute")
+            file.layer_names[node] = f'{finder}({{}}, "{node.attr}")'
+            layout.write(file, node, file.layer_names[node].format(file.source(node.value)))
+        return False
+
+
+def _assigned(node: ast.Assign, file: FileEdit) -> bool:
+    """`m.weight = p`."""
+    for target in node.targets:
+        if not isinstance(target, ast.Attribute):
+            continue
+        name = _name(target.value, target.attr, target, file)
+        if name == target.attr or name is None:
+            continue
+        file.uses += 1
+        file.converted += 1
+        end = file.text.span(target)[1]
+        if name:
+            file.text.replace(end - len(target.attr), end, name)
+        elif len(node.targets) == 1:
+            module = file.source(target.value)
+            finder = f'{file.name("composites.native_name")}({module}, "{target.attr}")'
+            code = f"setattr({module}, {finder}, {file.argument(node.value)})"
+            layout.write_statement(file, node, code)
+            return True
+    return False
+
+
+def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
+    """The text in `hasattr(m, "weight")`."""
+    call = file.tree.parents.get(node)
+    if not isinstance(call, ast.Call) or getattr(call.func, "id", "") not in _ASKS:
+        return False
+    if call.args[1:2] != [node] or node.value not in file.settings.layer_attributes:
+        return False
+    held = file.layers_held(call.args[0])
+    name = _of_classes(held, node.value, file) if held else ""
+    if not held and not (_is_renamed(node.value, file) and node.value in _OF_LAYERS):
+        return False
+    if getattr(call.args[0], "id", "") in ("self", "cls") or name == node.value:
+        return False
+    file.uses += 1
+    file.converted += 1
+    if name:
+        file.replace(node, f'"{name}"')
+    else:
+        finder = file.name("composites.native_name")
+        file.replace(node, f'{finder}({file.source(call.args[0])}, "{node.value}")')
+    return True
+
+
+def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> str | None:
+    """MindSpore's name of an attribute; empty where only a look at the object shows it.
+
+    None where it is nothing of a layer of MindSpore's.
+    """
+    if name not in file.settings.layer_attributes:
+        return None
+    held = file.layers_held(owner)
+    if held:
+        return _of_classes(held, name, file)
+    found = file.facts.layer_owners.get(place(node))
+    if isinstance(found, Made) and _has(found.api, name, file) and isinstance(owner, ast.Call):
+        return ""  # whose arguments may take the runtime's class
+    if isinstance(found, Made) and _has(found.api, name, file):
+        return _of_classes(frozenset((found.api,)), name, file)
+    is_module = isinstance(found, Made) and (found == ANY_MODULE or _has(found.api, name, file))
+    if not is_module and (found is not None or place(node) not in file.facts.layer_owners):
+        return None
+    is_asked = name in _OF_LAYERS or is_module
+    return "" if is_asked and (_is_renamed(name, file) or name in _COMPUTED) else None
+
+
+def _has(api: str, name: str, file: FileEdit) -> bool:
+    entry = file.entry(api)
+    return entry is not None and (name in dict(entry.attributes) or name in _COMPUTED)
+
+
+def _of_classes(apis: frozenset[str], name: str, file: FileEdit) -> str | None:
+    """The one name that instances of these classes have for it; None: torch's, of the runtime's."""
+    found: set[str] = set()
+    for api in apis:
+        entry = file.entry(api)
+        if entry is None or not entry.factory or file.is_shaped(entry.api):
+            found.add(name)  # the runtime's class, or nothing that is known to be otherwise
+            continue
+        names = dict(entry.attributes)
+        if name not in names:
+            return "" if name in _COMPUTED or names else None
+        found.add(names[name])
+        if api in file.settings.layers.derived:
+            found.add(name)
+    return found.pop() if len(found) == 1 else ""
+
+
+def _is_renamed(name: str, file: FileEdit) -> bool:
+    """Whether any layer that the project uses has another name for an attribute."""
+    for api in file.settings.layers.used:
+        entry = file.entry(api) if file.names.kind(api) == "M" else None
+        if entry is not None and dict(entry.attributes).get(name, name) != name:
+            return True
+    return False

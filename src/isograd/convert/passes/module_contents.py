@@ -1,0 +1,80 @@
+"""What modules hold: buffers that are bound anew, children by a private name, longer lists."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.modules import is_module_class
+
+_LIST = "torch.nn.ModuleList"
+_BUFFERS = frozenset(("torch.nn.Buffer", "torch.nn.parameter.Buffer"))
+
+
+class ModuleContents:
+    """`self.scale = …` of a buffer, `self._modules`, `self.blocks.extend(…)`."""
+
+    kinds = (ast.Assign, ast.Attribute, ast.Call)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write what a Cell takes."""
+        if file.is_shaped("torch.nn.Module"):
+            return False
+        if isinstance(node, ast.Assign):
+            _bind_buffer(node, file)
+        elif isinstance(node, ast.Attribute):
+            if node.attr == "_modules":
+                end = file.text.span(node)[1]
+                file.text.replace(end - len(node.attr), end, "_cells")
+        elif isinstance(node, ast.Call):
+            _extend(node, file)
+        return False
+
+
+def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
+    """MindSpore refuses to bind a buffer to another tensor but by its own method."""
+    target = node.targets[0]
+    if len(node.targets) > 1 or not isinstance(target, ast.Attribute):
+        return
+    if getattr(target.value, "id", "") != "self":
+        return
+    owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    if owner is None or not is_module_class(owner, file):
+        return
+    if file.api_of_call(node.value) in _BUFFERS:
+        return  # which another pass registers
+    registered = _registered(owner, target.attr, file)
+    if registered is None:
+        return
+    lasting = [part.value for part in registered.keywords if part.arg == "persistent"]
+    lasting += registered.args[2:3] if registered.args[1:] else []
+    more = f", {ast.unparse(lasting[0])}" if lasting else ""
+    start, at = file.text.span(target)[0], file.text.span(node.value)
+    file.text.replace(start, at[0], f'self.register_buffer("{target.attr}", ')
+    file.text.insert(at[1], f"{more})")
+
+
+def _registered(owner: ast.ClassDef, name: str, file: FileEdit) -> ast.Call | None:
+    """The call that makes a buffer of that name in a class."""
+    for part in ast.walk(owner):
+        if isinstance(part, ast.Assign) and file.api_of_call(part.value) in _BUFFERS:
+            assert isinstance(part.value, ast.Call)
+            if any(getattr(target, "attr", "") == name for target in part.targets):
+                return part.value
+        if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "register_buffer":
+            if part.args and getattr(part.args[0], "value", None) == name:
+                return part
+    return None
+
+
+def _extend(node: ast.Call, file: FileEdit) -> None:
+    """A CellList is extended by lists alone."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr != "extend":
+        return
+    if len(node.args) != 1 or isinstance(node.args[0], (ast.List, ast.ListComp, ast.Starred)):
+        return
+    if file.layers_held(function.value) == {_LIST} and not file.is_shaped(_LIST):
+        code = f"[*{file.argument(node.args[0])}]"
+        is_bare = file.text.span(node.args[0])[1] == file.text.span(node)[1]  # f(x for x in y)
+        file.replace(node.args[0], f"({code})" if is_bare else code)

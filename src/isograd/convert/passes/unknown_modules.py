@@ -1,0 +1,53 @@
+"""Methods of torch's modules on values of which nothing is known: `model.train()` of an argument.
+
+What the value is shows when the port runs: a cell has MindSpore's methods, anything else its own.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit
+from isograd.convert.located import place
+
+#: Functions of the runtime that take any object, by the method and the most arguments of it.
+_FUNCTIONS = {
+    "parameters": 1,
+    "named_parameters": 3,
+    "modules": 0,
+    "named_modules": 3,
+    "children": 0,
+    "named_children": 0,
+    "load_state_dict": 2,
+}
+_MODES = {"train": "True", "eval": "False"}
+
+
+class UnknownModules:
+    """`model.parameters()`, `model.eval()`."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write a function that asks what it is given."""
+        assert isinstance(node, ast.Call)
+        function = node.func
+        if file.settings.layers.every or not isinstance(function, ast.Attribute):
+            return False
+        if place(function) not in file.facts.unknown or not file.imported.torch:
+            return False
+        name, given = function.attr, [*node.args, *node.keywords]
+        receiver = file.argument(function.value)
+        if name in _MODES and len(given) <= (name == "train") and not node.keywords:
+            mode = file.source(node.args[0]) if node.args else _MODES[name]
+            if file.tree.is_statement(node) or isinstance(file.tree.parents.get(node), ast.Assign):
+                code = f"{file.name('composites.set_mode')}({receiver}, {mode})"
+                layout.write_call(file, node, code)
+                return False
+        elif name in _FUNCTIONS and len(given) <= _FUNCTIONS[name]:
+            arguments = "".join(f", {file.source(part)}" for part in given)
+            code = f"{file.name(f'composites.{name}')}({receiver}{arguments})"
+            layout.write_call(file, node, code)
+            return True
+        return False

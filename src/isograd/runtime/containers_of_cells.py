@@ -1,0 +1,92 @@
+"""MindSpore's containers where torch's take or run more than they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore import nn  # noqa: TID253
+
+
+class SequentialOfAttributes(nn.SequentialCell):  # type: ignore[misc]
+    """A SequentialCell that runs what is set as an attribute, too, in that order.
+
+    torch.nn.Sequential runs all of its children; MindSpore's runs those that its constructor and
+    `append` got, and skips others without a word.
+    """
+
+    def insert_child_to_cell(self, child_name: str, child_cell: Any) -> None:
+        """One more child, which is run behind the others."""
+        super().insert_child_to_cell(child_name, child_cell)
+        self.cell_list = [cell for cell in self._cells.values() if cell is not None]
+
+
+class ModeCell(nn.Cell):  # type: ignore[misc]
+    """A cell whose own `train` is called for it, also where a cell above it changes the mode.
+
+    torch's `train` calls that of every child; MindSpore's set_train sets the children's flags and
+    asks none of them.
+    """
+
+    def train(self, mode: bool = True) -> Any:
+        """Training or inference, for this cell and all below it."""
+        self._phase = "train" if mode else "predict"
+        self.add_flags(training=mode)
+        for cell in self.cells():
+            cell.set_train(mode)
+        return self
+
+    def eval(self) -> Any:
+        """Inference."""
+        return self.train(False)
+
+    def set_train(self, mode: bool = True) -> Any:
+        """MindSpore's name of `train`."""
+        return self.train(mode)
+
+    def add_flags_recursive(self, **flags: Any) -> Any:
+        """What a cell above calls instead of set_train."""
+        mode = flags.pop("training", None)
+        if mode is not None:
+            self.train(mode)
+        return super().add_flags_recursive(**flags) if flags else self
+
+
+def set_mode(module: Any, mode: bool = True) -> Any:
+    """Training or inference of a cell, or of what has torch's method; the module."""
+    if isinstance(module, nn.Cell):
+        return module.set_train(mode)
+    return module.train() if mode else module.eval()
+
+
+#: What MindSpore's layers call what torch's hold.
+_NATIVE = {
+    "weight": ("gamma", "embedding_table", "w"),
+    "bias": ("beta",),
+    "running_mean": ("moving_mean",),
+    "running_var": ("moving_variance",),
+    "in_features": ("in_channels",),
+    "out_features": ("out_channels",),
+    "num_embeddings": ("vocab_size",),
+    "embedding_dim": ("embedding_size",),
+    "groups": ("group",),
+    "eps": ("epsilon",),
+}
+
+
+def native_name(module: Any, name: str) -> str:
+    """What a layer calls an attribute that torch calls `name`: `gamma` of a norm's `weight`."""
+    if isinstance(module, nn.Cell) and not hasattr(module, name):
+        for other in _NATIVE.get(name, ()):
+            if hasattr(module, other):
+                return other
+    return name
+
+
+def layer_attribute(module: Any, name: str) -> Any:
+    """An attribute by torch's name, of a layer of MindSpore's or of anything else."""
+    if name == "padding" and isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
+        edges, axes = module.padding, len(module.kernel_size)
+        if isinstance(edges, int):
+            return (edges,) * axes
+        return tuple(edges[::2]) if len(edges) == 2 * axes else edges
+    return getattr(module, native_name(module, name))

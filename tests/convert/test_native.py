@@ -1,0 +1,222 @@
+"""Layers become MindSpore's own, by MindSpore's names, whatever else the project does with them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from tests.convert.support import port_of
+
+HEAD = "import torch\nfrom torch import nn\nfrom functools import partial\n\n\n"
+_CLASS = "class Net(nn.Module):\n    def __init__(self, norm=None):\n        super().__init__()\n"
+
+
+def _method(*lines: str) -> str:
+    return HEAD + _CLASS + "".join(f"        {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(
+            _method("self.bn = nn.BatchNorm2d(3, momentum=0.01)", "self.bn.weight.data.fill_(0)"),
+            ("nn.BatchNorm2d(3, momentum=1 - 0.01)", "compat.write(self.bn.gamma,"),
+            id="a layer that the class makes",
+        ),
+        pytest.param(
+            _method(
+                "for m in self.modules():",
+                "    if isinstance(m, (nn.BatchNorm2d, nn.GroupNorm)):",
+                "        nn.init.ones_(m.weight)",
+            ),
+            (
+                "for _, m in self.cells_and_names():",
+                "ops.assign(m.gamma, initializer.initializer('ones', m.gamma.shape, ",
+            ),
+            id="an isinstance says which layer it is",
+        ),
+        pytest.param(
+            _method(
+                "if norm is None:",
+                "    norm = nn.BatchNorm2d",
+                "self.bn = norm(4)",
+                "self.bn.bias.data.zero_()",
+            ),
+            ("norm = batch_norm2d_cell", "compat.write(self.bn.beta,"),
+            id="the class is a parameter's default",
+        ),
+        pytest.param(
+            HEAD + "def f(m, n):\n    n.norm = nn.LayerNorm(3)\n    return m.weight\n",
+            ('compat.layer_attribute(m, "weight")',),
+            id="nothing shows which layer it is",
+        ),
+        pytest.param(
+            HEAD + "def f(m):\n    return nn.Linear(2, 3), m.weight\n",
+            ("return nn.Dense(2, 3), m.weight",),
+            id="no layer of the project has another name for it",
+        ),
+        pytest.param(
+            HEAD + "layer = partial(nn.Conv2d, bias=False, groups=2)\n",
+            ("layer = partial(conv2d_cell, bias=False, groups=2)",),
+            id="a partial takes torch's arguments",
+        ),
+        pytest.param(
+            HEAD + "def f(c: int, d: int = 1):\n    return nn.Conv2d(c, c, 3, padding=d)\n",
+            ("nn.Conv2d(c, c, 3, pad_mode='pad', padding=d, has_bias=True)",),
+            id="padding that is a whole number by its annotation",
+        ),
+        pytest.param(
+            HEAD + "def f(c, d):\n    return nn.Conv2d(c, c, 3, padding=d)\n",
+            ("conv2d_cell(c, c, 3, padding=d)", "def conv2d_cell("),
+            id="padding that may be a pair",
+        ),
+        pytest.param(
+            _method("self.a = nn.ModuleList()", "self.a.append(nn.Linear(2, 3))"),
+            ("self.a.append(nn.Dense(2, 3))\n        self.update_parameters_name()",),
+            id="parameters of late children are named by their place",
+        ),
+        pytest.param(
+            HEAD + "class Seq(nn.Sequential):\n    def __init__(self):\n"
+            "        super().__init__()\n        self.fc = nn.Linear(2, 3)\n",
+            ("class Seq(compat.SequentialOfAttributes):",),
+            id="a Sequential that gets children as attributes",
+        ),
+        pytest.param(
+            HEAD + "class Seq(nn.Sequential):\n    def __init__(self, n: int):\n"
+            "        super().__init__(nn.Linear(2, 3))\n        self.n = n\n",
+            ("class Seq(nn.SequentialCell):",),
+            id="a Sequential that keeps a number",
+        ),
+        pytest.param(
+            HEAD + "class Net(nn.Module):\n    def train(self, mode=True):\n"
+            "        return super().train(mode)\n",
+            ("class Net(compat.ModeCell):", "def train(self, mode=True):"),
+            id="a mode of the class's own is set from above, too",
+        ),
+    ],
+)
+def test_a_layer_is_mindspores_own(source: str, expected: tuple[str, ...]) -> None:
+    port, findings = port_of(source)
+    assert not findings
+    for text in expected:
+        assert text in port
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(
+            "def make():\n    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))\n"
+            "    return net\n",
+            "nn.BatchNorm1d(3)).set_train()",
+            id="a Sequential that a function returns",
+        ),
+        pytest.param(
+            "def part():\n    return nn.Sequential(nn.Dropout())\n\n\n"
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.part = part()\n\n\nnet = Net()\n",
+            "nn.Dropout(p=0.5))\n\n\nclass Net(nn.Cell)",
+            id="a part of a module gets the mode from it",
+        ),
+        pytest.param(
+            "def f(x):\n    drop = nn.Dropout(0.5)\n    return drop(x)\n",
+            "drop = nn.Dropout(p=0.5).set_train()",
+            id="a layer that is called where it is made",
+        ),
+        pytest.param(
+            "def f(x):\n    return nn.Sequential(nn.Linear(2, 3))(x)\n",
+            "nn.SequentialCell(nn.Dense(2, 3))(x)",
+            id="nothing of the project has modes",
+        ),
+    ],
+)
+def test_a_network_starts_in_training(source: str, expected: str) -> None:
+    port, _ = port_of(HEAD + source)
+    assert expected in port
+
+
+@pytest.mark.parametrize("comment", ["", "# see .weight and norm_layer = nn.BatchNorm2d\n"])
+def test_comments_change_nothing(comment: str) -> None:
+    port, _ = port_of(
+        HEAD + comment + "def block(c: int):\n    return nn.Conv2d(c, c, 3, padding=1)\n"
+    )
+    assert port.endswith("return nn.Conv2d(c, c, 3, pad_mode='pad', padding=1, has_bias=True)\n")
+
+
+#: Calls of factories with torch's class, its arguments and the shape of an input.
+_FACTORIES = [
+    ("conv1d_cell", "Conv1d", (3, 4, 3), {"padding": 1, "stride": 2}, (2, 3, 9)),
+    ("conv1d_cell", "Conv1d", (4, 4, 3), {"padding": "same", "groups": 2}, (2, 4, 9)),
+    ("conv2d_cell", "Conv2d", (3, 4, (3, 5)), {"padding": (1, 2)}, (2, 3, 8, 9)),
+    ("conv2d_cell", "Conv2d", (3, 4, [3, 3]), {"stride": [2, 1], "bias": False}, (2, 3, 8, 9)),
+    ("conv2d_cell", "Conv2d", (4, 4, 4), {"padding": "same", "groups": 2}, (2, 4, 8, 9)),
+    ("conv3d_cell", "Conv3d", (2, 3, 3), {"padding": (1, 0, 1)}, (2, 2, 5, 6, 7)),
+    ("batch_norm1d_cell", "BatchNorm1d", (4, 1e-3, 0.3), {}, (6, 4)),
+    ("batch_norm2d_cell", "BatchNorm2d", (3,), {"momentum": 0.3}, (2, 3, 5, 6)),
+    ("layer_norm_cell", "LayerNorm", (6,), {"eps": 1e-3}, (2, 3, 6)),
+    ("layer_norm_cell", "LayerNorm", ((6,),), {}, (2, 3, 6)),
+    ("group_norm_cell", "GroupNorm", (2, 4), {"eps": 1e-3}, (2, 4, 5)),
+    ("dense_cell", "Linear", (6, 4), {"bias": False}, (2, 6)),
+    ("max_pool2d_cell", "MaxPool2d", (3,), {"padding": 1, "ceil_mode": True}, (2, 3, 8, 9)),
+    ("max_pool2d_cell", "MaxPool2d", ((3, 2), (2, 1)), {"dilation": 2}, (2, 3, 8, 9)),
+    ("avg_pool2d_cell", "AvgPool2d", (3, 2, 1), {"count_include_pad": False}, (2, 3, 8, 9)),
+    ("avg_pool2d_cell", "AvgPool2d", (2,), {"ceil_mode": True}, (2, 3, 7, 9)),
+    ("gelu_cell", "GELU", ("tanh",), {}, (2, 5)),
+    ("gelu_cell", "GELU", (), {}, (2, 5)),
+    ("relu6_cell", "ReLU6", (True,), {}, (2, 5)),
+    ("hswish_cell", "Hardswish", (), {"inplace": True}, (2, 5)),
+    ("identity_cell", "Identity", (3,), {"any": 4}, (2, 5)),
+]
+_BOTH = """
+import json, sys
+import numpy as np, torch, mindspore as ms
+from isograd.runtime import cells
+
+def same(name, kind, args, kwargs, shape):
+    made, own = getattr(torch.nn, kind)(*args, **kwargs), getattr(cells, name)(*args, **kwargs)
+    names = {"weight": "gamma", "bias": "beta"}
+    for key, value in made.named_parameters():
+        other = getattr(own, key if hasattr(own, key) else names[key])
+        other.set_data(ms.Tensor(value.detach().numpy().reshape(other.shape)))
+    x = np.random.default_rng(0).normal(size=shape).astype("float32")
+    given = torch.tensor(x, requires_grad=True)
+    found = made.train()(given * 1)
+    found.square().sum().backward()
+    own.set_train()
+    run = ms.value_and_grad(lambda x: ((y := own(x)) ** 2).sum(), 0)
+    error = abs(own(ms.Tensor(x)).asnumpy() - found.detach().numpy()).max()
+    return float(error), float(abs(run(ms.Tensor(x))[1].asnumpy() - given.grad.numpy()).max())
+
+rows = eval(sys.argv[1])
+print(json.dumps([same(*row) for row in rows]))
+"""
+
+
+def test_factories_make_what_torchs_classes_make() -> None:
+    """Output and gradient of the input in training, from the same weights."""
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    done = subprocess.run(
+        [sys.executable, "-c", _BOTH, repr(_FACTORIES)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    errors = json.loads(done.stdout.splitlines()[-1])
+    wrong = [(row, e) for row, e in zip(_FACTORIES, errors, strict=True) if max(e) > 1e-4]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("with torch.autocast('cuda'):\n    y = x * 2", "mixed-precision"),
+        ("with torch.autocast('cuda', enabled=False):\n    y = x * 2", ""),
+        ("torch.save(x, 'best.pth')", "checkpoint-name"),
+        ("torch.save(x, folder + f'/{step}.pt')", "checkpoint-name"),
+        ("torch.save(x, 'best.ckpt')", ""),
+    ],
+)
+def test_what_a_port_does_otherwise_is_told_at_its_line(line: str, code: str) -> None:
+    _, findings = port_of("import torch\nx, folder, step = torch.ones(2), '', 0\n" + line + "\n")
+    assert [finding.code for finding in findings] == [code] * bool(code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -78,7 +78,8 @@ class Shown:
     """A sample to look at: what a page needs of it, already small.
 
     pictures: by field, PNG bytes; sounds: by field, WAVE bytes; texts: by field; codes: the
-    findings that the sample is an example of.
+    findings that the sample is an example of; legends: by field of a mask, a CSS colour and a text
+    for each value.
     """
 
     key: str
@@ -88,6 +89,7 @@ class Shown:
     sounds: dict[str, bytes]
     texts: dict[str, str]
     codes: tuple[str, ...] = ()
+    legends: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

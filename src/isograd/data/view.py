@@ -18,6 +18,8 @@ main{{display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap
 figure{{margin:0;border:1px solid #ddd;border-radius:6px;padding:.6rem;overflow:hidden}}
 img{{max-width:100%;image-rendering:auto}}figcaption{{font-weight:600;word-break:break-all}}
 pre{{white-space:pre-wrap;word-break:break-word;margin:.3rem 0;font-size:12px}}
+.value{{display:inline-block;margin-right:.6rem;padding-left:.3rem;
+border-left:.8rem solid transparent}}
 .code{{color:#b00020}}nav>*{{margin-right:.8rem}}</style>
 <h1>{title}</h1><p>{about}</p>
 <nav><label>label <select id="label"></select></label>
@@ -43,7 +45,9 @@ for(const s of kept.slice(page*size,(page+1)*size)){{const f=add(box,"figure");
 add(f,"figcaption",[s.split,s.key].filter(Boolean).join(": "));
 if(s.label)add(f,"div","label "+s.label);
 for(const code of s.codes)add(f,"div",code,{{className:"code"}});
-for(const[n,u]of s.pictures){{add(f,"div",n);add(f,"img","",{{src:u,alt:n,loading:"lazy"}})}}
+for(const[n,u]of s.pictures){{add(f,"div",n);add(f,"img","",{{src:u,alt:n,loading:"lazy"}});
+for(const[c,t]of s.legends[n]||[]){{const e=add(f,"span",t,{{className:"value"}});
+if(c)e.style.borderColor=c}}}}
 for(const[n,u]of s.sounds){{add(f,"div",n);add(f,"audio","",{{src:u,controls:true}})}}
 for(const[n,t]of s.texts)add(f,"pre",n+": "+t)}}}}
 for(const id of["label","code"])find(id).onchange=()=>{{page=0;draw()}};
@@ -73,6 +77,7 @@ def _entry(one: Shown) -> dict[str, object]:
         "codes": one.codes,
         "pictures": [[name, _url("image/png", p)] for name, p in one.pictures.items()],
         "sounds": [[name, _url("audio/wav", s)] for name, s in one.sounds.items()],
+        "legends": one.legends,
         "texts": list(one.texts.items()),
     }
 

@@ -7,7 +7,9 @@ import json
 import wave
 
 import numpy as np
+from numpy.typing import NDArray
 
+from isograd.data.inventory.masks import image_among, legend, mask_of, overlaid
 from isograd.data.model import Shown
 from isograd.data.sources.base import Sample, Value
 from isograd.data.sources.media import kind_of, pillow
@@ -15,6 +17,8 @@ from isograd.tensors import Array
 
 #: Pixels of the longer side of a thumbnail.
 _SIDE = 128
+#: Pixels of a side from which on only every second, third, … row and column is drawn.
+_MOST_SIDE = 1024
 _TEXT_CHARACTERS = 400
 _SOUND_BYTES = 1 << 18
 _BOX_COLOUR = (255, 64, 64)
@@ -49,19 +53,34 @@ class Gallery:
         pictures: dict[str, bytes] = {}
         sounds: dict[str, bytes] = {}
         texts: dict[str, str] = {}
+        legends: dict[str, tuple[tuple[str, str], ...]] = {}
+        image, masks = _image_and_masks(sample, decoded)
         boxes = sample.fields.get("boxes")
         for name, value in sample.fields.items():
             if isinstance(value, bytes) and kind_of(value) == "audio":
                 sounds[name] = value if len(value) <= _SOUND_BYTES else _beginning(value)
                 pictures[f"{name} (waveform)"] = waveform(decoded[name])
                 continue
+            if name in masks and image is not None:
+                drawn = as_picture(image, boxes, masks[name])
+                if drawn is not None:
+                    pictures[name], legends[name] = drawn, legend(masks[name])
+                    continue
             pixels = decoded.get(name, value)
             picture = as_picture(pixels, boxes) if isinstance(pixels, np.ndarray) else None
             if picture is not None:
                 pictures[name] = picture
             else:
                 texts[name] = as_text(value)
-        return Shown(sample.key, sample.split, self._label(sample, label), pictures, sounds, texts)
+        return Shown(
+            sample.key,
+            sample.split,
+            self._label(sample, label),
+            pictures,
+            sounds,
+            texts,
+            legends=legends,
+        )
 
     def _label(self, sample: Sample, label: str | None) -> str:
         value = sample.fields.get(label or "")
@@ -72,15 +91,47 @@ class Gallery:
         return f"{number} {name}".strip()
 
 
-def as_picture(values: Array, boxes: Value | None = None) -> bytes | None:
-    """A PNG of an image or a heat map of numbers; None for what has fewer than two axes."""
-    pixels = _pixels(values)
-    if pixels is None:
+def _image_and_masks(
+    sample: Sample, decoded: dict[str, Array]
+) -> tuple[Array | None, dict[str, Array]]:
+    """The image of a sample and, by field, the masks of its height and width."""
+    arrays: dict[str, Array] = {}
+    encoded: set[str] = set()
+    for field, value in sample.fields.items():
+        if isinstance(value, np.ndarray):
+            arrays[field] = value
+        elif isinstance(value, bytes) and field in decoded and kind_of(value) == "image":
+            arrays[field] = decoded[field]
+            encoded.add(field)
+    name = image_among(arrays, frozenset(encoded))
+    picture = None if name is None else _plane(arrays[name])
+    if name is None or picture is None:
+        return None, {}
+    height, width = picture.shape[:2]
+    found = {
+        other: mask_of(values, height, width) for other, values in arrays.items() if other != name
+    }
+    return picture, {other: mask for other, mask in found.items() if mask is not None}
+
+
+def as_picture(
+    values: Array, boxes: Value | None = None, mask: Array | None = None
+) -> bytes | None:
+    """A PNG of an image or a heat map of numbers; None for what has fewer than two axes.
+
+    boxes (N, 4): x, y, width and height in pixels; mask (H, W): drawn in colours over the image.
+    """
+    plane = _plane(values)
+    if plane is None:
         return None
+    step = max(1, max(plane.shape[:2]) // _MOST_SIDE)
+    pixels = _pixels(plane[::step, ::step])
+    if mask is not None:
+        pixels = overlaid(pixels, mask[::step, ::step])
     image_module = pillow()
     image = image_module.fromarray(np.ascontiguousarray(pixels))
-    if isinstance(boxes, np.ndarray) and boxes.ndim == 2 and boxes.shape[1] == 4:
-        image = _with_boxes(image.convert("RGB"), boxes)
+    if isinstance(boxes, np.ndarray) and _are_boxes(boxes):
+        image = _with_boxes(image.convert("RGB"), boxes.astype(np.float64) / step)
     if max(image.size) > _SIDE:
         image.thumbnail((_SIDE, _SIDE))
     elif max(image.size) < _SIDE // 2:
@@ -92,8 +143,12 @@ def as_picture(values: Array, boxes: Value | None = None) -> bytes | None:
     return stream.getvalue()
 
 
-def _pixels(values: Array) -> Array | None:
-    """8-bit pixels of an array: as they are, or scaled from its smallest to its greatest."""
+def _are_boxes(values: Array) -> bool:
+    return values.ndim == 2 and values.shape[1] == 4 and values.dtype.kind in "iuf"
+
+
+def _plane(values: Array) -> Array | None:
+    """An array as (H, W) or (H, W, C) that can be drawn; None where it cannot."""
     while values.ndim > 3 and values.size:
         values = values[0]
     if values.ndim == 3 and values.shape[0] in (1, 3) and values.shape[2] not in (1, 3, 4):
@@ -106,10 +161,13 @@ def _pixels(values: Array) -> Array | None:
         return None
     if values.shape[0] < 2 or values.shape[1] < 2:
         return None
-    step = max(1, max(values.shape[:2]) // 1024)
-    values = values[::step, ::step]
+    return values
+
+
+def _pixels(values: Array) -> NDArray[np.uint8]:
+    """8-bit pixels of an array: as they are, or scaled from its smallest to its greatest."""
     if values.dtype == np.uint8:
-        return values
+        return values.astype(np.uint8, copy=False)
     numbers = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
     low, high = float(numbers.min()), float(numbers.max())
     scale = 255.0 / (high - low) if high > low else 0.0

@@ -82,6 +82,12 @@ if TYPE_CHECKING:
     help="Choose so many samples to look at.",
 )
 @click.option(
+    "--vocabulary",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Show ids as tokens of vocab.txt (a token per line), vocab.json or tokenizer.json.",
+)
+@click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all choices."
 )
 def command(
@@ -99,6 +105,7 @@ def command(
     python_b: str | None,
     shown: int,
     seed: int,
+    vocabulary: Path | None,
     progress: Progress,
 ) -> DataReport:
     """What does this data set or pipeline yield, and do two of them yield the same?
@@ -129,5 +136,6 @@ def command(
         python_b=python_b,
         shown=shown,
         seed=seed,
+        vocabulary=vocabulary,
         progress=progress,
     )

@@ -15,6 +15,7 @@ from isograd.data.pipelines.host import PipelineHandle, PipelineSource, is_pipel
 from isograd.data.sources.base import SampleSource
 from isograd.data.sources.open import open_samples
 from isograd.data.sources.splits import Splits
+from isograd.data.vocabulary import read_vocabulary
 from isograd.data.write.run import Converted, convert, require_format
 from isograd.errors import UsageError
 from isograd.findings import Finding, Level
@@ -27,6 +28,7 @@ class DataOptions:
 
     key: the field by which samples of A and B are paired; samples: how many of them are compared;
     draws: of each random transform; python_a, python_b: the interpreter of a pipeline's process.
+    vocabulary: the file by which ids of tokens are shown.
     """
 
     label: str | None = None
@@ -39,11 +41,13 @@ class DataOptions:
     python_b: str | None = None
     shown: int = 48
     seed: int = 0
+    vocabulary: Path | None = None
 
     @property
     def inventory(self) -> InventoryOptions:
         """What of it concerns one source."""
-        return InventoryOptions(self.label, self.classes, self.shown, self.limit, self.seed)
+        tokens = None if self.vocabulary is None else read_vocabulary(self.vocabulary)
+        return InventoryOptions(self.label, self.classes, self.shown, self.limit, self.seed, tokens)
 
 
 def look(
@@ -54,11 +58,12 @@ def look(
 ) -> DataReport:
     """What is in one source, and is it sound; against: another split of it."""
     started = time.monotonic()
+    wanted = options.inventory
     source = _opened(address, options.python_a)
     if against is not None:
         source = Splits((source, _opened(against, options.python_b)))
     try:
-        found = inventory(source, options.inventory, progress or SilentProgress())
+        found = inventory(source, wanted, progress or SilentProgress())
     finally:
         source.close()
     return DataReport(
@@ -165,11 +170,13 @@ def data(
     python_b: str | None = None,
     shown: int = 48,
     seed: int = 0,
+    vocabulary: str | Path | None = None,
     progress: Progress | None = None,
 ) -> DataReport:
     """What does A yield; with B, do both yield the same; with output, A in another format.
 
     against: another split of the same data set; a sample that stands in both is a leak.
+    vocabulary: vocab.txt, vocab.json or tokenizer.json, by which samples show ids as tokens.
     Raises `UsageError` where two of b, against and output are given, or batches without output.
     """
     if against is not None and str(against) == str(a):
@@ -177,8 +184,20 @@ def data(
     if against is not None and (b is not None or output is not None):
         raise UsageError("--against looks at A and another split", "Leave out B and the output.")
     options = DataOptions(
-        label, classes, limit, key, samples, draws, python_a, python_b, shown, seed
+        label,
+        classes,
+        limit,
+        key,
+        samples,
+        draws,
+        python_a,
+        python_b,
+        shown,
+        seed,
+        None if vocabulary is None else Path(vocabulary),
     )
+    if vocabulary is not None and (b is not None or output is not None):
+        raise UsageError("--vocabulary is for the samples of A", "Leave out B and the output.")
     if output is not None:
         if b is not None:
             raise UsageError("two sources are given with an output", "Give A alone.")

@@ -13,6 +13,7 @@ from isograd.data.inventory.masks import image_among, legend, mask_of, overlaid
 from isograd.data.model import Shown
 from isograd.data.sources.base import Sample, Value
 from isograd.data.sources.media import kind_of, pillow
+from isograd.data.vocabulary import Vocabulary
 from isograd.tensors import Array
 
 #: Pixels of the longer side of a thumbnail.
@@ -27,9 +28,16 @@ _BOX_COLOUR = (255, 64, 64)
 class Gallery:
     """A uniform choice of samples by Vitter's algorithm R, drawn as they come."""
 
-    def __init__(self, room: int, seed: int, label_names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        room: int,
+        seed: int,
+        label_names: tuple[str, ...] = (),
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
         self._room = room
         self._names = label_names
+        self._vocabulary = vocabulary
         self._generator = np.random.default_rng((seed, 34))
         self._kept: list[tuple[int, Shown]] = []
         self._seen = 0
@@ -72,6 +80,9 @@ class Gallery:
                 pictures[name] = picture
             else:
                 texts[name] = as_text(value)
+                tokens = self._tokens(value) if name != label else ""
+                if tokens:
+                    texts[f"{name} (tokens)"] = tokens
         return Shown(
             sample.key,
             sample.split,
@@ -81,6 +92,12 @@ class Gallery:
             texts,
             legends=legends,
         )
+
+    def _tokens(self, value: Value) -> str:
+        """The tokens of a sequence of ids; "" where there is no vocabulary or it is none."""
+        if self._vocabulary is None or not isinstance(value, np.ndarray):
+            return ""
+        return self._vocabulary.decode(value) if self._vocabulary.can_decode(value) else ""
 
     def _label(self, sample: Sample, label: str | None) -> str:
         value = sample.fields.get(label or "")

@@ -10,6 +10,7 @@ from isograd.data.inventory.look import Gallery
 from isograd.data.inventory.rules import findings
 from isograd.data.model import Shown, SourceReport
 from isograd.data.sources.base import Labels, SampleSource
+from isograd.data.vocabulary import Vocabulary
 from isograd.findings import Finding
 from isograd.progress import Progress, SilentProgress
 
@@ -20,7 +21,7 @@ _REPORTED_EVERY = 256
 class InventoryOptions:
     """label: the field of labels; classes: how many there are; shown: samples to look at.
 
-    limit: samples after which to end, 0 for none.
+    limit: samples after which to end, 0 for none; vocabulary: by which ids of tokens are shown.
     """
 
     label: str | None = None
@@ -28,6 +29,7 @@ class InventoryOptions:
     shown: int = 48
     limit: int = 0
     seed: int = 0
+    vocabulary: Vocabulary | None = None
 
 
 def inventory(
@@ -46,7 +48,7 @@ def inventory(
         known.names,
     )
     census = Census(labels, options.label, options.seed)
-    gallery = Gallery(options.shown, options.seed, known.names)
+    gallery = Gallery(options.shown, options.seed, known.names, options.vocabulary)
     total = source.count() or 0
     is_complete = True
     for sample, decoded in census.take(source.samples()):

@@ -6,8 +6,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import torch.nn.functional as F  # noqa: E402
+
 from isograd.frameworks.base import Arithmetic  # noqa: E402
 from isograd.frameworks.torch.arithmetic import computing  # noqa: E402
+from isograd.frameworks.torch.convert import to_value  # noqa: E402
 from isograd.tensors import UNIT_ROUNDOFF  # noqa: E402
 
 #: More than are moved at a time, and no multiple of it.
@@ -97,3 +100,30 @@ def test_a_sparse_tensor_inside_a_network_is_left_alone() -> None:
         found.sum().backward()
     assert torch.allclose(found, given, rtol=0, atol=4e-6)
     assert given.grad is not None
+
+
+def test_a_gradient_that_is_zero_everywhere_crashes_nothing() -> None:
+    """Found by random network 431: the gradient of `sgn` is a tensor without memory."""
+    given = torch.rand(3, 4, generator=torch.Generator().manual_seed(3)).requires_grad_()
+    with computing(noisy(amplitude=4.0), {}):
+        (given * 1.0).sgn().square().sum().backward()
+    assert given.grad is not None
+    assert not given.grad.any()
+
+
+def test_a_gradient_without_memory_is_read_as_zeros() -> None:
+    found = to_value(torch._efficientzerotensor((3, 4)))
+    assert found.values.tolist() == [[0.0] * 4] * 3
+
+
+def test_the_floor_of_a_glu_goes_by_its_gate() -> None:
+    """Found by random network 247: MindSpore's sigmoid is coarse near a third, of gates too."""
+    gate = torch.tensor([0.35, 8.0, -0.35]).repeat(1000, 1)
+    floors = {"glu.positive": [[0.1, 1.0], [0.35, 100.0], [2.0, 1.0]]}
+    exact = F.glu(torch.cat((torch.ones_like(gate), gate), 1), 1)
+    with computing(noisy(), floors):
+        found = F.glu(torch.cat((torch.ones_like(gate), gate), 1), 1)
+    unit = 2 * UNIT_ROUNDOFF["float32"]
+    coarse, fine, other_side = ((found - exact) / (exact * unit)).abs().amax(0).tolist()
+    assert 90 < coarse <= 101
+    assert max(fine, other_side) <= 2

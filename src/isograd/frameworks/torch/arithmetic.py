@@ -66,7 +66,7 @@ _WEIGHT_GRADIENT = "convolution_backward.weight"
 POINTWISE = frozenset(
     """add sub mul div rsub pow sqrt rsqrt exp expm1 log log1p log2 tanh sigmoid erf gelu silu
     mish hardswish hardsigmoid elu softplus leaky_relu reciprocal sin cos lerp addcmul addcdiv
-    square _softmax softmax exp2 logit atan2 prelu _prelu_kernel""".split()
+    square _softmax softmax exp2 logit atan2 prelu _prelu_kernel glu""".split()
 )
 
 
@@ -89,10 +89,12 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
     ) -> Any:
         name = func._schema.name.partition("::")[2]
         base = name.rstrip("_") if not name.startswith("_") else name
-        if base in EXACT or func.is_view:
+        # Of tensors without memory (`_with_memory`) torch asks the shape of the result by itself.
+        if base in EXACT or func.is_view or any(t.is_meta for t in _tensors(args)):
             return func(*args, **(kwargs or {}))
+        read = tuple(_with_memory(argument) for argument in args)
         # Before the operator runs: it may change its input in place.
-        floor = self._floor_of(base, args, kwargs or {})
+        floor = self._floor_of(base, read, kwargs or {})
         result = func(*args, **(kwargs or {}))
         written = [
             value
@@ -101,16 +103,16 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         ]
         if written:
             for tensor in _tensors(written):
-                self._move(tensor, base, 0, args, floor)
+                self._move(tensor, base, 0, read, floor)
             return result
         for position, tensor in _numbered(result):
             if base == "convolution_backward" and position > 0:
-                floor = _floor(self._floors.get(_WEIGHT_GRADIENT), _WEIGHT_GRADIENT, args)
-            self._move(tensor, base, position, args, floor)
+                floor = _floor(self._floors.get(_WEIGHT_GRADIENT), _WEIGHT_GRADIENT, read)
+            self._move(tensor, base, position, read, floor)
         if "batch_norm" in base and "backward" not in base:
             for tensor in args[3:5]:
                 if isinstance(tensor, torch.Tensor):
-                    self._move(tensor, "add", 0, args, floor)
+                    self._move(tensor, "add", 0, read, floor)
         return result
 
     def _floor_of(
@@ -122,7 +124,7 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         for sign, name in SIGNS.items():
             table = self._floors.get(f"{kind}.{name}")
             if table:
-                floor = _raised_near(table, sign * args[0], floor)
+                floor = _raised_near(table, sign * _nonlinear_in(base, args), floor)
         return floor
 
     def _move(
@@ -139,6 +141,8 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             return
         if tensor.layout is not torch.strided:
             return  # a sparse tensor holds values of dense ones; what is computed of it is dense
+        if tensor._is_zerotensor():
+            return  # exactly zero, and without memory that could be written
         with torch.no_grad():
             work = tensor.float().contiguous()
             terms = _flat(_terms_rounded(work, name, position, args), tensor.shape)
@@ -177,6 +181,14 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         if count < _FEW:
             draw = torch.copysign(0.5 + 0.5 * draw.abs(), draw)
         return draw
+
+
+def _nonlinear_in(base: str, args: tuple[Any, ...]) -> torch.Tensor:
+    """What the floor of each element goes by: the input, of a GLU the half that is its gate."""
+    given: torch.Tensor = args[0]
+    if base != "glu":
+        return given
+    return given.chunk(2, args[1] if len(args) > 1 else -1)[1]
 
 
 def _flat(values: torch.Tensor | None, shape: torch.Size) -> torch.Tensor | None:
@@ -388,6 +400,13 @@ def _normalisation_rows(gradient: torch.Tensor, name: str, args: tuple[Any, ...]
 
 def _has_values(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.numel() > 0
+
+
+def _with_memory(value: Any) -> Any:
+    """A tensor that can be read: autograd's zeros (the gradient of `sgn`) have no memory."""
+    if isinstance(value, torch.Tensor) and value._is_zerotensor():
+        return value.clone()
+    return value
 
 
 def _numbered(result: Any) -> Iterator[tuple[int, torch.Tensor]]:

@@ -15,6 +15,8 @@ def to_value(tensor: torch.Tensor, *, lent: bool = False) -> TensorValue:
     plain = tensor.detach()
     if plain.layout is not torch.strided:
         plain = plain.to_dense()
+    if plain._is_zerotensor():
+        plain = plain.clone()  # autograd's zeros (the gradient of `sgn`) have no memory to read
     if plain.is_quantized:
         plain = plain.dequantize()
     plain = plain.cpu().resolve_conj().resolve_neg()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,12 +30,14 @@ class PassResult:
 
     comparisons: by tensor name; problems: tensors with wrong shapes or missing, in words.
     allowed: the envelope of each tensor, for `severity`.  backward: whether gradients were taken.
+    one_sided: gradients that one side alone has, or that are zero on the other, with that side.
     """
 
     comparisons: dict[str, Comparison]
     problems: dict[str, str]
     allowed: dict[str, float]
     backward: bool = False
+    one_sided: dict[str, str] = field(default_factory=dict)
 
     def worst(self, *prefixes: str) -> tuple[str, Comparison] | None:
         """The comparison with the greatest ratio among tensors with these prefixes."""
@@ -108,7 +110,19 @@ def judge(session: Session, reference: dict[str, Measured], port: Tensors) -> Pa
             problems[key] = f"shape {found.shape} instead of {expected.values.shape}"
             continue
         comparisons[key] = compare(key, expected, found)
-    return PassResult(comparisons, problems, {k: m.allowed for k, m in reference.items()})
+    allowed = {k: m.allowed for k, m in reference.items()}
+    return PassResult(comparisons, problems, allowed, one_sided=_one_sided(reference, theirs))
+
+
+def _one_sided(reference: dict[str, Measured], port: Tensors) -> dict[str, str]:
+    """Gradients that are not zero on one side only, with the side that has them."""
+    ours = {k for k, v in reference.items() if v.values.any()}
+    theirs = {k for k, v in port.items() if v.values.any()}
+    return {
+        key: "reference" if key in ours else "port"
+        for key in sorted(ours ^ theirs)
+        if key.startswith("gradient.")
+    }
 
 
 def require_numbers(native: Tensors, mode: str, framework: str) -> None:

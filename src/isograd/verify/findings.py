@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from isograd.errors import IsogradError
 from isograd.frameworks.base import DropoutSite
+from isograd.grouping import listed
 from isograd.model import Cause, Finding, Fix, Severity, Stage
 from isograd.noise.envelope import END_TO_END_THRESHOLD, ISOLATED_THRESHOLD
 from isograd.verify.end_to_end import PassResult
@@ -19,6 +20,7 @@ from isograd.verify.training import StepsResult
 from isograd.worker.protocols import Chance, Fixes
 
 _MOST_NAMES = 4
+_OF_PARAMETER = "gradient.parameter."
 #: A proof draws anew: what the finding drew may have been an accident.
 _PROOF_SEED = 1
 
@@ -48,6 +50,8 @@ def whole_findings(
         how = "although every module agrees alone"
         if not counting:
             how = "and no parameter depends on it"
+        if key.startswith(_OF_PARAMETER) and key in whole.one_sided:
+            how += f"; {_sides(whole.one_sided)}"
         yield Finding(
             f"{stage.value}.end_to_end",
             Severity.EFFECTIVE if counting else Severity.EQUIVALENT,
@@ -61,10 +65,21 @@ def whole_findings(
         )
 
 
+def _sides(one_sided: dict[str, str]) -> str:
+    """Which parameters have a gradient in one network only."""
+    parts = []
+    for side, other in (("port", "reference"), ("reference", "port")):
+        keys = [k for k, s in one_sided.items() if s == side and k.startswith(_OF_PARAMETER)]
+        names = [k.removeprefix(_OF_PARAMETER) for k in keys]
+        if names:
+            parts.append(f"only the {side} has a gradient for {listed(names)}, the {other} none")
+    return "; ".join(parts)
+
+
 def _owner(session: Session, key: str) -> str:
-    if not key.startswith("gradient.parameter."):
+    if not key.startswith(_OF_PARAMETER):
         return ""
-    return module_of(session, key.removeprefix("gradient.parameter."))
+    return module_of(session, key.removeprefix(_OF_PARAMETER))
 
 
 def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
@@ -194,6 +209,7 @@ def loss_findings(session: Session, result: PassResult) -> Iterator[Finding]:
     if wrong:
         key, comparison = max(wrong, key=lambda item: item[1].ratio)
         names = " and ".join(words(k) for k, _ in wrong)
+        verb = "differs" if len(wrong) == 1 else "differ"
         value = result.comparisons.get("loss")
         shown = ""
         if value is not None and value.evidence.greatest_reference is not None:
@@ -204,7 +220,7 @@ def loss_findings(session: Session, result: PassResult) -> Iterator[Finding]:
             Severity.EFFECTIVE,
             Stage.LOSS,
             "",
-            f"the loss {name}, given the reference's outputs: {names} differ{shown}",
+            f"the loss {name}, given the reference's outputs: {names} {verb}{shown}",
             finite(comparison.ratio),
             evidence=comparison.evidence,
         )

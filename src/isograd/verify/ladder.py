@@ -307,6 +307,10 @@ class Ladder:
         own = any(f.stage is Stage.BACKWARD for _, f in self._findings)
         if following and not own:
             detail = f"{following} gradients differ, all in modules whose forward pass differs"
+        gaps = any(g.stage is Stage.BACKWARD for g in self._gaps)
+        if not (checked or own or following or gaps or whole.one_sided):
+            self._skip(Stage.BACKWARD, "neither network has a gradient")
+            return
         self._set(Stage.BACKWARD, checked, detail, divergent=following > 0)
 
     def _update(self) -> None:

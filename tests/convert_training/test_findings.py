@@ -46,7 +46,7 @@ def test_lightning_is_told_at_its_import(tmp_path: Path) -> None:
         ("batch = batch.to(device)", "batch = compat.moved(batch, device)"),
         ("p.data = value", "compat.set_data(p, value)"),
         ("self.data = value", "self.data = value"),
-        ("p.data -= value", "compat.set_data(p, p.data - value)"),
+        ("p.data -= value", "compat.write_data(p, p.data - value)"),
         ("p -= rate * p.grad", "p = compat.updated(p, p - (rate * getattr(p, 'grad', None)))"),
         ("x.requires_grad = True", "x = compat.leaf(x)"),
         ("with torch.no_grad(): pass", "with compat.no_grad(): pass"),

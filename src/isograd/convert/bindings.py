@@ -67,6 +67,11 @@ class Bindings:
             for value in self.values_of(name)
         )
 
+    def is_mapping(self, name: str) -> bool:
+        """Whether all values of a name are dictionaries, whose loop goes through keys."""
+        values = self.values_of(name)
+        return name not in self.parameters and bool(values) and all(map(_is_mapping, values))
+
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """The nodes of the scope, without those inside of inner functions."""
@@ -153,7 +158,9 @@ class Bindings:
                 yield from self._through(one, of, node)
             return
         origins: tuple[Origin, ...] = (Origin(Reach.SHARED, None),)
-        if isinstance(source, ast.Name):
+        if _is_mapping(source) or (isinstance(source, ast.Name) and self.is_mapping(source.id)):
+            origins = ()
+        elif isinstance(source, ast.Name):
             is_listed = self.is_container(source.id)
             origins = (Origin(Reach.SHARED if is_listed else Reach.SLICE, source.id),)
         elif isinstance(target, ast.Name):
@@ -233,6 +240,17 @@ def _parted(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.
         yield targets[1], source.func.value  # type: ignore[attr-defined]  # a call of a method
     else:
         yield target, source
+
+
+def _is_mapping(value: ast.expr) -> bool:
+    """Whether an expression is a dictionary: written out, `dict(…)`, or a network's state."""
+    if isinstance(value, (ast.Dict, ast.DictComp)):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    return (
+        getattr(value.func, "id", "") == "dict" or getattr(value.func, "attr", "") == "state_dict"
+    )
 
 
 def _is_asked(node: ast.expr, method: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import mindspore as ms  # noqa: TID253
 
+from isograd.runtime.module_functions import buffers, parameters
 from isograd.runtime.torch_module import Module
 from isograd.runtime.torch_norms import TrackingNorm
 from isograd.runtime.training_gradients import no_grad
@@ -87,10 +88,10 @@ class AveragedModel(Module):
 
     def update_parameters(self, model: Any) -> None:
         """Take the weights that a network has now into the averages."""
-        held, values = list(self.module.parameters()), list(model.parameters())
-        own_buffers, buffers = list(self.module.buffers()), list(model.buffers())
+        held, values = list(parameters(self.module)), list(parameters(model))
+        averages, statistics = list(buffers(self.module)), list(buffers(model))
         if self.use_buffers:
-            held, values = held + own_buffers, values + buffers
+            held, values = held + averages, values + statistics
         count = int(self.n_averaged)
         if count == 0:
             for average, value in zip(held, values, strict=True):
@@ -100,29 +101,67 @@ class AveragedModel(Module):
         else:
             _of_many(self.avg_fn or get_swa_avg_fn())(held, values, count)
         if not self.use_buffers:
-            for average, value in zip(own_buffers, buffers, strict=True):
+            for average, value in zip(averages, statistics, strict=True):
                 write(average, value)
         self.n_averaged = ms.Tensor(count + 1, ms.int64)
+
+
+class _Averaged:
+    """A BatchNorm of MindSpore whose statistics become the mean over the calls that follow."""
+
+    def __init__(self, norm: Any) -> None:
+        if not norm.momentum:
+            raise NotImplementedError("a BatchNorm with momentum=1.0 does not show a batch's mean")
+        self._norm, self._calls = norm, 0
+        self._statistics = (norm.moving_mean, norm.moving_variance)
+        self._means = [ms.ops.zeros_like(each) for each in self._statistics]
+        self._begin()
+        self._hook = norm.register_forward_hook(self._measure)
+
+    def _begin(self) -> None:
+        """Zeros, so that the next call leaves its own statistics times the momentum."""
+        for statistic in self._statistics:
+            write(statistic, ms.ops.zeros_like(statistic))
+
+    def _measure(self, *_: Any) -> None:
+        self._calls += 1
+        for at, statistic in enumerate(self._statistics):
+            mean = self._means[at]
+            self._means[at] = mean + (statistic / self._norm.momentum - mean) / self._calls
+        self._begin()
+
+    def end(self) -> None:
+        """Write the means; 0 and 1 where nothing called the norm, as torch's reset leaves them."""
+        self._hook.remove()
+        if not self._calls:
+            self._means[1] = ms.ops.ones_like(self._means[1])
+        for statistic, mean in zip(self._statistics, self._means, strict=True):
+            write(statistic, mean)
 
 
 @no_grad
 def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
     """Measure the running statistics of batch norms anew: the mean over all batches alike."""
-    norms = [cell for cell in model.modules() if isinstance(cell, TrackingNorm)]
-    if not norms:
+    own = (ms.nn.BatchNorm1d, ms.nn.BatchNorm2d, ms.nn.SyncBatchNorm)  # that of 3d holds a 2d
+    cells = [cell for _, cell in model.cells_and_names()]
+    norms = [cell for cell in cells if isinstance(cell, TrackingNorm)]
+    if not norms and not any(isinstance(cell, own) for cell in cells):
         return
     momenta = [norm.momentum for norm in norms]
     was_training = model.training
     for norm in norms:
         norm.reset_running_stats()
-    model.train()
+    averaged = [_Averaged(cell) for cell in cells if isinstance(cell, own)]
+    model.set_train(True)
     for number, batch in enumerate(loader):
         for norm in norms:
             norm.momentum = 1 / (number + 1)
         model(batch[0] if isinstance(batch, (list, tuple)) else batch)
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
-    model.train(was_training)
+    for each in averaged:
+        each.end()
+    model.set_train(was_training)
 
 
 class SWALR(LRScheduler):

@@ -16,19 +16,7 @@ ROOT = Path(__file__).parents[2]
 BENCHMARK = ROOT / "benchmarks" / "convert" / "training.py"
 
 
-NATIVE_NAMES = (
-    "the port's load_state_dict is the Cell's own, which takes no names of torch; it raises"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "classification",
-        pytest.param("language_model", marks=pytest.mark.xfail(strict=True, reason=NATIVE_NAMES)),
-        "gan",
-    ],
-)
+@pytest.mark.parametrize("name", ["classification", "language_model", "gan"])
 def test_example_follows_its_original(name: str, tmp_path: Path) -> None:
     answer = tmp_path / "answer.json"
     command = [sys.executable, str(BENCHMARK), "--small", "--no-verify", "--only", name]

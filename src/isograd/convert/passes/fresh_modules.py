@@ -1,7 +1,9 @@
 """Modules that were just built: MindSpore's own methods are torch's for them.
 
 Once an optimizer has stepped, what writes a Parameter's memory anew (`load_state_dict`) leaves the
-optimizer with the old one in MindSpore 2.10; then the runtime's functions copy.
+optimizer with the old one in MindSpore 2.10; then the runtime's functions copy.  MindSpore's method
+knows its own names alone.  A file that reads checkpoints may read torch's names, which the
+runtime's function takes as well.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.located import place
 
 _LOADS = "torch.nn.Module.load_state_dict"
+_READS = "torch.load"
 _ADDS = frozenset(("torch.nn.Module.add_module", "torch.nn.Module.register_module"))
 _TRAINS = frozenset(("step", "backward"))
 _SEQUENTIAL = "torch.nn.Sequential"
@@ -31,7 +34,7 @@ class FreshModules:
             return False
         if file.is_ported_module_member(use):
             return False
-        if use.api == _LOADS and _loads_whole(node) and _is_fresh(node.func.value, file):
+        if use.api == _LOADS and _is_own_method_enough(node, node.func.value, file):
             given = file.argument(node.args[0])
             code = f"{file.source(node.func.value)}.load_state_dict({given})"
         elif use.api in _ADDS and len(node.args) == 2 and _takes_children(node.func.value, file):
@@ -43,6 +46,13 @@ class FreshModules:
         file.uses += 1
         file.converted += 1
         return True
+
+
+def _is_own_method_enough(node: ast.Call, network: ast.expr, file: FileEdit) -> bool:
+    """Whether MindSpore's own load_state_dict does what torch's does here, or raises."""
+    if not (_loads_whole(node) and _is_fresh(network, file)):
+        return False
+    return all(file.api_of_call(call) != _READS for call in file.tree.of(ast.Call))
 
 
 def _loads_whole(node: ast.Call) -> bool:

@@ -10,13 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from isograd.files import write_text
 from isograd.knowledge.check.batches import jobs_of
 from isograd.knowledge.check.table import fingerprint
 from isograd.knowledge.check.torch_side import split_module
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.store import COMPILED_FILE, Knowledge
-from isograd.static_graph.check.run import environment, header, verdicts
+from isograd.static_graph.check.run import (
+    environment,
+    header,
+    kept_verdicts,
+    verdicts,
+    write_verdicts,
+)
 
 _BATCH = 10
 _CHILD = "isograd.knowledge.check.compiled_child"
@@ -32,7 +37,7 @@ def check_entries(
     target: Path = COMPILED_FILE,
 ) -> dict[str, Any]:
     """Execute entries whose verdicts are missing or old; the table is written as it grows."""
-    results = _kept(target, device)
+    results = kept_verdicts(target, header(device))
     waiting = [e for e in entries if results.get(e.api, {}).get("of") != fingerprint(e)]
     for start in range(0, len(waiting), _BATCH):
         batch = waiting[start : start + _BATCH]
@@ -41,7 +46,7 @@ def check_entries(
             row = _row(entry, found.get(entry.api, []))
             results[entry.api] = row
             report(entry.api, row["compiled"])
-        _write(target, results, device)
+        write_verdicts(target, header(device), results)
     return results
 
 
@@ -91,19 +96,3 @@ def _executed(jobs: list[dict[str, Any]], device: str) -> dict[str, list[dict[st
             row = json.loads(line)
             found.setdefault(row["key"], []).append(verdicts(row["runs"]))
     return found
-
-
-def _kept(target: Path, device: str) -> dict[str, Any]:
-    if not target.is_file():
-        return {}
-    table = json.loads(target.read_text(encoding="utf-8"))
-    if any(table.get(key) != value for key, value in header(device).items()):
-        return {}
-    found: dict[str, Any] = table["results"]
-    return found
-
-
-def _write(target: Path, results: dict[str, Any], device: str) -> None:
-    lines = [f"{json.dumps(api)}: {json.dumps(results[api])}" for api in sorted(results)]
-    head = json.dumps(header(device))[:-1]
-    write_text(target, head + ', "results": {\n' + ",\n".join(lines) + "\n}}\n")

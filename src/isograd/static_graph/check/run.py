@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def check_constructs(
     target: Path = VERIFIED,
 ) -> dict[str, Any]:
     """Execute constructs whose verdicts are missing or old; the table is written as it grows."""
-    results = _kept(target, device)
+    results = kept_verdicts(target, header(device))
     known = {c.code: fingerprint(c) for c in constructs()}
     results = {code: row for code, row in results.items() if known.get(code) == row["of"]}
     waiting = [c for c in wanted if c.code not in results]
@@ -50,7 +50,7 @@ def check_constructs(
             row = {"of": fingerprint(construct), **found.get(construct.code, {})}
             results[construct.code] = row
             report(construct.code, row)
-        _write(target, results, device)
+        write_verdicts(target, header(device), results)
     return results
 
 
@@ -167,17 +167,19 @@ def header(device: str) -> dict[str, str]:
     return {"schema": SCHEMA, "mindspore": mindspore, "device": device}
 
 
-def _kept(target: Path, device: str) -> dict[str, Any]:
+def kept_verdicts(target: Path, head: Mapping[str, str]) -> dict[str, Any]:
+    """The verdicts of a table by key; none where its head says another version or device."""
     if not target.is_file():
         return {}
     table = json.loads(target.read_text(encoding="utf-8"))
-    if any(table.get(key) != value for key, value in header(device).items()):
+    if any(table.get(key) != value for key, value in head.items()):
         return {}
     found: dict[str, Any] = table["results"]
     return found
 
 
-def _write(target: Path, results: dict[str, Any], device: str) -> None:
-    lines = [f"{json.dumps(code)}: {json.dumps(results[code])}" for code in sorted(results)]
-    head = json.dumps(header(device))[:-1]
-    write_text(target, head + ', "results": {\n' + ",\n".join(lines) + "\n}}\n")
+def write_verdicts(target: Path, head: Mapping[str, str], results: Mapping[str, Any]) -> None:
+    """Write a table of verdicts, one key a line."""
+    lines = [f"{json.dumps(key)}: {json.dumps(results[key])}" for key in sorted(results)]
+    begin = json.dumps(head)[:-1]
+    write_text(target, begin + ', "results": {\n' + ",\n".join(lines) + "\n}}\n")

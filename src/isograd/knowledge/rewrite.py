@@ -9,6 +9,8 @@ A template is MindSpore's expression with torch's arguments in braces:
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits whole numbers written out alone
     {modules:list}    as {modules}, and the template fits lists written out alone
+    {size:plain}      as {size}, and the template fits names, numbers and tuples of them alone,
+                      whose source may stand twice
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
     {self}            the receiver of a method
 
@@ -61,7 +63,7 @@ SYNONYMS = {
 }  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -378,6 +380,8 @@ def _unfit(
     given = _one(bound.get(name, str(defaults.get(name))))
     if found["int"] and not (given.isdecimal() or given in call.integers):
         return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
+    if found["plain"] and not _is_plain(given):
+        return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
     if found["param"] and given not in call.parameters:
         return NotRewritten(f"{name} of {entry.api} is not known to be a Parameter", name)
     if found["list"] and not _is_list(given):
@@ -385,6 +389,17 @@ def _unfit(
     if bound.get(name) == "None" and _is_operand(found):
         return NotRewritten(f"{name} of {entry.api} is None, which is no number", name)
     return None
+
+
+def _is_plain(code: str) -> bool:
+    """Whether an expression is a name, a number, or a tuple or list of them: it does nothing."""
+    try:
+        node = ast.parse(code, mode="eval").body
+    except SyntaxError:
+        return False
+    parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+    bare = [part.operand if isinstance(part, ast.UnaryOp) else part for part in parts]
+    return all(isinstance(part, (ast.Name, ast.Constant)) for part in bare)
 
 
 def _is_operand(found: re.Match[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Who else sees a tensor that is changed in place, read from the function or module around it.
+"""Aliases and views of a tensor that is changed in place, in the function or module around it.
 
 In torch a view and its base share memory.  In MindSpore 2.10 `y[...] = value` reaches all names of
 y, and the base of which y is a slice taken by numbers; it does not reach the base of a reshaped,

@@ -60,7 +60,7 @@ class Settings:
     works_in_place: bool = False
 
     def is_shaped(self, api: str) -> bool:
-        """Whether the runtime's class stands for one of torch's."""
+        """Whether the runtime's class is written for one of torch's."""
         return self.layers.is_runtime(api)
 
 
@@ -115,7 +115,7 @@ class FileEdit:
     names_of_numpy: frozenset[str] | None = None
     has_arrays: bool | None = None
     made_by_numpy: Mapping[str, Set[ast.AST | None]] | None = None
-    #: How attributes of layers are read in the port; `{}` stands for the layer.
+    #: How attributes of layers are read in the port; `{}` is the layer.
     layer_names: dict[ast.expr, str] = field(default_factory=dict)
     #: The functions of `runtime/cells.py` that the port holds, by the names that it gives them.
     factories: dict[str, str] = field(default_factory=dict)

@@ -475,5 +475,5 @@ class Port(Framework, Protocol):
         ...
 
     def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
-        """The edit of the user's source that a fix stands for, in words, and ``file:line``."""
+        """The edit of the user's source that a fix makes, in words, and ``file:line``."""
         ...

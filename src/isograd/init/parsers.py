@@ -8,7 +8,7 @@ from isograd.init.values import Known, Parser, Parts, Value
 def method(
     owner: Parser, name: str, arguments: tuple[list[Value], dict[str, Value]]
 ) -> Value | None:
-    """A method of a parser; the parser stands for its namespace as well."""
+    """A method of a parser; the parser counts as its namespace, too."""
     if name == "add_argument":
         _add_argument(owner, arguments)
         return Value()

@@ -7,7 +7,7 @@ A template is MindSpore's expression with torch's arguments in braces:
     {, **lengths}     all of a `**lengths` parameter as given, else nothing
     {, axis=dim}      `, axis=…` where torch's `dim` is given, else nothing; also {, dim}
     {dtype!}          as {dtype}, and the template fits only where it is given
-    {size:int}        as {size}, and the template fits whole numbers written out alone
+    {size:int}        as {size}, and the template fits integers written out alone
     {modules:list}    as {modules}, and the template fits lists written out alone
     {size:plain}      as {size}, and the template fits names, numbers and tuples of them alone,
                       whose source may stand twice
@@ -123,7 +123,7 @@ def _expression(code: str) -> ast.expr | None:
 class Call:
     """A call's arguments as source text; a starred one keeps its star.
 
-    integers: the texts that are known to be whole numbers, beside numbers written out.  parameters:
+    integers: the texts that are known to be integers, beside numbers written out.  parameters:
     those that name a Parameter, and cost nothing to name again (`m.weight`).
     """
 

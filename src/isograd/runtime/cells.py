@@ -1,7 +1,7 @@
 """MindSpore's own layers by torch's arguments: functions that a port holds in the file using them.
 
 Where a class of torch is passed around (`norm_layer=nn.BatchNorm2d`), or an argument is not written
-out, one of these stands for it.  What it makes is MindSpore's layer with MindSpore's names.  Each
+out, one of these is called.  What it makes is MindSpore's layer with MindSpore's names.  Each
 was executed beside torch's class: output, gradient and the distribution of first values agree.
 """
 

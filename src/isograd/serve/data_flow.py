@@ -9,7 +9,7 @@ from isograd.recording.format import Call
 from isograd.recording.reader import RecordedStep, Recording
 from isograd.report.document import GraphNode, GraphSide
 
-#: The node that stands for what the network is called with.
+#: The node of what the network is called with.
 INPUT = "input"
 
 

@@ -41,7 +41,7 @@ class Refusal:
 def refusal(request: Request, token: str, own_host: str = "") -> Refusal | None:
     """Why a request is not answered, or None.
 
-    own_host: the name that the server was told to listen on, allowed beside loopback names.
+    own_host: the name that the server listens on by `--host`, allowed beside loopback names.
     """
     if request.method not in ("GET", "HEAD"):
         return Refusal(405, "This server only shows.")

@@ -44,7 +44,7 @@ class MindSporeLook:
         self._gradients: list[list[float]] = []
 
     def cell_call(self, original: Any) -> Any:
-        """What stands for `Cell.__call__` during the look."""
+        """The replacement of `Cell.__call__` during the look."""
 
         def call(cell: Any, *args: Any, **kwargs: Any) -> Any:
             name = self._names.get(id(cell))

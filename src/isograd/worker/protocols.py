@@ -287,7 +287,7 @@ class Fixes(Protocol):
         ...
 
     def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
-        """The edit that a fix stands for, in words, and ``file:line``."""
+        """The edit that a fix makes, in words, and ``file:line``."""
         ...
 
     def edits(self, fixes: tuple[PortFix, ...]) -> tuple[SourceEdit, ...]:

@@ -1,4 +1,4 @@
-"""Which expressions are whole numbers whatever runs: by literals, arithmetic and annotations."""
+"""Which expressions are integers whatever runs: by literals, arithmetic and annotations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEEPEST = 8
 
 
 def is_integer(node: ast.expr, tree: Tree, depth: int = 0) -> bool:
-    """Whether an expression can be nothing but a whole number."""
+    """Whether an expression can be nothing but an integer."""
     if isinstance(node, ast.Constant):
         return type(node.value) is int
     if depth > _DEEPEST:
@@ -37,7 +37,7 @@ def _is_open(node: ast.expr) -> bool:
 
 
 def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
-    """Whether all that binds a name in its function is a whole number."""
+    """Whether all that binds a name in its function is an integer."""
     function = tree.function(node)
     if function is None:
         return False

@@ -39,7 +39,7 @@ class Layers:
     unfreezes: bool = False
 
     def is_runtime(self, api: str) -> bool:
-        """Whether the runtime's class stands for a class of torch wherever it is made."""
+        """Whether the runtime's class is written for a class of torch wherever it is made."""
         return bool(self.every) or api in self.why
 
 

@@ -205,7 +205,7 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
 
 
 def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> str:
-    """What stands for a function or class as a value."""
+    """What is written for a function or class as a value."""
     if file.names.kind(api) != "M" or _is_base(node, file):
         return file.value(entry)
     if _is_compared_with_type(node, file):

@@ -184,7 +184,7 @@ def _picture(value: Held) -> np.ndarray | None:  # type: ignore[type-arg]  # of 
 
 
 def _of_lengths(observations: Sequence[Observation]) -> tuple[Cause, str] | None:
-    """Sequences of whole numbers that have one length in A and another in B: a fact, no proof."""
+    """Sequences of integers that have one length in A and another in B: a fact, no proof."""
     lengths = {(one.a.shape, one.b.shape) for one in observations}
     is_text = all(one.a.dtype.kind in "iu" and one.b.dtype.kind in "iu" for one in observations)
     if len(lengths) != 1 or not is_text:

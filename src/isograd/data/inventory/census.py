@@ -89,7 +89,7 @@ class FieldCensus:
         self._total += length
 
     def _label(self, array: Array) -> None:
-        """Count whole numbers without axes, as long as there are few distinct ones."""
+        """Count integers without axes, as long as there are few distinct ones."""
         if self.labels is None:
             return
         if array.dtype.kind not in "biu" or array.ndim > 1 or array.size > 4096:

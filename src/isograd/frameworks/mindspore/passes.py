@@ -221,7 +221,7 @@ class MindSporePasses(MindSporeNetwork):
         return fix_for(module, at_hand, function, argument, value)
 
     def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
-        """The edit of the user's source that a fix stands for, in words, and ``file:line``.
+        """The edit of the user's source that a fix makes, in words, and ``file:line``.
 
         Events are those of the last `trace` or `trace_loss`.
         """

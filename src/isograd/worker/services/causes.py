@@ -79,7 +79,7 @@ class FixService(FrameworkService, Fixes):
         return port.fix_for(module, function, argument, value) if port is not None else None
 
     def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
-        """The edit that a fix stands for, in words, and ``file:line``."""
+        """The edit that a fix makes, in words, and ``file:line``."""
         port = self._as(Port)
         return port.edit_text(fix) if port is not None else ("", None)
 

@@ -4,15 +4,16 @@
 
 Planted faults (each plant on networks in turn, renamed and every other one nested in a helper),
 ports that compile (clean), and ports whose compiled run rounds otherwise (rounding). The stage is
-run alone; a finished case is not run again where --out holds it.
+run alone. A case that --out holds on this commit is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import json
+import os
+import platform
 import random
 import subprocess
 import sys
@@ -27,6 +28,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from networks import MINDSPORE, NETWORKS, TORCH, Network, case, source
+
+from isograd.progress import SilentProgress
+from isograd.verify.case import read_case
+from isograd.verify.compiled.stage import begin_compiled, run_compiled
+from isograd.verify.part import WHOLE
+from isograd.verify.prepare import prepare
+from isograd.verify.session import Session, StartWorker
+from isograd.worker.warm import WarmWorkers
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -64,10 +73,10 @@ class Job:
     kind: str = ""
 
 
-def plants() -> list[dict[str, str]]:
+def plants() -> list[dict[str, Any]]:
     """The plants as written."""
     text = Path(__file__).with_name("plants.toml").read_text(encoding="utf-8")
-    found: list[dict[str, str]] = tomllib.loads(text)["plant"]
+    found: list[dict[str, Any]] = tomllib.loads(text)["plant"]
     return found
 
 
@@ -77,7 +86,7 @@ def jobs() -> Iterator[Job]:
     all_plants = plants()
     for number in range(_PLANTED):
         plant = all_plants[number % len(all_plants)]
-        network = NETWORKS[(number + number // len(NETWORKS)) % len(NETWORKS)]
+        network = _network(number, plant)
         yield _planted(f"planted-{number:02d}", plant, network, drawn, nested=number % 2 == 1)
     for family, count, texts in (("clean", _CLEAN, _CLEANS), ("rounding", _ROUNDING, _ROUNDINGS)):
         for number in range(count):
@@ -86,8 +95,16 @@ def jobs() -> Iterator[Job]:
             yield _plain(f"{family}-{number:02d}", family, text, network)
 
 
+def _network(number: int, plant: dict[str, Any]) -> Network:
+    """The next network in turn on which the plant is a fault."""
+    turn = number + number // len(NETWORKS)
+    while NETWORKS[turn % len(NETWORKS)].name in plant.get("right_on", ()):
+        turn += 1
+    return NETWORKS[turn % len(NETWORKS)]
+
+
 def _planted(
-    name: str, plant: dict[str, str], network: Network, drawn: random.Random, nested: bool
+    name: str, plant: dict[str, Any], network: Network, drawn: random.Random, nested: bool
 ) -> Job:
     words = dict(zip("abc", drawn.sample(_WORDS, 3), strict=True))
     values = {**words, "x": "x", "f": f"({network.added})"}
@@ -95,7 +112,8 @@ def _planted(
         values["a"] = words["a"].capitalize()
 
     def filled(key: str) -> str:
-        return plant.get(key, "").format(**values)
+        text: str = plant.get(key, "")
+        return text.format(**values)
 
     body = filled("body")
     methods = filled("methods")
@@ -128,21 +146,16 @@ def _method(name: str, body: str) -> str:
     return f"    def {name}(self, x):\n" + textwrap.indent(body + "\n", " " * 8)
 
 
-def run(job: Job) -> dict[str, Any]:
-    """The stage on one job, and whether it says what it must."""
-    from isograd.progress import SilentProgress
-    from isograd.verify.case import read_case
-    from isograd.verify.compiled.stage import begin_compiled, run_compiled
-    from isograd.verify.prepare import prepare
-    from isograd.verify.session import Session
-
+def run(job: Job, start: StartWorker) -> dict[str, Any]:
+    """The stage on one job, and whether it says what it must; start: starts its workers."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "net_torch.py").write_text(job.reference, encoding="utf-8")
         (place / "net_mindspore.py").write_text(job.port, encoding="utf-8")
         (place / "case.toml").write_text(case(job.network), encoding="utf-8")
         begin = time.monotonic()
-        with Session(read_case(place / "case.toml"), 0, SilentProgress()) as session:
+        given = read_case(place / "case.toml"), 0, SilentProgress(), WHOLE, start
+        with Session(*given) as session:
             session.build()
             prepare(session)
             built = time.monotonic()
@@ -170,65 +183,108 @@ def run(job: Job) -> dict[str, Any]:
 
 
 def summary(rows: list[dict[str, Any]]) -> list[str]:
-    """The figures as lines of Markdown."""
-    planted = [r for r in rows if r["family"] == "planted" and "error" not in r]
-    quiet = [r for r in rows if r["family"] != "planted" and "error" not in r]
-    broken = [r for r in rows if "error" in r]
+    """The figures as lines of Markdown, and the cases that are not as they must be."""
+    planted = [r for r in rows if r["family"] == "planted"]
 
-    def share(name: str, count: int, of: int) -> str:
-        return f"| {name} | {count} of {of} | {count / max(1, of):.1%} |"
+    def share(name: str, count: int, of: int, asked: str) -> str:
+        return f"| {name} | {count} of {of} | {count / max(1, of):.1%} | {asked} |"
 
-    lines = ["| | cases | share |", "|---|---|---|"]
-    lines.append(share("planted faults found", sum(r["found"] for r in planted), len(planted)))
-    lines.append(share("exact module", sum(r["exact"] for r in planted), len(planted)))
-    lines.append(share("construct named", sum(r["named"] for r in planted), len(planted)))
-    lines.append(share("with a wrong cause", sum(bool(r["wrong"]) for r in planted), len(planted)))
-    proved = sum(any(r["proved"]) for r in planted)
-    lines.append(share("cause proved by compiling the rewrite", proved, len(planted)))
+    def planted_with(key: str) -> int:
+        return sum(bool(r.get(key)) for r in planted)
+
+    lines = [
+        "| | cases | share | asked |",
+        "|---|---|---|---|",
+        share("planted faults found", planted_with("found"), len(planted), "98 %"),
+        share("exact module", planted_with("exact"), len(planted), "95 %"),
+        share("construct named", planted_with("named"), len(planted), "90 %"),
+        share("with a wrong cause", planted_with("wrong"), len(planted), "at most 1 %"),
+    ]
+    proved = sum(any(r.get("proved", ())) for r in planted)
+    lines.append(share("cause proved by compiling the rewrite", proved, len(planted), ""))
     for family in ("clean", "rounding"):
-        own = [r for r in quiet if r["family"] == family]
-        alarms = sum(r["found"] for r in own)
-        lines.append(share(f"alarms on {family} ports", alarms, len(own)))
-    if broken:
-        lines.append(share("could not be run", len(broken), len(rows)))
-    return lines
+        own = [r for r in rows if r["family"] == family]
+        alarms = sum(bool(r.get("found")) for r in own)
+        lines.append(share(f"alarms on {family} ports", alarms, len(own), "none"))
+    broken = sum("error" in r for r in rows)
+    lines.append(share("could not be run", broken, len(rows), "none"))
+    wrong = [_words(row) for row in rows if not _is_right(row)]
+    return [*lines, "", f"Not as asked: {'; '.join(wrong) or 'none'}."]
 
 
-def main() -> None:
+def _is_right(row: dict[str, Any]) -> bool:
+    if "error" in row:
+        return False
+    if row["family"] != "planted":
+        return not row["found"]
+    return bool(row["exact"] and row["named"] and not row["wrong"])
+
+
+def _words(row: dict[str, Any]) -> str:
+    what = row.get("error") or ", ".join(filter(None, row["causes"])) or "nothing named"
+    return f"{row['name']} ({row['kind'] or row['family']}, {row['network']}): {what}"
+
+
+def main() -> int:
     """Run what is wanted, write rows as they come, print the figures."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sample", action="store_true", help="every sixth case")
-    parser.add_argument("--only", default="", help="cases whose name begins so")
-    parser.add_argument("--out", type=Path, help="rows as JSON lines; finished ones are kept")
-    parser.add_argument("--markdown", type=Path, help="the figures")
-    given = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    if given.out and given.out.exists():
-        rows = [json.loads(line) for line in given.out.read_text().splitlines()]
-    done = {row["name"] for row in rows}
-    wanted = [job for job in jobs() if job.name.startswith(given.only)]
-    for job in wanted[:: 6 if given.sample else 1]:
-        if job.name in done:
-            continue
-        try:
-            row = run(job)
-        except Exception as error:  # a case that does not run is told, and counted
-            row = {"name": job.name, "family": job.family, "kind": job.kind, "error": str(error)}
-        rows.append(row)
-        print(json.dumps(row), flush=True)
-        if given.out:
-            with given.out.open("a", encoding="utf-8") as out:
-                out.write(json.dumps(row) + "\n")
-    lines = summary(rows)
+    given = _arguments()
+    commit = _commit()
+    rows = _kept(given.out, commit)
+    wanted = [job for job in jobs() if job.name.startswith(given.only)][:: 6 if given.sample else 1]
+    until = time.monotonic() + given.limit
+    with WarmWorkers() as warm:
+        for job in wanted:
+            if job.name in rows or time.monotonic() > until:
+                continue
+            row = _tried(job, warm.worker) | {"commit": commit}
+            rows[job.name] = row
+            print(json.dumps(row), flush=True)
+            if given.out:
+                with given.out.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps(row) + "\n")
+    lines = summary([rows[job.name] for job in wanted if job.name in rows])
     print("\n".join(lines))
     if given.markdown:
-        commit = ""
-        with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            command = ["git", "rev-parse", "--short", "HEAD"]
-            commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        head = f"{len(rows)} cases, commit {commit.strip()}, {datetime.date.today()}\n\n"
-        given.markdown.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+        where = f"{os.cpu_count()} cores ({platform.machine()}), load {os.getloadavg()[0]:.1f}"
+        head = f"Commit {commit}, {datetime.date.today()}, {where}."
+        given.markdown.write_text("\n".join([head, "", *lines, ""]), encoding="utf-8")
+    return 0 if all(map(_is_right, rows.values())) else 1
+
+
+def _tried(job: Job, start: StartWorker) -> dict[str, Any]:
+    try:
+        return run(job, start)
+    except Exception as error:  # a case that does not run is reported and counted
+        base = {"name": job.name, "family": job.family, "network": job.network.name}
+        return base | {"kind": job.kind, "error": f"{type(error).__name__}: {error}"}
+
+
+def _kept(file: Path | None, commit: str) -> dict[str, dict[str, Any]]:
+    """The rows of a file by name that were measured on this commit."""
+    if file is None or not file.exists():
+        return {}
+    rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return {row["name"]: row for row in rows if row.get("commit") == commit}
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    asked = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sample", action="store_true", help="every sixth case")
+    parser.add_argument("--only", default="", help="cases whose name begins so")
+    parser.add_argument("--out", type=Path, help="rows as JSON lines; this commit's are kept")
+    parser.add_argument("--limit", type=float, default=1e9, help="begin no case after SECONDS")
+    parser.add_argument("--markdown", type=Path, help="write the figures here")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main())

@@ -12,7 +12,8 @@ import pytest
 from isograd.frameworks.base import CallInfo
 from isograd.model import Stage
 from isograd.verify.boundaries import Boundaries
-from isograd.verify.replay import TensorResult, UnitResult, _lacking
+from isograd.verify.places import lacking
+from isograd.verify.unit_result import TensorResult, UnitResult
 from isograd.verify.units import Unit
 
 if TYPE_CHECKING:
@@ -131,9 +132,9 @@ def test_an_input_that_a_call_does_without(uses: str, make_case: CaseMaker, veri
 def test_of_equal_outputs_the_paired_one_keeps_its_gradient() -> None:
     """The last hidden state is returned alone and among all; the port returns them all once."""
     first, last = (2, 8, 4), (2, 16)
-    assert _lacking((last, first, last), (first, last)) == (0,)
-    assert _lacking((first, last), (first, last)) == ()
-    assert _lacking((first, last), (last,)) == (0,)
+    assert lacking((last, first, last), (first, last)) == (0,)
+    assert lacking((first, last), (first, last)) == ()
+    assert lacking((first, last), (last,)) == (0,)
 
 
 def misshapen(call: int, pins: tuple[tuple[int, int], ...]) -> UnitResult:

@@ -20,8 +20,9 @@ from isograd.model import Stage
 from isograd.pairing.layout import match_slots
 from isograd.tensors import Array
 from isograd.verify.culprit import Fingerprint
-from isograd.verify.replay import Replayer, UnitResult
+from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
+from isograd.verify.unit_result import UnitResult
 from isograd.verify.units import Unit, enclosing, last_descendant, make_unit
 from isograd.worker.protocols import Passes
 

@@ -24,15 +24,13 @@ from isograd.verify.call_similarity import call_similarity
 from isograd.verify.confirm import Claim, Confirmation
 from isograd.verify.culprit import Culprit, find_culprit
 from isograd.verify.parameters import fix_at
-from isograd.verify.replay import Replayer, TensorResult, UnitResult
+from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
 from isograd.verify.unit_causes import UnitCauses
 from isograd.verify.unit_finding import UnitFinding
-from isograd.verify.units import Unit, enclosing, make_unit, make_units
+from isograd.verify.unit_result import TensorResult, UnitResult
+from isograd.verify.units import Unit, enclosing, evenly_spread, make_unit, make_units
 from isograd.worker.protocols import Networks, Passes
-
-#: Of a module that is called more often (a cell in a loop over time), this many calls are replayed.
-_MOST_CALLS = 32
 
 _CODES = {
     Stage.FORWARD: "forward.output",
@@ -144,26 +142,10 @@ class IsolatedStage:
         pairs = sorted(self._partner.items())
         units = make_units(self._reference, self._port, pairs)
         contains = self._session.part.contains
-        return self._selected([u for u in units if contains(self._reference[u.reference].module)])
-
-    def _selected(self, units: Sequence[Unit]) -> list[Unit]:
-        """All units, but of a module that is called very often only some calls, evenly spread."""
-        by_module: dict[str, list[Unit]] = {}
-        for unit in units:
-            by_module.setdefault(self._reference[unit.reference].module, []).append(unit)
-        chosen: set[int] = set()
-        for module, calls in by_module.items():
-            if len(calls) > _MOST_CALLS:
-                places = {
-                    round(i * (len(calls) - 1) / (_MOST_CALLS - 1)) for i in range(_MOST_CALLS)
-                }
-                self._result.notes.append(
-                    f"{module} is called {len(calls)} times; {len(places)} of the calls were "
-                    "replayed alone"
-                )
-                calls = [calls[place] for place in sorted(places)]
-            chosen.update(unit.reference for unit in calls)
-        return [unit for unit in units if unit.reference in chosen]
+        inside = [u for u in units if contains(self._reference[u.reference].module)]
+        chosen, notes = evenly_spread(inside, self._reference)
+        self._result.notes.extend(notes)
+        return chosen
 
     def _replay(self, units: Sequence[Unit], show: Callable[[int, Unit], None]) -> list[UnitResult]:
         """Replay units; after a crash the port starts again with the next one."""

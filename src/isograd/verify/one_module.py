@@ -25,8 +25,8 @@ from isograd.verify.end_to_end import PassResult
 from isograd.verify.findings import words
 from isograd.verify.isolated import IsolatedStage
 from isograd.verify.parameters import fix_at
-from isograd.verify.replay import TensorResult, UnitResult
 from isograd.verify.session import Session
+from isograd.verify.unit_result import TensorResult, UnitResult
 from isograd.verify.units import Unit
 
 #: Of a module that is called often, hypotheses are tried on this many calls, the worst ones.

@@ -25,8 +25,9 @@ from isograd.verify.explain import (
     wanted_keys,
 )
 from isograd.verify.half_precision import half_cause
-from isograd.verify.replay import Replayer, UnitResult, forward_only, with_misshapen
+from isograd.verify.replay import Replayer, forward_only
 from isograd.verify.session import Session
+from isograd.verify.unit_result import UnitResult, with_misshapen
 from isograd.worker.protocols import Causes, Passes
 from isograd.worker.requests import SubjectRequest
 

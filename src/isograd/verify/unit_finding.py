@@ -8,7 +8,7 @@ from typing import Any
 
 from isograd.frameworks.base import Trial
 from isograd.model import Finding
-from isograd.verify.replay import TensorResult
+from isograd.verify.unit_result import TensorResult
 
 
 @dataclass(eq=False)

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from isograd.frameworks.base import CallInfo
 
+#: Of a module that is called more often (a cell in a loop over time), this many calls are replayed.
+_MOST_CALLS = 32
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -84,3 +87,25 @@ def enclosing(calls: Sequence[CallInfo], partner: dict[int, int], call: int) -> 
     while current is not None and current not in partner:
         current = calls[current].parent
     return current
+
+
+def evenly_spread(units: Sequence[Unit], calls: Sequence[CallInfo]) -> tuple[list[Unit], list[str]]:
+    """All units, but of a module that is called very often only some, and a note of each such.
+
+    calls: those of the reference.
+    """
+    by_module: dict[str, list[Unit]] = {}
+    for unit in units:
+        by_module.setdefault(calls[unit.reference].module, []).append(unit)
+    chosen: set[int] = set()
+    notes: list[str] = []
+    for module, own in by_module.items():
+        if len(own) > _MOST_CALLS:
+            places = {round(i * (len(own) - 1) / (_MOST_CALLS - 1)) for i in range(_MOST_CALLS)}
+            notes.append(
+                f"{module} is called {len(own)} times; {len(places)} of the calls were "
+                "replayed alone"
+            )
+            own = [own[place] for place in sorted(places)]
+        chosen.update(unit.reference for unit in own)
+    return [unit for unit in units if unit.reference in chosen], notes

@@ -15,9 +15,7 @@ from typing import Any
 import mindspore  # noqa: TID253  # this module is loaded only for a MindSpore training
 import numpy as np
 
-from isograd import tree
 from isograd.watch.frames import user_line
-from isograd.watch.looks import fast_norm
 from isograd.watch.mindspore_batch import BatchWatch
 from isograd.watch.mindspore_calls import (
     ForwardCall,
@@ -32,6 +30,7 @@ from isograd.watch.mindspore_calls import (
     scalar_of,
 )
 from isograd.watch.mindspore_looks import MindSporeLook, rates_of, state_largest
+from isograd.watch.mindspore_values import as_gradients, decayed, gradient_norms, scale_of
 from isograd.watch.mindspore_weights import WeightCopies
 from isograd.watch.observation import Network, ScaleFacts, StepRecord
 from isograd.watch.session import Session
@@ -170,7 +169,7 @@ class MindSporeWatcher:
             if self._compiled_depth or self._is_in_optimizer:
                 return original(optimizer, *args, **kwargs)
             lane = self._lane(optimizer)
-            gradients = _as_gradients(args[0] if args else None)
+            gradients = as_gradients(args[0] if args else None)
             if lane is None or gradients is None or len(gradients) != len(lane.parameters):
                 return original(optimizer, *args, **kwargs)
             self._is_in_optimizer = True
@@ -221,12 +220,12 @@ class MindSporeWatcher:
             names,
             np.array([p.ndim for p in parameters], dtype=np.int64),
             np.array([bool(p.requires_grad) for p in parameters], dtype=bool),
-            _decayed(optimizer, parameters),
+            decayed(optimizer, parameters),
         )
         return Lane(optimizer, parameters, network, self._session.add_network(network))
 
     def _record(self, lane: Lane, gradients: Any, scale: ScaleFacts | None = None) -> StepRecord:
-        norms, bad = _norms(gradients)
+        norms, bad = gradient_norms(gradients)
         absent = np.zeros(len(norms), dtype=bool)
         return StepRecord(
             step=lane.step,
@@ -279,7 +278,7 @@ class MindSporeWatcher:
         def scale(scaler: Any, inputs: Any) -> Any:
             self._scaler = scaler
             if is_tensor(inputs) and not self._compiled_depth:
-                self._scale_value, self._raw_loss = _scale_of(scaler), inputs
+                self._scale_value, self._raw_loss = scale_of(scaler), inputs
             return original(scaler, inputs)
 
         return scale
@@ -292,7 +291,7 @@ class MindSporeWatcher:
         return adjust
 
     def _scale_facts(self, gradients: Any) -> ScaleFacts | None:
-        scale = self._scale_value or _scale_of(self._scaler)
+        scale = self._scale_value or scale_of(self._scaler)
         if scale is None:
             return None
         is_dynamic = "Dynamic" in type(self._scaler).__name__
@@ -308,13 +307,13 @@ class MindSporeWatcher:
         if self._gradients is None or not self._lanes:
             return
         lane = next(iter(self._lanes.values()))
-        gradients = _as_gradients(self._gradients)
+        gradients = as_gradients(self._gradients)
         if gradients is None or len(gradients) != len(lane.parameters):
             return
-        _, bad = _norms(gradients)
+        _, bad = gradient_norms(gradients)
         if not bad.any():
             return
-        scale = self._scale_value or _scale_of(self._scaler)
+        scale = self._scale_value or scale_of(self._scaler)
         names = tuple(n for n, is_bad in zip(lane.network.parameters, bad, strict=True) if is_bad)
         is_dynamic = "Dynamic" in type(self._scaler).__name__
         facts = ScaleFacts(scale or 1.0, True, is_dynamic, None, None, names)
@@ -420,7 +419,7 @@ class MindSporeWatcher:
         loss = scalar_of(call.output)
         is_finite = self._copies.are_finite(lane.parameters)
         is_skipped = self._copies.were_unchanged
-        scale = _scale_of(self._scaler)
+        scale = scale_of(self._scaler)
         facts = None
         if scale is not None:
             is_dynamic = "Dynamic" in type(self._scaler).__name__
@@ -457,65 +456,3 @@ class MindSporeWatcher:
 
 def _without_cells(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(a for a in args if not isinstance(a, mindspore.nn.Cell))
-
-
-def _as_gradients(found: Any) -> list[Any] | None:
-    """The gradients of weights in what `grad` returned or an optimizer is called with."""
-    if is_tensor(found):
-        return [found]
-    if not isinstance(found, (tuple, list)):
-        return None
-    tensors = tree.flatten(found, is_tensor)[0]
-    nested = [part for part in found if isinstance(part, (tuple, list))]
-    if nested:
-        # Gradients of inputs and of weights: the weights come last.
-        return tree.flatten(nested[-1], is_tensor)[0]
-    return tensors
-
-
-def _norms(gradients: list[Any]) -> tuple[Any, Any]:
-    """Norms, NaN where not finite; and which are not finite."""
-    found = np.array([_norm(gradient) for gradient in gradients], dtype=np.float64)
-    bad = ~np.isfinite(found)
-    return np.where(bad, np.nan, found), bad
-
-
-def _norm(gradient: Any) -> float:
-    values = numbers_of(gradient)
-    return math.nan if values is None else fast_norm(values)
-
-
-def _scale_of(scaler: Any) -> float | None:
-    """The present scale of a scaler of mindspore.amp or of a manager."""
-    if scaler is None:
-        return None
-    for name in ("scale_value", "loss_scale"):
-        value: Any = getattr(scaler, name, None)
-        if is_tensor(value):
-            return float(value.asnumpy().reshape(-1)[0])
-        if isinstance(value, (int, float)):
-            return float(value)
-    getter = getattr(scaler, "get_loss_scale", None)
-    return float(getter()) if callable(getter) else None
-
-
-def _decayed(optimizer: Any, parameters: list[Any]) -> Any:
-    """Whether weight decay applies to each parameter."""
-    groups = getattr(optimizer, "param_groups", None)
-    if groups:
-        flags = {id(p): bool(g.get("weight_decay")) for g in groups for p in g["params"]}
-        return np.array([flags.get(id(p), False) for p in parameters], dtype=bool)
-    flags_ = getattr(optimizer, "decay_flags", ())
-    decay = getattr(optimizer, "weight_decay", 0.0)
-    if getattr(optimizer, "is_group", False) and isinstance(decay, (tuple, list)):
-        return np.array([bool(_plain(d)) for d in decay], dtype=bool)
-    value = bool(_plain(decay))
-    found = [value and (not flags_ or bool(flags_[at])) for at in range(len(parameters))]
-    return np.array(found, dtype=bool)
-
-
-def _plain(value: Any) -> float:
-    """A plain number of what may be a tensor."""
-    if is_tensor(value):
-        return float(value.asnumpy().reshape(-1)[0])
-    return float(value) if isinstance(value, (int, float)) else 0.0

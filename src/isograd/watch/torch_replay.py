@@ -27,7 +27,7 @@ from isograd.watch.torch_calls import GlueOperator, NetworkCall, floating, versi
 from isograd.watch.torch_observer import Observer, facts, is_fill, kind_of_tensor
 
 if TYPE_CHECKING:
-    from isograd.watch.torch_watcher import StepState
+    from isograd.watch.torch_lane import StepState
 
 #: By this factor the gradients are made smaller where an overflow is asked for its reason.
 _HARMLESS_SCALE = 1.0

@@ -12,8 +12,7 @@ import dataclasses
 import importlib
 import math
 import weakref
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,32 +29,8 @@ from isograd.watch.torch_calls import (
     begin_call,
     uses_cuda,
 )
+from isograd.watch.torch_lane import Lane, StepState, are_untouched, gradient_norms, marks_of
 from isograd.watch.torch_looks import TorchLook, state_largest
-
-
-@dataclass
-class Lane:
-    """One optimizer and the steps that it has made.
-
-    marks: identity and version of the gradients, by which it is known whether anyone zeroed them.
-    is_used: they hold what an update has used already.
-    closures: backward passes within the present `step(closure)`; None outside of one.
-    """
-
-    optimizer: torch.optim.Optimizer
-    parameters: list[torch.nn.Parameter]
-    network: Network
-    number: int
-    step: int = 0
-    backward_count: int = 0
-    is_accumulated: bool = False
-    is_used: bool = False
-    is_repeated: bool = False
-    closures: int | None = None
-    marks: list[Mark] = field(default_factory=list)
-    where: str = ""
-    record: StepRecord | None = None
-    schedule: weakref.ref[Any] | None = None
 
 
 class TorchWatcher:
@@ -221,7 +196,7 @@ class TorchWatcher:
             self._losses = [t for t in roots if isinstance(t, torch.Tensor)]
             lanes = list(self._lanes.values())
             with self._glue.hidden():
-                untouched = [_are_untouched(lane.marks) for lane in lanes]
+                untouched = [are_untouched(lane.marks) for lane in lanes]
                 found = original(tensors, *args, **kwargs)
                 for lane, was_untouched in zip(lanes, untouched, strict=True):
                     self._have_gradients(lane, was_untouched)
@@ -231,11 +206,11 @@ class TorchWatcher:
 
     def _have_gradients(self, lane: Lane, was_untouched: bool) -> None:
         """A backward pass has ended; another optimizer's gradients are not touched by it."""
-        if not _are_untouched(lane.marks):
+        if not are_untouched(lane.marks):
             lane.is_accumulated = lane.is_used and was_untouched
             lane.is_used = lane.is_accumulated
             lane.backward_count += 1
-            lane.marks = _marks(lane.parameters)
+            lane.marks = marks_of(lane.parameters)
         if lane.closures is not None:
             lane.closures += 1
             self._judge_gradients(lane)
@@ -297,7 +272,7 @@ class TorchWatcher:
         self._finish(lane, record, look)
 
     def _finish(self, lane: Lane, record: StepRecord, look: Look | None) -> None:
-        lane.marks = _marks(lane.parameters)
+        lane.marks = marks_of(lane.parameters)
         lane.backward_count, lane.is_accumulated, lane.is_used = 0, False, True
         lane.step += 1
         if lane.number == 0:
@@ -310,7 +285,7 @@ class TorchWatcher:
         self._session.record(lane.number, dataclasses.replace(record, look=look))
 
     def _record(self, lane: Lane, scale: ScaleFacts | None) -> StepRecord:
-        norms, absent, loss = _norms(lane.parameters, self._loss())
+        norms, absent, loss = gradient_norms(lane.parameters, self._loss())
         bad = ~np.isfinite(norms) & ~absent
         schedule = lane.schedule() if lane.schedule is not None else None
         expected = getattr(schedule, "_last_lr", None) or ()
@@ -476,25 +451,6 @@ class TorchWatcher:
         self._outside = None
 
 
-@dataclass(frozen=True)
-class StepState:
-    """What is kept of a step, for its replay.
-
-    losses: with which the last backward pass began.
-    """
-
-    step: int
-    parameter_names: tuple[str, ...]
-    parameters: list[torch.nn.Parameter]
-    optimizer: str
-    update_where: str
-    calls: list[NetworkCall]
-    operators: list[Any]
-    losses: list[torch.Tensor]
-    is_loss_bad: bool
-    names: dict[int, str]
-
-
 def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether `step(closure)` was called; a hook's first argument is the optimizer itself."""
     return any(callable(value) for value in (*args[1:], *kwargs.values()))
@@ -502,57 +458,3 @@ def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _joined(prefix: str, name: str) -> str:
     return ".".join(part for part in (prefix, name) if part)
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A parameter's gradient by identity and version, as it was right after an update."""
-
-    parameter: torch.nn.Parameter
-    gradient: weakref.ref[torch.Tensor]
-    version: int
-
-    def is_untouched(self) -> bool:
-        """Whether the parameter still has this gradient, and nobody has changed it."""
-        now = self.parameter.grad
-        # Others may keep a gradient alive that the parameter has no more.
-        return now is not None and now is self.gradient() and now._version == self.version
-
-
-def _marks(parameters: list[torch.nn.Parameter]) -> list[Mark]:
-    """Marks of all gradients that are there."""
-    pairs = ((p, p.grad) for p in parameters)
-    return [Mark(p, weakref.ref(g), g._version) for p, g in pairs if g is not None]
-
-
-def _are_untouched(marks: list[Mark]) -> bool:
-    return bool(marks) and all(mark.is_untouched() for mark in marks)
-
-
-def _norms(
-    parameters: list[torch.nn.Parameter], loss: torch.Tensor | None
-) -> tuple[Any, Any, float | None]:
-    """Norms of the gradients, which are absent, and the loss: one transfer from the device."""
-    absent = np.array([p.grad is None for p in parameters], dtype=bool)
-    gradients = list(_dense(parameters))
-    norms = np.full(len(parameters), np.nan)
-    numbers: list[torch.Tensor] = []
-    if gradients:
-        numbers = [
-            norm if norm.dtype == torch.float32 else norm.float()
-            for norm in torch._foreach_norm(gradients)
-        ]
-    if loss is not None:
-        device = gradients[0].device if gradients else loss.device
-        numbers.append(loss.float().reshape(()).to(device))
-    values = torch.stack(numbers).tolist() if numbers else []
-    norms[~absent] = values[: len(gradients)]
-    exact = None if loss is None else float(loss) if loss.device.type == "cpu" else values[-1]
-    return norms, absent, exact
-
-
-def _dense(parameters: list[torch.nn.Parameter]) -> Iterator[torch.Tensor]:
-    for parameter in parameters:
-        gradient = parameter.grad
-        if gradient is not None:
-            yield gradient.coalesce().values() if gradient.is_sparse else gradient

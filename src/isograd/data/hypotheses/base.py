@@ -122,3 +122,13 @@ def listed(values: Sequence[float] | Numbers) -> str:
     """Numbers in a message."""
     flat = np.asarray(values).reshape(-1)
     return "(" + ", ".join(number(float(v)) for v in flat[:8]) + (", …)" if flat.size > 8 else ")")
+
+
+def are_integers(observations: Sequence[Observation]) -> bool:
+    """Whether all arrays of both sides hold integers or truth values."""
+    return all(one.a.dtype.kind in "biu" and one.b.dtype.kind in "biu" for one in observations)
+
+
+def same_shape(observations: Sequence[Observation]) -> bool:
+    """Whether both sides of every observation have one shape."""
+    return all(one.a.shape == one.b.shape for one in observations)

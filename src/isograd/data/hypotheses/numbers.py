@@ -17,6 +17,7 @@ from isograd.data.hypotheses.base import (
     channel_axis,
     listed,
     number,
+    same_shape,
 )
 
 _SMOOTH = "rng.random((3, 9, 8)).astype(np.float32)"
@@ -34,12 +35,8 @@ SCALES = (
 )
 
 
-def _same_shape(observations: Sequence[Observation]) -> bool:
-    return all(one.a.shape == one.b.shape for one in observations)
-
-
 def _floats(observations: Sequence[Observation]) -> bool:
-    return _same_shape(observations) and all(
+    return same_shape(observations) and all(
         one.b.dtype.kind == "f" and one.a.dtype.kind in "biuf" for one in observations
     )
 
@@ -49,7 +46,7 @@ def _scaled(factor: float) -> Callable[[Observation], Numbers]:
 
 
 def _propose_scale(observations: Sequence[Observation]) -> Iterator[Candidate]:
-    if not _same_shape(observations):
+    if not same_shape(observations):
         return
     for factor, said in SCALES:
         yield Candidate(
@@ -213,7 +210,7 @@ def _function(function: Callable[[Numbers], Numbers]) -> Callable[[Observation],
 
 
 def _propose_function(observations: Sequence[Observation]) -> Iterator[Candidate]:
-    if not _same_shape(observations) or all(one.a.size < 2 for one in observations):
+    if not same_shape(observations) or all(one.a.size < 2 for one in observations):
         return
     if all(
         set(np.unique(one.a[:1])) <= {0, 1} and one.a.dtype.kind in "biu" for one in observations
@@ -260,7 +257,7 @@ def _shifted_functions(observations: Sequence[Observation]) -> Iterator[Candidat
 
 
 def _propose_dtype(observations: Sequence[Observation]) -> Iterator[Candidate]:
-    if not _same_shape(observations):
+    if not same_shape(observations):
         return
     kinds = {(str(one.a.dtype), str(one.b.dtype)) for one in observations}
     if len(kinds) != 1:
@@ -278,7 +275,7 @@ def _propose_dtype(observations: Sequence[Observation]) -> Iterator[Candidate]:
 
 
 def _propose_rounding(observations: Sequence[Observation]) -> Iterator[Candidate]:
-    if not _same_shape(observations):
+    if not same_shape(observations):
         return
     for name, function in (
         ("rounds down", np.floor),
@@ -305,7 +302,7 @@ def _propose_rounding(observations: Sequence[Observation]) -> Iterator[Candidate
 
 
 def _propose_clip(observations: Sequence[Observation]) -> Iterator[Candidate]:
-    if not _same_shape(observations) or not observations:
+    if not same_shape(observations) or not observations:
         return
     low = min(float(one.b.min()) for one in observations if one.b.size)
     high = max(float(one.b.max()) for one in observations if one.b.size)
@@ -321,7 +318,7 @@ def _propose_clip(observations: Sequence[Observation]) -> Iterator[Candidate]:
 
 def _propose_columns(observations: Sequence[Observation]) -> Iterator[Candidate]:
     one = observations[0]
-    if not _same_shape(observations) or not one.a.ndim or channel_axis(one.a) is not None:
+    if not same_shape(observations) or not one.a.ndim or channel_axis(one.a) is not None:
         return
     count = one.a.shape[-1]
     if one.a.dtype.kind in "iu" and one.a.ndim == 1 and count > 32:

@@ -1,0 +1,92 @@
+"""What the replay of one unit found, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from isograd.frameworks.base import ReplayRequest, Shift, Tensors
+from isograd.model import Stage
+from isograd.noise.envelope import (
+    Comparison,
+    Measured,
+)
+from isograd.verify.places import (
+    Places,
+)
+from isograd.verify.units import Unit
+
+
+@dataclass(frozen=True)
+class TensorResult:
+    """The judgement of one tensor of one unit.
+
+    position: where in the reference's order of calls the tensor arises.
+    what: in words, for example "output" or "input of layer1.0.conv2".
+    problem: why there is no comparison (a wrong shape, a call that never happened), or "".
+    shift: for a forward tensor or a gradient that differs, the call, where (as in
+    `Framework.forward_shifted`) and the slot that the error belongs to, with the error itself;
+    None for a parameter's gradient.
+    key: the tensor's name within the unit, as in `Framework`.  lacks: whether the port hands none
+    to the call.
+    """
+
+    stage: Stage
+    unit: Unit
+    position: float
+    what: str
+    comparison: Comparison | None
+    problem: str = ""
+    shift: Shift | None = None
+    key: str = ""
+    lacks: bool = False
+
+    @property
+    def ratio(self) -> float:
+        return self.comparison.ratio if self.comparison is not None else float("inf")
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """The judgement of one unit; failure says why it could not be replayed.
+
+    port: the port's tensors under the reference's names and in its layouts; reference: what they
+    were judged by.
+    """
+
+    unit: Unit
+    tensors: tuple[TensorResult, ...] = ()
+    failure: str = ""
+    crashed: bool = False
+    backward_failure: str = ""
+    requests: tuple[ReplayRequest, ReplayRequest] | None = None
+    port: Tensors = field(default_factory=dict)
+    places: Places | None = None
+    reference: dict[str, Measured] = field(default_factory=dict)
+
+    def without_unneeded(self, agreeing: Collection[int]) -> UnitResult:
+        """Without inputs that calls of the port lack and agree without: positions, masks of ones.
+
+        agreeing: the reference's calls whose units agree, replayed without these inputs.
+        """
+        unneeded = {
+            tensor.key
+            for tensor in self.tensors
+            if tensor.lacks and self.unit.pins[int(tensor.key.split(".")[1])][0] in agreeing
+        }
+        if not unneeded:
+            return self
+        return replace(self, tensors=tuple(t for t in self.tensors if t.key not in unneeded))
+
+    def brief(self) -> UnitResult:
+        """The same without tensors."""
+        return replace(self, requests=None, port={}, places=None, reference={})
+
+
+def with_misshapen(found: Tensors, answer: Tensors, reference: dict[str, Measured]) -> Tensors:
+    """The tensors, with those of another shape as the port has them."""
+    result = dict(found)
+    for key in reference:
+        if key not in result and key in answer and key.startswith(("output.", "input_of.")):
+            result[key] = answer[key]
+    return result

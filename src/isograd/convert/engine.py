@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from isograd.convert.file import Entries, FileEdit, Settings
+from isograd.convert.file import Entries, FileEdit
 from isograd.convert.imports import write_imports
 from isograd.convert.located import Facts
 from isograd.convert.model import FileConversion, Finding
@@ -18,6 +18,7 @@ from isograd.convert.names import Index, star_names
 from isograd.convert.passes import passes_by_kind
 from isograd.convert.passes.complex_numbers import INSTEAD
 from isograd.convert.passes.imports_by_name import imports_torch_by_name
+from isograd.convert.settings import Settings
 from isograd.convert.spelling import Spelling, bound_packages
 from isograd.convert.text import Text, narrow
 from isograd.convert.tree import Tree, read_tree

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from isograd.convert import plain
 from isograd.convert.aliases import Scope
 from isograd.convert.analysis.integers import is_integer
-from isograd.convert.analysis.layers import Held, Layers, is_path
+from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.empty_tensors import empty_tensors
 from isograd.convert.generated import library
@@ -23,6 +23,7 @@ from isograd.convert.lists_of_none import CONTAINERS, hold_none
 from isograd.convert.located import Facts, Member, place
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
+from isograd.convert.settings import LayersInPlace, Settings
 from isograd.convert.spelling import Spelling
 from isograd.convert.text import Text, comments, format_strings, narrow, wide
 from isograd.convert.tree import Tree, attribute_values
@@ -37,44 +38,6 @@ _MODULE = "torch.nn.Module"
 _PARAMETER = "torch.nn.Parameter"
 #: Handlers that a failing import reaches.
 _FAILS = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What holds for every file of a conversion.
-
-     target: "ops" (nn and ops, which run on CPU, GPU and Ascend) or "mint".
-     layers: which of torch's layers are the runtime's, and why.  mixed: classes of the project that
-     are no modules themselves and are bases of some.  words: texts of the project that
-     may name what it looks up in torch; empty where it looks nothing up.  has_complex: whether the
-     project makes complex numbers.  layer_attributes: what can be read of layers, by torch's names.
-    works_in_place: whether it has layers with inplace=True.
-    """
-
-    target: str = "ops"
-    layers: Layers = field(default_factory=Layers)
-    layer_attributes: frozenset[str] = frozenset()
-    mixed: frozenset[ClassInfo] = frozenset()
-    words: frozenset[str] = frozenset()
-    has_complex: bool = False
-    works_in_place: bool = False
-
-    def is_shaped(self, api: str) -> bool:
-        """Whether the runtime's class is written for one of torch's."""
-        return self.layers.is_runtime(api)
-
-
-@dataclass(frozen=True)
-class LayersInPlace:
-    """Attributes of a class that hold layers made with `inplace=True`.
-
-    whole: the layers themselves.  first: Sequentials that begin with one, by its API.  written:
-    calls that make layers which write into their input themselves in the port.
-    """
-
-    whole: frozenset[str] = frozenset()
-    written: frozenset[ast.AST] = frozenset()
-    first: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass

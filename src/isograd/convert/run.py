@@ -14,7 +14,7 @@ from isograd.collector import without_collector
 from isograd.convert.analysis.layers import Layers, layers_of
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine, Place, Port
-from isograd.convert.file import Entries, Settings
+from isograd.convert.file import Entries
 from isograd.convert.generated import library
 from isograd.convert.located import Facts, locate
 from isograd.convert.looked_up import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
@@ -22,6 +22,7 @@ from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
 from isograd.convert.notebooks import SUFFIX, read_notebook
 from isograd.convert.reading import ReadFile, read_file
+from isograd.convert.settings import Settings
 from isograd.convert.walk import Files, find_files
 from isograd.errors import UsageError
 from isograd.files import require_path

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from isograd.diagnose.decide import Diagnosis
 from isograd.frameworks.base import CallInfo, Trial
@@ -23,6 +22,7 @@ from isograd.verify.boundaries import Boundaries
 from isograd.verify.call_similarity import call_similarity
 from isograd.verify.confirm import Claim, Confirmation
 from isograd.verify.culprit import Culprit, find_culprit
+from isograd.verify.isolated_result import IsolatedResult
 from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
@@ -37,26 +37,6 @@ _CODES = {
     Stage.BACKWARD: "backward.gradient",
     Stage.TRAINING: "training.statistics",
 }
-
-
-@dataclass
-class IsolatedResult:
-    """What the isolated replays of one mode found."""
-
-    found: list[UnitFinding] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    checked: dict[Stage, int] = field(default_factory=dict)
-    modules: list[ModuleRatio] = field(default_factory=list)
-    following: dict[Stage, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    granted: tuple[Trial, ...] = ()
-    #: Whether every named cause can be made in the reference.
-    can_grant: bool = True
-
-    @property
-    def findings(self) -> list[Finding]:
-        """The findings as a report has them."""
-        return [one.finding for one in self.found]
 
 
 class IsolatedStage:

@@ -43,7 +43,8 @@ from isograd.verify.findings import (
     step_findings,
     whole_findings,
 )
-from isograd.verify.isolated import IsolatedResult, IsolatedStage
+from isograd.verify.isolated import IsolatedStage
+from isograd.verify.isolated_result import IsolatedResult
 from isograd.verify.keep import Keeper
 from isograd.verify.loss_alone import run_loss
 from isograd.verify.loss_causes import with_causes

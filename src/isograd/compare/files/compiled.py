@@ -279,121 +279,136 @@ def _recount(reference: Any, other: Any, relative: Any, absolute: Any, marks: An
     return outside
 
 
-def _measure(  # noqa: C901 - numba inlines no more than this without losing speed
-    reference: Any,
-    other: Any,
-    bits: Any,
-    other_bits: Any,
-    mask: Any,
-    relative: Any,
-    low: Any,
-    high: Any,
-    marks: Any,
-    ulps: Any,
-    histogram: Any,
+@_compiled()
+def _settled_extremes(
+    ours: Any, gaps: Any, start: Any, greatest: Any, greatest_at: Any, ratio: Any, ratio_at: Any
 ) -> Any:
-    size = reference.size
-    is_narrow = reference.itemsize == 4
+    """`_extremes` of a block that `_settle` has been through."""
+    for index in range(ours.size):
+        gap = gaps[index]
+        if gap > greatest:
+            greatest, greatest_at = gap, start + index
+        if gap > 0.0:
+            quotient = gap / abs(np.float64(ours[index]))
+            if quotient > ratio:
+                ratio, ratio_at = quotient, start + index
+    return greatest, greatest_at, ratio, ratio_at
+
+
+@_compiled()
+def _without_special(gaps: Any, places: Any, size: Any) -> None:
+    """Elements that are not finite are counted at place 0, from where they are taken again."""
+    for index in range(size):
+        places[index] = 0 if gaps[index] < 0.0 else places[index]
+
+
+@_compiled()
+def _count_gaps(
+    ours: Any, theirs: Any, gaps: Any, is_whole: Any, special: Any, places: Any, powers: Any
+) -> None:
+    """Count a block's differences by their exponents."""
+    if is_whole:
+        _gap_places(ours, theirs, places)
+    else:
+        for index in range(ours.size):
+            places[index] = 0 if gaps[index] < 0.0 else _wide_bits(gaps[index]) >> 52
+    _count(places, ours.size, powers)
+    powers[0, 0] -= special
+
+
+@_compiled()
+def _count_steps(
+    near: Any, far: Any, mask: Any, gaps: Any, special: Any, places: Any, eighths: Any
+) -> None:
+    """Count a block's differences by the numbers of the dtype that lie between."""
+    if near.itemsize == 4:
+        _narrow_step_places(near, far, mask, places)
+    else:
+        _step_places(near, far, mask, places)
+    if special > 0:
+        _without_special(gaps, places, near.size)
+    _count(places, near.size, eighths)
+    eighths[0, 0] -= special
+
+
+@_compiled()
+def _block(
+    ours: Any, theirs: Any, relative: Any, low: Any, high: Any, greatest: Any, ratio: Any, gaps: Any
+) -> Any:
+    """Sums and counts of a block, as `_settle` returns them, and whether all of it is finite."""
+    counts = (0, 0, 0, 0, 0)
+    is_worth = True
+    if ours.itemsize == 4:
+        screened = _screened(ours, theirs, relative, low, greatest, ratio)
+        here = screened[:4]
+        if max(here[1], here[2]) < _LARGEST_SCREENED**2:
+            counts = (screened[4], 0, 0, 0, 0)
+            is_worth = screened[5]
+    else:
+        here = _sums(ours, theirs)
+    if not np.isfinite(here[0] + here[1] + here[2]):
+        found = _settle(ours, theirs, relative, low, high, greatest, ratio, gaps)
+        return found[:4], found[4:9], found[9], found[10:14], found[14], False
+    if is_worth:
+        counts = _counts(ours, theirs, relative, low, high, greatest, ratio)
+    return here, counts, ours.size, (0, 0, 0, 0), 0, True
+
+
+def _measure(
+    reference: Any, other: Any, bits: Any, other_bits: Any, mask: Any, relative: Any, low: Any,
+    high: Any, marks: Any, ulps: Any, histogram: Any,
+) -> Any:  # fmt: skip
     sums: Any = (0.0, 0.0, 0.0, 0.0)
     error, mine, its, dot = sums
     greatest, greatest_at, ratio, ratio_at = 0.0, -1, 0.0, -1
-    finite, unequal, outside = 0, 0, 0
-    nans, other_nans, infinities, other_infinities, mismatches = 0, 0, 0, 0, 0
+    finite, unequal, outside, mismatches = 0, 0, 0, 0
+    specials = np.zeros(4, np.int64)  # NaN of both sides, infinities of both sides
     is_any, is_any_other = False, False
-    gaps = np.empty(BLOCK, np.float64)
-    places = np.empty(BLOCK, np.int16)
+    gaps, places = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.int16)
     powers = np.zeros((4, histogram.size), np.int32)
     eighths = np.zeros((4, ulps.size), np.int32)
-    for start in range(0, size, BLOCK):
-        stop = min(start + BLOCK, size)
-        length = stop - start
+    for start in range(0, reference.size, BLOCK):
+        stop = min(start + BLOCK, reference.size)
         ours, theirs = reference[start:stop], other[start:stop]
-        counts = (0, 0, 0, 0, 0)
-        is_worth = True
-        if is_narrow:
-            screened = _screened(ours, theirs, relative, low, greatest, ratio)
-            here = screened[:4]
-            if max(here[1], here[2]) < _LARGEST_SCREENED**2:
-                counts = (screened[4], 0, 0, 0, 0)
-                is_worth = screened[5]
-        else:
-            here = _sums(ours, theirs)
-        is_whole = np.isfinite(here[0] + here[1] + here[2])
-        finite_here, mismatches_here = length, 0
-        if not is_whole:
-            found = _settle(ours, theirs, relative, low, high, greatest, ratio, gaps)
-            here = found[:4]
-            counts = found[4:9]
-            finite_here = found[9]
-            nans += found[10]
-            other_nans += found[11]
-            infinities += found[12]
-            other_infinities += found[13]
-            mismatches_here = found[14]
-            mismatches += mismatches_here
-            unequal += mismatches_here
-        elif is_worth:
-            counts = _counts(ours, theirs, relative, low, high, greatest, ratio)
+        here, counts, finite_here, special, mismatched, is_whole = _block(
+            ours, theirs, relative, low, high, greatest, ratio, gaps
+        )
+        for index in range(4):
+            specials[index] += special[index]
+        mismatches += mismatched
         finite += finite_here
-        unequal_here = counts[0]
-        error += here[0]
-        mine += here[1]
-        its += here[2]
-        dot += here[3]
-        unequal += unequal_here
+        error, mine, its, dot = error + here[0], mine + here[1], its + here[2], dot + here[3]
+        unequal += counts[0] + mismatched
         if counts[1] == counts[2]:
-            outside += counts[2] + mismatches_here
+            outside += counts[2] + mismatched
         else:
             marks[start // BLOCK] = 1
-        if here[1] < SMALLEST_SQUARES and not is_any:
-            is_any = _is_any(ours, theirs)
-        if here[2] < SMALLEST_SQUARES and not is_any_other:
-            is_any_other = _is_any(theirs, ours)
-        is_counted = histogram.size > 0
-        if is_counted and unequal_here == 0:
+        is_any = is_any or (here[1] < SMALLEST_SQUARES and _is_any(ours, theirs))
+        is_any_other = is_any_other or (here[2] < SMALLEST_SQUARES and _is_any(theirs, ours))
+        if histogram.size > 0 and counts[0] == 0:
             histogram[0] += finite_here
-            if ulps.size > 0:
-                ulps[0] += finite_here
+            ulps[:1] += finite_here
             continue
-        is_above = counts[3] > 0 or (counts[4] > 0 and ratio != np.inf)
-        if is_above and is_whole:
-            greatest, greatest_at, ratio, ratio_at = _extremes(
-                ours, theirs, start, greatest, greatest_at, ratio, ratio_at
-            )
-        elif is_above:
-            for index in range(length):
-                gap = gaps[index]
-                if gap > greatest:
-                    greatest, greatest_at = gap, start + index
-                if gap > 0.0:
-                    quotient = gap / abs(np.float64(ours[index]))
-                    if quotient > ratio:
-                        ratio, ratio_at = quotient, start + index
-        if is_counted:
-            special = length - finite_here
+        if counts[3] > 0 or (counts[4] > 0 and ratio != np.inf):
             if is_whole:
-                _gap_places(ours, theirs, places)
+                greatest, greatest_at, ratio, ratio_at = _extremes(
+                    ours, theirs, start, greatest, greatest_at, ratio, ratio_at
+                )
             else:
-                for index in range(length):
-                    places[index] = 0 if gaps[index] < 0.0 else _wide_bits(gaps[index]) >> 52
-            _count(places, length, powers)
-            powers[0, 0] -= special
-            if ulps.size > 0:
-                near, far = bits[start:stop], other_bits[start:stop]
-                if is_narrow:
-                    _narrow_step_places(near, far, mask, places)
-                else:
-                    _step_places(near, far, mask, places)
-                if special > 0:
-                    for index in range(length):
-                        places[index] = 0 if gaps[index] < 0.0 else places[index]
-                _count(places, length, eighths)
-                eighths[0, 0] -= special
+                greatest, greatest_at, ratio, ratio_at = _settled_extremes(
+                    ours, gaps, start, greatest, greatest_at, ratio, ratio_at
+                )
+        lacking = stop - start - finite_here
+        if histogram.size > 0:
+            _count_gaps(ours, theirs, gaps, is_whole, lacking, places, powers)
+        if ulps.size > 0:
+            near, far = bits[start:stop], other_bits[start:stop]
+            _count_steps(near, far, mask, gaps, lacking, places, eighths)
     _add(powers, histogram)
     _add(eighths, ulps)
     return (
         finite, error, mine, its, dot, greatest, greatest_at, ratio, ratio_at, unequal, outside,
-        nans, other_nans, infinities, other_infinities, mismatches, is_any, is_any_other,
+        specials[0], specials[1], specials[2], specials[3], mismatches, is_any, is_any_other,
     )  # fmt: skip
 
 

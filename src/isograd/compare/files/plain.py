@@ -54,26 +54,18 @@ def measure(
     is_any, is_any_other = False, False
     with np.errstate(all="ignore"):
         for start, first, second in _blocks(reference, other):
+            first, second, finite, special = _settled(first, second)
             gap, size = np.abs(second - first), np.abs(first)
             here = _squares(gap, first, second)
-            finite: Any = slice(None)
-            if not np.isfinite(sum(here[:3])):
-                finite, special = _settled(first, second)
-                first, second, gap, size = (part[finite] for part in (first, second, gap, size))
-                here = _squares(gap, first, second)
-                counts[3:] += special
-                counts[1] += special[-1]
-                mismatches = int(special[-1])
-            else:
-                mismatches = 0
+            counts[3:] += special
             sums = [old + new for old, new in zip(sums, here, strict=True)]
             unequal = int(np.count_nonzero(gap))
             counts[0] += gap.size
-            counts[1] += unequal
+            counts[1] += unequal + special[-1]
             limit = relative * size
             above = int(np.count_nonzero(gap > limit + high))
             if above == int(np.count_nonzero(gap > limit + low)):
-                counts[2] += above + mismatches
+                counts[2] += above + special[-1]
             else:
                 marks[start // BLOCK] = 1
             is_any = is_any or (here[1] < SMALLEST_SQUARES and bool(first.any()))
@@ -119,12 +111,18 @@ def _squares(gap: Floats, first: Floats, second: Floats) -> list[float]:
     return [float(gap @ gap), float(first @ first), float(second @ second), float(first @ second)]
 
 
-def _settled(first: Floats, second: Floats) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which elements are finite on both sides; NaN and infinities of both, and disagreements."""
+def _settled(first: Floats, second: Floats) -> tuple[Floats, Floats, Any, NDArray[np.int64]]:
+    """The elements that are finite on both sides, where they are, and counts of the others.
+
+    The counts: NaN and infinities of both sides, and where the sides disagree on them.
+    """
+    if np.isfinite(first @ first + second @ second):
+        return first, second, slice(None), np.zeros(5, np.int64)
     finite = np.isfinite(first) & np.isfinite(second)
     agree = finite | (first == second) | (np.isnan(first) & np.isnan(second))
     found = (np.isnan(first), np.isnan(second), np.isinf(first), np.isinf(second), ~agree)
-    return finite, np.array([np.count_nonzero(one) for one in found])
+    counts = np.array([np.count_nonzero(one) for one in found])
+    return first[finite], second[finite], finite, counts
 
 
 def _better(

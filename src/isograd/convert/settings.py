@@ -1,0 +1,49 @@
+"""What holds for every file of a conversion."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from isograd.convert.analysis.layers import Layers
+from isograd.scan.values import ClassInfo
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every file of a conversion.
+
+    target: "ops" (nn and ops, which run on CPU, GPU and Ascend) or "mint".
+    layers: which of torch's layers are the runtime's, and why.
+    layer_attributes: what can be read of layers, by torch's names.
+    mixed: classes of the project that are no modules themselves and are bases of some.
+    words: texts of the project that may name what it looks up in torch; empty where it looks
+    nothing up.
+    has_complex: whether the project makes complex numbers.
+    works_in_place: whether it has layers with inplace=True.
+    """
+
+    target: str = "ops"
+    layers: Layers = field(default_factory=Layers)
+    layer_attributes: frozenset[str] = frozenset()
+    mixed: frozenset[ClassInfo] = frozenset()
+    words: frozenset[str] = frozenset()
+    has_complex: bool = False
+    works_in_place: bool = False
+
+    def is_shaped(self, api: str) -> bool:
+        """Whether the runtime's class is written for one of torch's."""
+        return self.layers.is_runtime(api)
+
+
+@dataclass(frozen=True)
+class LayersInPlace:
+    """Attributes of a class that hold layers made with `inplace=True`.
+
+    whole: the layers themselves.  first: Sequentials that begin with one, by its API.  written:
+    calls that make layers which write into their input themselves in the port.
+    """
+
+    whole: frozenset[str] = frozenset()
+    written: frozenset[ast.AST] = frozenset()
+    first: dict[str, str] = field(default_factory=dict)

@@ -1,13 +1,14 @@
 """The planted bottlenecks of torch and MindSpore, as parts of a training script.
 
 The line that ends in `#!` is the planted one: a culprit is right where the finding names that line
-or, where the plant is a setting, one of `codes`.
+or, where the plant is a setting, one of `codes`. `mended` are parts of the same script
+without the plant.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 if sys.version_info >= (3, 11):
@@ -22,7 +23,7 @@ import torch
 from torch import nn
 torch.manual_seed(0)
 torch.set_num_threads(1)
-WORKERS, BATCH, PREFETCH, COLLATE = 0, 8, None, None
+WORKERS, BATCH, PREFETCH, COLLATE, WIDTH = 0, 8, None, None, {width}
 {setup}
 
 class Data(torch.utils.data.Dataset):
@@ -35,7 +36,8 @@ class Data(torch.utils.data.Dataset):
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.a, self.b, self.c = nn.Linear(256, 512), nn.Linear(512, 512), nn.Linear(512, 4)
+        self.a, self.b = nn.Linear(256, WIDTH), nn.Linear(WIDTH, 512)
+        self.c = nn.Linear(512, 4)
         {layers}
     def forward(self, x):
         x = self.b(self.a(x).relu())
@@ -57,6 +59,9 @@ for number, (x, y) in enumerate(loader):
     if number == 24:
         break
 """
+PARTS = (
+    "setup", "sample", "layers", "forward", "optimizer", "before", "after", "transform",
+)  # fmt: skip
 SGD = "optimizer = torch.optim.SGD(net.parameters(), 0.01)"
 
 MINDSPORE = """\
@@ -64,12 +69,13 @@ import io, json, sys, time
 import numpy as np
 import mindspore, mindspore.dataset as ds
 from mindspore import nn, ops
+WIDTH = {width}
 {setup}
 
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.a, self.c = nn.Dense(64, 64), nn.Dense(64, 4)
+        self.a, self.c = nn.Dense(64, WIDTH), nn.Dense(WIDTH, 4)
     def construct(self, x):
         x = self.a(x)
         {forward}
@@ -110,28 +116,24 @@ class Case:
     limit: str
     parts: dict[str, str]
     codes: tuple[str, ...] = ()
+    mended: dict[str, str] = field(default_factory=dict)
 
-    def script(self) -> str:
-        """The training script."""
-        template = TORCH if self.framework == "torch" else MINDSPORE
-        names = (
-            "setup",
-            "sample",
-            "layers",
-            "forward",
-            "optimizer",
-            "before",
-            "after",
-            "transform",
-        )
-        text = template
-        for name in names:
-            part = self.parts.get(name, SGD if name == "optimizer" else "pass")
+    def script(self, width: int = 512, *, is_mended: bool = False) -> str:
+        """The training script, with a network of this width; is_mended: without the plant."""
+        parts = self.mended_parts() if is_mended else self.parts
+        text = TORCH if self.framework == "torch" else MINDSPORE
+        for name in PARTS:
+            part = parts.get(name, SGD if name == "optimizer" else "pass")
             indent = next(
                 (line[: len(line) - len(line.lstrip())] for line in text.splitlines()
                  if f"{{{name}}}" in line), "")  # fmt: skip
             text = text.replace(f"{{{name}}}", part.replace("\n", "\n" + indent))
-        return text
+        return text.replace("{width}", str(width))
+
+    def mended_parts(self) -> dict[str, str]:
+        """Parts without the plant: what `mended` gives, else only those that prepare something."""
+        kept = {name: self.parts[name] for name in ("setup", "optimizer") if name in self.parts}
+        return {**kept, **self.mended}
 
 
 def load() -> tuple[Case, ...]:
@@ -139,10 +141,12 @@ def load() -> tuple[Case, ...]:
     text = Path(__file__).with_name("cases.toml").read_text(encoding="utf-8")
     found = []
     for entry in tomllib.loads(text)["case"]:
-        known = ("name", "framework", "limit", "codes")
+        known = ("name", "framework", "limit", "codes", "mended")
         parts = {name: value for name, value in entry.items() if name not in known}
         codes = tuple(entry.get("codes", ()))
-        found.append(Case(entry["name"], entry["framework"], entry["limit"], parts, codes))
+        mended = entry.get("mended", {})
+        name, framework, limit = entry["name"], entry["framework"], entry["limit"]
+        found.append(Case(name, framework, limit, parts, codes, mended))
     return tuple(found)
 
 

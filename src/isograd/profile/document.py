@@ -107,6 +107,7 @@ def _sections(report: ProfileReport, most: int) -> Iterator[Section]:
     if report.findings:
         yield FindingList("What could be won", tuple(_finding(f) for f in report.findings))
     yield from _phases(report)
+    yield from _what_if(analysis)
     yield from _operators(analysis, most)
     yield from _modules(report, most)
     yield from _pipeline(analysis)
@@ -180,6 +181,19 @@ def _jitter(analysis: Analysis) -> str:
         names = ", ".join(map(str, jitter.slow[:8]))
         text += f" {len(jitter.slow)} are slower than that: {names}."
     return text
+
+
+def _what_if(analysis: Analysis) -> Iterator[Section]:
+    """The step after the usual changes, by the dependencies of its tasks."""
+    if not analysis.answers:
+        return
+    columns = (
+        Column("what if"),
+        Column("step then", "ms", is_number=True, format=".2f"),
+        Column("of today", is_number=True, format=".0%", has_bar=True),
+    )
+    rows = [(one.name, one.step_s * 1e3, analysis.share(one.step_s)) for one in analysis.answers]
+    yield Table("What a step would take", columns, rows)
 
 
 def _operators(analysis: Analysis, most: int) -> Iterator[Section]:

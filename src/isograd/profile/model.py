@@ -64,7 +64,8 @@ class Spans:
     """Intervals with names; row i of each column is one interval, ordered by track, then start.
 
     name, category, shapes, dtypes: numbers into `texts`; -1 where shapes or dtypes are unknown.
-    track: number into `tracks`. start_ns, duration_ns: integers.
+    track: number into `tracks`. start_ns, duration_ns: integers. launches: rows of kernels in
+    rising order, and when the host had launched each, where the trace says which launch is whose.
     """
 
     texts: tuple[str, ...]
@@ -76,9 +77,19 @@ class Spans:
     duration_ns: Ints
     shapes: Codes
     dtypes: Codes
+    launches: tuple[Ints, Ints] | None = None
 
     def __len__(self) -> int:
         return int(self.name.size)
+
+    def launch_ns(self, rows: Ints) -> Ints:
+        """When the host had launched these kernels; their start where that is not known."""
+        known = self.start_ns[rows]
+        if self.launches is None or not rows.size:
+            return known
+        kernels, at = self.launches
+        place = np.minimum(np.searchsorted(kernels, rows), kernels.size - 1)
+        return np.asarray(np.where(kernels[place] == rows, np.minimum(at[place], known), known))
 
     def numbers_of(self, texts: Sequence[str]) -> Codes:
         """The numbers of those texts that occur."""

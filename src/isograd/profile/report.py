@@ -78,6 +78,7 @@ class ProfileReport(Report):
             "modules": self._modules(),
             "pipeline": self._pipeline(),
             "communication": self._communication(),
+            "what_if": self._what_if(),
             "memory": {"peak_bytes": analysis.memory_peak_bytes},
             "findings": [_finding(finding) for finding in self.findings],
             "against": self._against(),
@@ -87,6 +88,16 @@ class ProfileReport(Report):
                 {"file": one.file, "reason": one.reason} for one in analysis.profile.refused
             ],
             "notes": list(analysis.notes),
+        }
+
+    def _what_if(self) -> dict[str, Any] | None:
+        analysis = self.analysis
+        if analysis.model is None:
+            return None
+        path = analysis.model.path_shares()
+        return {
+            "critical_path": {role.value: share for role, share in path.items()},
+            "changes": [{"change": one.name, "step_s": one.step_s} for one in analysis.answers],
         }
 
     def _operator(self, one: Operator) -> dict[str, Any]:

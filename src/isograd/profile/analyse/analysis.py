@@ -14,13 +14,16 @@ from isograd.profile.analyse.operators import Window, summarise
 from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
+from isograd.profile.whatif.predict import Answer, Model, model_of, standard_answers
 
 
 @dataclass(frozen=True)
 class Analysis:
     """One profile with what was computed of it.
 
-    operators: seconds per step, or of the whole recording unless is_per_step.
+    operators: seconds per step, or of the whole recording unless is_per_step. model: the tasks of
+    its steps, None where a profile has no spans or no steps among them. answers: what the usual
+    changes would leave.
     """
 
     profile: Profile
@@ -35,6 +38,8 @@ class Analysis:
     memory_peak_bytes: int | None
     notes: tuple[str, ...]
     is_per_step: bool = True
+    model: Model | None = None
+    answers: tuple[Answer, ...] = ()
 
     @property
     def step_s(self) -> float:
@@ -68,6 +73,8 @@ def analyse(profile: Profile) -> Analysis:
             "isograd.profile."
         )
     memory = profile.memory
+    windows = (steps.start_ns, steps.end_ns) if has_marks else None
+    model = model_of(profile, breakdown.median_s, self_ns, windows)
     return Analysis(
         profile=profile,
         steps=steps,
@@ -81,6 +88,8 @@ def analyse(profile: Profile) -> Analysis:
         memory_peak_bytes=int(memory.total_bytes.max()) if memory is not None else None,
         notes=tuple(dict.fromkeys(notes)),
         is_per_step=has_marks or len(steps) == 1,
+        model=model,
+        answers=() if model is None else standard_answers(model, profile, operators),
     )
 
 

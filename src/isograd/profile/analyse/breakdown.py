@@ -109,7 +109,7 @@ def _of_trace(spans: Spans, steps: Steps, self_ns: Ints) -> Breakdown:
     if any(track.is_device for track in spans.tracks):
         return _of_device(spans, steps)
     data = np.nan_to_num(steps.phase(Phase.DATA))
-    seconds, small = _work(spans, self_ns, steps.start_ns, steps.end_ns, _data_rows(spans))
+    seconds, small = _work(spans, self_ns, steps.start_ns, steps.end_ns, data_rows(spans))
     seconds[:, LIMITS.index(Limit.DATA)] = data
     return _rest_is_host(steps.seconds, seconds, small)
 
@@ -122,7 +122,8 @@ def _rest_is_host(step_s: Floats, seconds: Floats, small: float) -> Breakdown:
     return Breakdown(step_s, seconds, small)
 
 
-def _data_rows(spans: Spans) -> tuple[Ints, Ints]:
+def data_rows(spans: Spans) -> tuple[Ints, Ints]:
+    """The waits for data that a trace shows, merged, in ns of the trace."""
     from isograd.profile.analyse.marks import _DATA, _rows
 
     rows = _rows(spans, _DATA)

@@ -81,6 +81,7 @@ class _Columns:
         self._open: defaultdict[int, list[int]] = defaultdict(list)
         self._unmatched = 0
         self._pending: list[tuple[Any, int, int]] = []
+        self._correlated: list[Ints] = []
 
     def add(self, events: list[Any]) -> None:
         """Add one block of decoded events."""
@@ -114,6 +115,13 @@ class _Columns:
         dtypes = [b"" if a is None else bytes(a.dtypes) for a in arguments]
         parts["shapes"].append(_codes(add(s.decode(), len(number)) if s else -1 for s in shapes))
         parts["dtypes"].append(_codes(add(s.decode(), len(number)) if s else -1 for s in dtypes))
+        correlated = [
+            (self.count + place, _integer(a.correlation))
+            for place, a in enumerate(arguments)
+            if a is not None and a.correlation != -1
+        ]
+        if correlated:
+            self._correlated.append(np.asarray(correlated, dtype=np.int64))
 
     def _add_others(self, events: list[Any]) -> None:
         for event in events:
@@ -163,7 +171,8 @@ class _Columns:
             for name in list(joined):
                 joined[name] = joined[name][order]
         tracks = tuple(self._track(pid, tid) for pid, tid in self._tracks)
-        spans = Spans(texts=self._strings.texts(), tracks=tracks, **joined)
+        launches = _launches(self._correlated, order, joined, tracks)
+        spans = Spans(texts=self._strings.texts(), tracks=tracks, launches=launches, **joined)
         return ChromeTrace(spans, self._instants(base), base, tuple(notes), self._names)
 
     def _track(self, pid: Any, tid: Any) -> Track:
@@ -179,6 +188,34 @@ class _Columns:
             return None
         rows = np.asarray(sorted(self._memory), dtype=np.int64)
         return Instants(rows[:, 0] - base, rows[:, 1], rows[:, 2])
+
+
+def _launches(
+    correlated: list[Ints],
+    order: Ints | None,
+    columns: dict[str, npt.NDArray[Any]],
+    tracks: tuple[Track, ...],
+) -> tuple[Ints, Ints] | None:
+    """Kernels and when the host's call of the same correlation number had ended."""
+    if not correlated:
+        return None
+    table = np.concatenate(correlated)
+    rows, number = table[:, 0], table[:, 1]
+    if order is not None:
+        place = np.empty(order.size, dtype=np.int64)
+        place[order] = np.arange(order.size)
+        rows = place[rows]
+    is_device = np.asarray([track.is_device for track in tracks])[columns["track"][rows]]
+    host, kernel = np.flatnonzero(~is_device), np.flatnonzero(is_device)
+    host = host[np.argsort(number[host], kind="stable")]
+    if not host.size or not kernel.size:
+        return None
+    at = np.minimum(np.searchsorted(number[host], number[kernel]), host.size - 1)
+    known = (number[host[at]] == number[kernel]) & (number[kernel] >= 0)
+    kernel, launch = kernel[known], rows[host[at[known]]]
+    sequence = np.argsort(rows[kernel], kind="stable")
+    ended = columns["start_ns"][launch] + columns["duration_ns"][launch]
+    return rows[kernel][sequence], np.asarray(ended[sequence], dtype=np.int64)
 
 
 def _order(columns: dict[str, npt.NDArray[Any]], notes: list[str]) -> Ints | None:

@@ -33,6 +33,7 @@ class Arguments(msgspec.Struct, gc=False):
     input_0: msgspec.Raw = msgspec.Raw(b"")
     input_1: msgspec.Raw = msgspec.Raw(b"")
     device_bytes: _Text = msgspec.field(default=0, name="Device Type")
+    correlation: _Text = -1
 
 
 class FloatEvent(msgspec.Struct, gc=False):

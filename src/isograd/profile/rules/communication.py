@@ -9,6 +9,7 @@ from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.communication.settings import mindspore_settings, torch_settings
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
+from isograd.profile.whatif.changes import with_overlap
 
 
 def check_segments(analysis: Analysis) -> Iterable[ProfileFinding]:
@@ -110,6 +111,7 @@ def check_exposed(analysis: Analysis) -> Iterable[ProfileFinding]:
         "Let messages overlap with the backward pass: AllReduce in segments (torch: DDP's "
         "bucket_cap_mb; MindSpore: comm_fusion), gradients accumulated under no_sync().",
         culprit="communication",
+        change=with_overlap(),
     )
 
 

@@ -10,6 +10,7 @@ from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import HostLine, Loader, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
+from isograd.profile.whatif.changes import without_data_wait
 
 #: A line must hold this share of the samples to be named.
 LINE_SHARE = 0.3
@@ -33,6 +34,7 @@ def check_wait(analysis: Analysis) -> Iterable[ProfileFinding]:
         "Record with isograd.profile to learn which transform is slow.",
         culprit=_line(analysis)[1],
         where=_line(analysis)[0],
+        change=without_data_wait(),
     )
 
 
@@ -50,31 +52,34 @@ def _of_loader(analysis: Analysis, wait: float) -> list[ProfileFinding]:
         f"{milliseconds(loader.sample_s)}{place}, a batch of {loader.batch_size} "
         f"{milliseconds(work)}, with {loader.workers} workers."
     )
+    faster = f"make {function or 'the transform'} faster"
     if loader.workers and work / loader.workers < rest * SUFFICIENT:
+        code = "data.small_queue"
         advice = (
             f"The workers suffice on average but the queue of {loader.prefetch} batches per worker "
             "runs empty when samples take longer: raise prefetch_factor."
         )
-        return claim(
-            analysis, "data.small_queue", wait, what, advice, where=where, culprit=function
-        )
-    if needed <= _possible_workers(analysis, loader, work):
+    elif needed <= _possible_workers(analysis, loader, work):
+        code = "data.few_workers"
         advice = (
             f"num_workers={needed} would keep up with the {milliseconds(rest)} that the rest of "
-            f"the step takes; or make {function or 'the transform'} faster."
+            f"the step takes; or {faster}."
         )
-        return claim(
-            analysis, "data.few_workers", wait, what, advice, where=where, culprit=function
+    else:
+        code = "data.slow_transform"
+        advice = (
+            f"{needed} workers would be needed and this machine has {_cores(analysis)} processors: "
+            f"{faster} or store its result."
         )
     return claim(
         analysis,
-        "data.slow_transform",
+        code,
         wait,
         what,
-        f"{needed} workers would be needed and this machine has {_cores(analysis)} processors: "
-        f"make {function or 'the transform'} faster or store its result.",
+        advice,
         where=where,
         culprit=function,
+        change=without_data_wait(),
     )
 
 
@@ -110,6 +115,7 @@ def _of_pipeline(analysis: Analysis, wait: float) -> list[ProfileFinding]:
         "refuses more than there are); or make it faster; or store its result (MindRecord).",
         where=where,
         culprit=queue.name,
+        change=without_data_wait(),
     )
 
 

@@ -10,6 +10,7 @@ from isograd.profile.analyse.breakdown import Limit, limit_of
 from isograd.profile.model import HostLine, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
+from isograd.profile.whatif.changes import with_phase, without_dispatch, without_host
 
 #: Fewer samples than this at a line say nothing (a share of 5 % of 200 samples is 10).
 LEAST_SAMPLES = 8
@@ -101,6 +102,7 @@ def check_lines(analysis: Analysis) -> Iterable[ProfileFinding]:
             _ADVICE[code],
             where=line.where,
             culprit=line.function,
+            change=without_host(seconds, line.phase),
         )
     return found
 
@@ -119,6 +121,7 @@ def check_pauses(analysis: Analysis) -> Iterable[ProfileFinding]:
         _ADVICE["host.garbage_collection"],
         where=_line_calling(analysis, COLLECTING),
         culprit="gc",
+        change=without_host(host.pause_s),
     )
 
 
@@ -158,6 +161,7 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
         culprit=f"{calls} calls" if where else "",
         module=module,
         least_share=0.2,
+        change=without_dispatch(seconds),
     )
 
 
@@ -185,6 +189,7 @@ def check_update(analysis: Analysis) -> Iterable[ProfileFinding]:
 
     update = float(np.nanmedian(seconds))
     where = _line_in(analysis, Phase.UPDATE)
+    is_issued = analysis.profile.framework == "mindspore"
     return claim(
         analysis,
         "update.dominates",
@@ -195,6 +200,8 @@ def check_update(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=where,
         culprit="update",
         least_share=0.75 * 0.35,
+        # Eager MindSpore only issues the update in its phase; its operators run later.
+        change=None if is_issued else with_phase(Phase.UPDATE, 0.25),
     )
 
 

@@ -63,7 +63,10 @@ def recording(
     window = ("plain",) * (ends.size - PROFILED) + ("profiled",) * PROFILED
     steps = Steps(np.arange(ends.size, dtype=np.int64), starts, ends, phases)
     wait = round(data_ms * MS)
-    intervals = np.asarray([[0, s, s + wait] for s in starts[-PROFILED:]], dtype=np.int64)
+    update, place = round(update_ms * MS), PHASES.index(Phase.UPDATE)
+    rows = [[PHASES.index(Phase.DATA), s, s + wait] for s in starts[-PROFILED:]]
+    rows += [[place, e - update, e] for e in ends[-PROFILED:]]
+    intervals = np.asarray(rows, dtype=np.int64)
     marks = Marks(window, steps, intervals)
     return Profile(
         source="example",

@@ -13,6 +13,8 @@ from isograd.profile.analyse.work import dense_flops, tensors
 from isograd.profile.model import Operator, Phase, SourceOperator
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import CLAIM_SHARE, ProfileFinding, Rule, claim, milliseconds
+from isograd.profile.whatif.changes import Change, with_operators
+from isograd.profile.whatif.predict import operators_factor
 
 #: The same operator is slow in one shape where it does this many times less work per second.
 SLOWER = 4.0
@@ -53,6 +55,7 @@ def check_conversions(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=where,
         culprit=worst.name,
         module=module or worst.module,
+        change=_faster(analysis, "no conversions", [(one, 1.0) for one in conversions]),
     )
 
 
@@ -98,6 +101,7 @@ def check_layout(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=worst.where,
         culprit=worst.name,
         module=worst.module,
+        change=_faster(analysis, "no copies", [(one, 1.0) for one in copies]),
     )
 
 
@@ -130,6 +134,7 @@ def check_slow_shape(analysis: Analysis) -> Iterable[ProfileFinding]:
                 culprit=name,
                 module=operator.module,
                 least_share=0.1,
+                change=_faster(analysis, "a fast shape", [(operator, 1.0 - rate / usual)]),
             )
     return found
 
@@ -156,7 +161,14 @@ def check_float64(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=worst.where,
         culprit=worst.name,
         module=worst.module,
+        change=_faster(analysis, "float32", [(one, 0.5) for one in slow]),
     )
+
+
+def _faster(analysis: Analysis, name: str, removed: list[tuple[Operator, float]]) -> Change | None:
+    """The change in which these operators lose these shares of their time."""
+    spans = analysis.profile.spans
+    return None if spans is None else with_operators(name, operators_factor(spans, removed))
 
 
 _DENSE_ON_ASCEND = re.compile(r"(Batch)?MatMul|Conv2D|Conv3D|BatchMatMulV2")

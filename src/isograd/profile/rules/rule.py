@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.model import Profile
+from isograd.profile.whatif.changes import Change
 
 #: Nothing below this share of the step is claimed (the issue's bound for healthy runs).
 CLAIM_SHARE = 0.05
@@ -82,16 +83,27 @@ def claim(
     culprit: str = "",
     module: str | None = None,
     least_share: float = CLAIM_SHARE,
-    is_predicted: bool = True,
+    change: Change | None = None,
 ) -> list[ProfileFinding]:
-    """One finding where `seconds` of the step could be won, none below `least_share` of it."""
+    """One finding where `seconds` of the step could be won, none below `least_share` of it.
+
+    change: what the advice does, where the step after it can be predicted by its dependencies; what
+    runs beside something longer wins nothing then, and is a note.
+    """
     seconds = min(seconds, analysis.step_s)  # operators are timed in other steps than the step
-    share = analysis.share(seconds)
-    if not share > least_share:
+    if not analysis.share(seconds) > least_share:
         return []
-    what_if = predict(analysis, seconds) if is_predicted else None
+    hidden = False
+    if change is not None and analysis.model is not None:
+        won = analysis.step_s - analysis.model.predict(change)
+        hidden = not analysis.share(won) > CLAIM_SHARE
+        seconds = 0.0 if hidden else won
+    if hidden:
+        message += " It runs beside something longer, so that the step would stay as it is."
+    what_if = predict(analysis, seconds)
+    share = analysis.share(seconds)
     found = ProfileFinding(
-        code, seconds, share, message, advice, what_if, where, culprit, module=module
+        code, seconds, share, message, advice, what_if, where, culprit, module, is_note=hidden
     )
     return [found]
 

@@ -1,0 +1,130 @@
+"""Changes of a step's tasks; each makes other work of the work given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from isograd.profile.model import PHASES, Ints, Phase
+from isograd.profile.whatif.tasks import CHANNEL, NOTHING, Role, Step, Work
+
+#: Takes spans' rows and answers with the factor of each one's duration.
+Factors = Callable[[Ints], npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """name: what is different, as a phrase. apply: pure."""
+
+    name: str
+    apply: Callable[[Work], Work]
+
+
+def without_data_wait() -> Change:
+    """Batches are there when they are asked for."""
+
+    def apply(work: Work) -> Work:
+        gone = [step.of(Role.PRODUCE, Role.TAKE) for step in work.steps]
+        pairs = zip(work.steps, gone, strict=True)
+        return work.lasting([np.where(mask, 0, step.duration_ns) for step, mask in pairs])
+
+    return Change("no wait for data", apply)
+
+
+def with_operators(name: str, factors: Factors) -> Change:
+    """Operators take other times: 0 removes them, 0.5 halves them."""
+
+    def apply(work: Work) -> Work:
+        durations = []
+        for step in work.steps:
+            known = step.row >= 0
+            changed = step.duration_ns.astype(np.float64)
+            changed[known] *= factors(step.row[known])
+            durations.append(changed)
+        return work.lasting(durations)
+
+    return Change(name, apply)
+
+
+def without_host(seconds: float, phase: Phase | None = None) -> Change:
+    """Python takes `seconds` less in each step, in one phase as far as that phase has them."""
+
+    def apply(work: Work) -> Work:
+        durations = []
+        for step in work.steps:
+            left, changed = seconds * 1e9, step.duration_ns.astype(np.float64)
+            host = step.of(Role.HOST, Role.SYNCHRONISE)
+            first = host if phase is None else host & step.within(phase)
+            for mask in (first, host):
+                there = float(changed[mask].sum())
+                if there > 0 and left > 0:
+                    changed[mask] *= 1.0 - min(left / there, 1.0)
+                    left -= min(left, there)
+            durations.append(changed)
+        return work.lasting(durations)
+
+    return Change("less time in Python", apply)
+
+
+def without_dispatch(seconds: float) -> Change:
+    """Short operators and the Python between operators take `seconds` less in each step."""
+
+    def apply(work: Work) -> Work:
+        durations = []
+        for step in work.steps:
+            changed = step.duration_ns.astype(np.float64)
+            mask = step.of(Role.HOST, Role.OPERATOR) & ~step.within(Phase.DATA)
+            mask &= step.duration_ns < SHORT_NS
+            there = float(changed[mask].sum())
+            if there > 0:
+                changed[mask] *= 1.0 - min(seconds * 1e9 / there, 1.0)
+            durations.append(changed)
+        return work.lasting(durations)
+
+    return Change("fewer small operators", apply)
+
+
+#: Dispatch of one operator and the Python around it (docs/profile.md).
+SHORT_NS = 100_000
+
+
+def with_phase(phase: Phase, factor: float) -> Change:
+    """All that the host and its operators do in a phase takes another time."""
+
+    def apply(work: Work) -> Work:
+        place = PHASES.index(phase)
+        return work.lasting(
+            [
+                np.where(step.phase == place, step.duration_ns * factor, step.duration_ns)
+                for step in work.steps
+            ]
+        )
+
+    return Change(f"{phase.value} × {factor:g}", apply)
+
+
+def without_synchronisation() -> Change:
+    """The host does not wait for the device, nor read single elements."""
+    return Change("no synchronisation", lambda work: replace(work, is_free=True))
+
+
+def with_overlap() -> Change:
+    """Nothing waits for messages; the channel still carries one at a time."""
+
+    def apply(work: Work) -> Work:
+        return replace(work, steps=tuple(map(_without_waiting, work.steps)), is_late=True)
+
+    return Change("complete overlap of messages", apply)
+
+
+def _without_waiting(step: Step) -> Step:
+    is_message = step.of(Role.MESSAGE)
+    waits_for_message = (step.joined >= 0) & is_message[np.maximum(step.joined, 0)]
+    return replace(
+        step.lasting(np.where(step.of(Role.RECEIVE), 0, step.duration_ns)),
+        joined=np.where(waits_for_message, NOTHING, step.joined),
+        lane=np.where(is_message, CHANNEL, step.lane).astype(np.int32),
+    )

@@ -20,6 +20,7 @@ from isograd.noise.envelope import (
     compare,
     measured,
 )
+from isograd.verify.kept import KeptPass
 from isograd.verify.session import Session
 from isograd.worker.protocols import Passes
 
@@ -49,8 +50,13 @@ def _rank(ratio: float) -> float:
     return math.inf if math.isnan(ratio) else ratio
 
 
-def record_pass(session: Session, mode: str, backward: bool) -> PassResult:
-    """Record a pass on both sides for replays, measure its envelope, and judge it."""
+def record_pass(
+    session: Session, mode: str, backward: bool, *, is_first: bool = False
+) -> PassResult:
+    """Record a pass on both sides for replays, measure its envelope, and judge it.
+
+    is_first: whether both sides have their first weights; stage compiled uses the pass again.
+    """
     recorded = session.pass_request(mode, backward=backward, record=True)
     ours = session.reference.begin(Passes.forward, recorded)
     theirs = session.port.begin(Passes.forward, recorded)
@@ -59,6 +65,8 @@ def record_pass(session: Session, mode: str, backward: bool) -> PassResult:
     errors = session.reference.begin(Passes.measure_forward, request, END_TO_END_VARIANTS)
     port = theirs.answer()
     reference = measured(errors.answer())
+    if is_first:
+        session.kept.note_pass(mode, KeptPass(reference, port, backward))
     return dataclasses.replace(judge(session, reference, port), backward=backward)
 
 

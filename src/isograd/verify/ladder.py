@@ -187,7 +187,7 @@ class Ladder:
         worst = 0.0
         for mode in reversed(session.case.modes):
             backward = has_loss and mode == session.case.modes[0]
-            whole = record_pass(session, mode, backward)
+            whole = record_pass(session, mode, backward, is_first=True)
             if self._keeper is not None:
                 self._keeper.keep_pass(session, mode)
             isolated = IsolatedStage(session, mode, backward).run()

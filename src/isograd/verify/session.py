@@ -20,6 +20,7 @@ from isograd.tensors import Array, TensorValue, contiguous
 from isograd.verify.case import Case
 from isograd.verify.device_profile import floors_of
 from isograd.verify.inputs import Nested, source_of
+from isograd.verify.kept import Kept
 from isograd.verify.part import WHOLE, Part
 from isograd.worker.host import Worker
 from isograd.worker.protocols import Chance, Networks, Passes
@@ -76,6 +77,7 @@ class Session:
         self.explained_by: list[str] = []
         #: The process that compiles the port, once it has begun.
         self.compiled: _Closes | None = None
+        self.kept = Kept()
         #: Modules whose borders the port was seen to draw elsewhere, for the next mode.
         self.moved_borders: set[str] = set()
 

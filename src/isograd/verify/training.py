@@ -30,6 +30,7 @@ from isograd.noise.envelope import (
     measured,
 )
 from isograd.tensors import tensor_value
+from isograd.verify.kept import KeptStep
 from isograd.verify.parameters import fix_at
 from isograd.verify.session import Session
 from isograd.worker.protocols import Fixes, Networks, Rules, Training
@@ -225,6 +226,7 @@ def _steps(
         reference.ask(Training.start_training, track, arithmetic)
     port.ask(Training.start_training, "port", NATIVE)
     result = StepsResult()
+    session.kept.begin_steps()
     for step in range(steps):
         session.progress.advance(step, steps, f"step {step}")
         moved = session.step_request(step, session.transfer(state))
@@ -232,6 +234,7 @@ def _steps(
         request = session.step_request(step, state)
         expected = measured(reference.ask(Training.measure_step, tuple(tracks), request))
         answer = theirs.answer()
+        session.kept.note_step(step, KeptStep(state, expected, answer))
         found = _state(session, answer)
         for name, comparison in _compare_states(session, expected, found, trainable=False):
             result.note(name, step, comparison, END_TO_END_THRESHOLD)

@@ -32,6 +32,7 @@ class CompiledPort:
     def __init__(self, session: Session, kind: str) -> None:
         self._session, self._kind = session, kind
         self._state: Tensors = {}
+        self._reference_state: Tensors = {}
         self._worker: Worker | None = None
         self._recorded: tuple[str, dict[str, Any], list[Any]] | None = None
         self._is_closed = False
@@ -39,8 +40,9 @@ class CompiledPort:
         self._early: dict[tuple[str, ...], Future[dict[str, Any]]] = {}
 
     def ahead(self, requests: Iterable[Request]) -> None:
-        """Begin requests that `ask` fetches later, with the weights that the port has now."""
+        """Begin requests that `ask` fetches later, with the weights that both networks have now."""
         self._state = self._session.port.ask(Networks.state)
+        self._reference_state = self._session.reference.ask(Networks.state)
         self._queue = ThreadPoolExecutor(1, "isograd-compiles")
         for method, arguments in requests:
             future = self._queue.submit(self._ask, method, *arguments)
@@ -53,7 +55,7 @@ class CompiledPort:
         else:
             # The stages between have trained both networks on.
             self._session.port.ask(Networks.load_state, self._state)
-            self._session.reference.ask(Networks.load_state, self._session.reference_state)
+            self._session.reference.ask(Networks.load_state, self._reference_state)
         return self
 
     def __exit__(

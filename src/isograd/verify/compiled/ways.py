@@ -10,11 +10,10 @@ from isograd.frameworks.capabilities import CompilesModules
 from isograd.noise.envelope import END_TO_END_VARIANTS, Measured, measured
 from isograd.verify.compiled.judge import WayResult, by_reference, note
 from isograd.verify.compiled.port import CompiledPort, Request
+from isograd.verify.kept import STEPS, KeptStep
 from isograd.verify.session import Session
 from isograd.worker.protocols import Networks, Passes, Training
 
-#: Training steps that are compiled; the first compiles, the others see that weights are seen.
-STEPS = 3
 #: The runs whose spread is the envelope of a step.
 _TRACKS: dict[str, Arithmetic] = {
     "float64": FLOAT64,
@@ -82,7 +81,7 @@ class WayRuns:
         self._done += 1
 
     def _pass(self, mode: str) -> None:
-        session, arguments = self._session, self._once(mode)
+        arguments = self._once(mode)
         answers = []
         for result in self._open():
             self._advance(result.way, f"{mode} mode")
@@ -90,18 +89,9 @@ class WayRuns:
             answers.append((result, answer))
         if all("unread" in answer for _, answer in answers):
             return
-        backward = arguments[3]
-        expected = self._expected(mode, backward)
-        request = session.pass_request(mode, backward=backward)
-        eager = by_reference(session, session.port.ask(Passes.forward, request))
+        expected, eager = self._eager(mode, arguments[3])
         for result, answer in answers:
             self._take(result, answer, mode, expected, eager, 0)
-
-    def _expected(self, mode: str, backward: bool) -> dict[str, Measured]:
-        session = self._session
-        request = session.pass_request(mode, backward=backward)
-        errors = session.reference.ask(Passes.measure_forward, request, END_TO_END_VARIANTS)
-        return {k: m for k, m in measured(errors).items() if not k.startswith("gradient.input")}
 
     def _take(
         self,
@@ -123,30 +113,37 @@ class WayRuns:
 
     def _steps(self) -> None:
         """Steps in training mode, each from the reference's state."""
-        session, mode = self._session, "train"
+        session = self._session
+        state: Tensors = session.reference.ask(Networks.state)
+        own: Tensors = session.port.ask(Networks.state)
+        first = self._first("train")
+        count = min(STEPS, session.case.steps)
+        kept = session.kept.steps_from(state, count)
+        started: set[str] = set()
+        for step, taken in enumerate(kept or self._taken(state, own, count)):
+            moved = own if step == 0 else session.transfer(taken.state)
+            expected = self._wanted(taken.reference)
+            eager = by_reference(session, taken.port)
+            if step == 0:
+                expected, eager = expected | first[0], first[1] | eager
+            given = moved, session.inputs(step), session.targets(step)
+            for result in self._open():
+                self._one_step(result, started, step, given, expected, eager)
+
+    def _taken(self, state: Tensors, own: Tensors, count: int) -> Iterator[KeptStep]:
+        """Steps as stage training takes them, where it has kept none from this state."""
+        session = self._session
         reference, port = session.reference, session.port
-        state: Tensors = reference.ask(Networks.state)
         reference.ask(Training.start_training, "native", NATIVE)
         for track, arithmetic in _TRACKS.items():
             reference.ask(Training.start_training, track, arithmetic)
-        own: Tensors = port.ask(Networks.state)
-        first = self._first(mode)
         port.ask(Training.start_training, "port", NATIVE)
-        started: set[str] = set()
-        for step in range(min(STEPS, session.case.steps)):
-            moved = own if step == 0 else session.transfer(state)
+        for step in range(count):
+            request = session.step_request(step, own if step == 0 else session.transfer(state))
+            theirs = port.begin(Training.train_step, "port", request, ("loss", "state"))
             request = session.step_request(step, state)
             errors = reference.ask(Training.measure_step, tuple(_TRACKS), request)
-            expected = self._wanted(measured(errors))
-            request = session.step_request(step, moved)
-            stepped = port.ask(Training.train_step, "port", request, ("loss", "state"))
-            eager = by_reference(session, stepped)
-            if step == 0:
-                expected, eager = expected | first[0], first[1] | eager
-            for result in self._open():
-                self._one_step(
-                    result, started, step, (moved, request.inputs, request.targets), expected, eager
-                )
+            yield KeptStep(state, measured(errors), theirs.answer())
             native = reference.ask(
                 Training.train_step, "native", session.step_request(step), ("state",)
             )
@@ -156,12 +153,23 @@ class WayRuns:
 
     def _first(self, mode: str) -> tuple[dict[str, Measured], Tensors]:
         """What the first step is compared with beyond loss and state: outputs and gradients."""
-        session = self._session
-        request = session.pass_request(mode, backward=True)
-        eager = by_reference(session, session.port.ask(Passes.forward, request))
+        expected, eager = self._eager(mode, backward=True)
         eager = {k: v for k, v in eager.items() if k.startswith(("output", "gradient.parameter"))}
-        outputs = {k: m for k, m in self._expected(mode, False).items() if k.startswith("output")}
-        return outputs, eager
+        return {k: m for k, m in expected.items() if k.startswith("output")}, eager
+
+    def _eager(self, mode: str, backward: bool) -> tuple[dict[str, Measured], Tensors]:
+        """A pass of the reference with its envelope, and the port's own eager pass."""
+        session = self._session
+        kept = session.kept.passed(mode, backward)
+        if kept is not None:
+            reference, port = kept.reference, kept.port
+        else:
+            request = session.pass_request(mode, backward=backward)
+            theirs = session.port.begin(Passes.forward, request)
+            errors = session.reference.ask(Passes.measure_forward, request, END_TO_END_VARIANTS)
+            reference, port = measured(errors), theirs.answer()
+        expected = {k: m for k, m in reference.items() if not k.startswith("gradient.input")}
+        return expected, by_reference(session, port)
 
     def _wanted(self, expected: dict[str, Measured]) -> dict[str, Measured]:
         infos, _ = self._session.infos()
@@ -212,7 +220,7 @@ class WayRuns:
         )
         if "tensors" not in answer:
             return False
-        self._take(result, answer, "train", self._expected("train", True), eager, 0)
+        self._take(result, answer, "train", self._eager("train", True)[0], eager, 0)
         return True
 
 

@@ -69,6 +69,7 @@ import io, json, sys, time
 import numpy as np
 import mindspore, mindspore.dataset as ds
 from mindspore import nn, ops
+mindspore.runtime.launch_blocking()  # else eager MindSpore spins, and hides the plant when busy
 WIDTH = {width}
 {setup}
 

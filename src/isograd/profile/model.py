@@ -109,25 +109,43 @@ class Instants:
 
 @dataclass(frozen=True)
 class Steps:
-    """Training steps. phases: seconds, shape (steps, len(Phase)), NaN where not measured."""
+    """Training steps. phases: seconds, shape (steps, len(Phase)), NaN where not measured.
+
+    delayed_ns: how long the training's thread could have run in each step while others had the
+    processor; None where that is not known. It is no part of `seconds` and of phases.
+    """
 
     number: Ints
     start_ns: Ints
     end_ns: Ints
     phases_s: Floats
+    delayed_ns: Ints | None = None
 
     def __len__(self) -> int:
         return int(self.number.size)
 
     def rows(self, chosen: Any) -> Steps:
         """Some of the steps: indices, or a boolean for each."""
+        delayed = None if self.delayed_ns is None else self.delayed_ns[chosen]
         return Steps(
-            self.number[chosen], self.start_ns[chosen], self.end_ns[chosen], self.phases_s[chosen]
+            self.number[chosen],
+            self.start_ns[chosen],
+            self.end_ns[chosen],
+            self.phases_s[chosen],
+            delayed,
         )
 
     @property
     def seconds(self) -> Floats:
-        """Duration of each step, shape (steps,)."""
+        """What each step takes where nothing else wants the processor, shape (steps,)."""
+        if self.delayed_ns is None:
+            return self.clock_s
+        own = self.end_ns - self.start_ns - self.delayed_ns
+        return np.asarray(np.maximum(own, 1) / 1e9, dtype=np.float64)
+
+    @property
+    def clock_s(self) -> Floats:
+        """Duration of each step on the clock, shape (steps,)."""
         return np.asarray((self.end_ns - self.start_ns) / 1e9, dtype=np.float64)
 
     def phase(self, phase: Phase) -> Floats:

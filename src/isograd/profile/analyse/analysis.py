@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isograd.profile.analyse.breakdown import Breakdown, Limit, break_down, waits
+from isograd.profile.analyse.breakdown import (
+    Breakdown,
+    Limit,
+    break_down,
+    delayed_share,
+    slowdown,
+    waits,
+)
 from isograd.profile.analyse.jitter import Jitter, find_jitter
 from isograd.profile.analyse.marks import find_steps
 from isograd.profile.analyse.modules import with_places
@@ -15,6 +22,9 @@ from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
 from isograd.profile.whatif.predict import Answer, Model, model_of, standard_answers
+
+#: From this share on the reader learns that other processes had the processor.
+MENTIONED_DELAY = 0.05
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,12 @@ def analyse(profile: Profile) -> Analysis:
             "limit the step. Call prof.step() after each step (torch), or record with "
             "isograd.profile."
         )
+    delayed = delayed_share(steps)
+    if delayed > MENTIONED_DELAY:
+        notes.append(
+            f"Other processes had the processor for {delayed:.0%} of the time; that time is taken "
+            "off all steps and phases."
+        )
     memory = profile.memory
     windows = (steps.start_ns, steps.end_ns) if has_marks else None
     model = model_of(profile, breakdown.median_s, self_ns, windows)
@@ -121,7 +137,7 @@ def _operators(profile: Profile, steps: Steps) -> tuple[tuple[Operator, ...], In
         found, self_ns = summarise(profile.spans, window)
         if not any(operator.shapes for operator in found) and profile.source_operators:
             found = _with_only_shapes(found, profile)
-    factor = _to_plain(profile)
+    factor = 1.0 / slowdown(profile)
     if count > 1:
         found = tuple(
             replace(
@@ -149,14 +165,6 @@ def _window(profile: Profile, steps: Steps) -> tuple[Window | None, int]:
         return None, 1
     window = Window(int(steps.start_ns.min()), int(steps.end_ns.max()), (nothing, nothing))
     return window, len(steps)
-
-
-def _to_plain(profile: Profile) -> float:
-    """Plain steps over profiled ones: what the profiler adds is no part of an operator."""
-    host = profile.host
-    if host is None or not host.plain_step_s > 0 or not host.profiled_step_s > 0:
-        return 1.0
-    return min(host.plain_step_s / host.profiled_step_s, 1.0)
 
 
 def _with_only_shapes(found: tuple[Operator, ...], profile: Profile) -> tuple[Operator, ...]:

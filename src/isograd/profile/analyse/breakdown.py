@@ -193,6 +193,30 @@ def waits(profile: Profile) -> tuple[Ints, Ints]:
     return merge(found[:, 1] - profile.base_ns, found[:, 2] - profile.base_ns)
 
 
+def slowdown(profile: Profile) -> float:
+    """How many times longer profiled steps take on the clock than plain ones, at least 1.
+
+    Waits for data are left out of both: a profiler does not make them longer.
+    """
+    marks = profile.marks
+    if marks is None:
+        return 1.0
+    plain, profiled = marks.take("plain"), marks.take("profiled")
+    if not len(plain) or not len(profiled):
+        return 1.0
+    usual = float(np.median(plain.seconds - np.nan_to_num(plain.phase(Phase.DATA))))
+    here = float(np.median(profiled.clock_s - np.nan_to_num(profiled.phase(Phase.DATA))))
+    return max(here / usual, 1.0) if usual > 0 else 1.0
+
+
+def delayed_share(steps: Steps) -> float:
+    """Share of the clock's time in which other processes had the processor, 0 where unknown."""
+    total = float(steps.clock_s.sum())
+    if steps.delayed_ns is None or total <= 0:
+        return 0.0
+    return min(float(steps.delayed_ns.sum()) / 1e9 / total, 1.0)
+
+
 def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
     """Plain steps give the times, profiled steps how much of them operators need."""
     marks = profile.marks
@@ -206,6 +230,7 @@ def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
     if profile.spans is not None and self_ns is not None and len(profiled):
         begin, end = profiled.start_ns - profile.base_ns, profiled.end_ns - profile.base_ns
         work, small = _work(profile.spans, self_ns, begin, end, waits(profile))
+        work = work / slowdown(profile)
     seconds = np.tile(np.median(work, axis=0), (len(plain), 1))
     data_s = np.nan_to_num(plain.phase(Phase.DATA))
     sent = np.nan_to_num(plain.phase(Phase.COMMUNICATION))

@@ -76,11 +76,13 @@ def _profile(path: Path, content: dict[str, Any]) -> Profile:
 def _marks(columns: dict[str, Any], intervals: list[Any]) -> Marks:
     number = np.asarray(columns["number"], dtype=np.int64)
     phases = np.asarray(columns["phases_s"], dtype=np.float64).reshape(number.size, len(PHASES))
+    delayed = columns.get("delayed_ns")
     steps = Steps(
         number,
         np.asarray(columns["start_ns"], dtype=np.int64).reshape(number.size),
         np.asarray(columns["end_ns"], dtype=np.int64).reshape(number.size),
         phases,
+        None if delayed is None else np.asarray(delayed, dtype=np.int64).reshape(number.size),
     )
     window = tuple(str(name) for name in columns["window"])
     if len(window) != number.size:

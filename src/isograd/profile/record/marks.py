@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from isograd.profile.model import PHASES, Marks, Phase, Steps
+
+#: One line of three numbers: ns on a processor, ns waiting for one, turns (Linux, sched-stats).
+_SCHEDULE = "/proc/thread-self/schedstat"
+
+
+class Delay:
+    """How long the thread that asks first has waited for a processor that others had, in ns.
+
+    Always 0 where the system does not count it. A read takes about a microsecond.
+    """
+
+    def __init__(self) -> None:
+        self._file: BinaryIO | None = None
+        self._is_open = False
+
+    def read(self) -> int:
+        """Nanoseconds since the thread began."""
+        if not self._is_open:
+            self._is_open = True
+            with contextlib.suppress(OSError):
+                self._file = open(_SCHEDULE, "rb", buffering=0)  # noqa: SIM115  # kept open
+        if self._file is None:
+            return 0
+        try:
+            return int(os.pread(self._file.fileno(), 96, 0).split()[1])
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def close(self) -> None:
+        """Read 0 from now on."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
 
 #: Phases that follow one another in a step; waiting and sending interrupt them.
 _NESTED = (Phase.DATA, Phase.COMMUNICATION)
@@ -27,11 +63,13 @@ class StepMarks:
         self._settle = settle
         self.number = 0
         self.window = ""
-        self._rows: list[tuple[int, str, int, int, list[float]]] = []
+        self._rows: list[tuple[int, str, int, int, list[float], int]] = []
+        self._delay = Delay()
+        self._delay_at_start = 0
         self.intervals: list[tuple[int, int, int]] = []
         self._start: int | None = None
         self._phases = [0.0] * len(PHASES)
-        self._open: list[tuple[Phase, int]] = []
+        self._open: list[tuple[Phase, int, int]] = []  # with when it began, and the delay then
         self._has_updated = False
         self._ever_updated = False
         self._fetches = 0
@@ -53,7 +91,7 @@ class StepMarks:
         if phase not in _NESTED:
             while self._open:
                 self.end(self._open[-1][0])
-        self._open.append((phase, time.time_ns()))
+        self._open.append((phase, time.time_ns(), self._delay.read()))
 
     def end(self, phase: Phase) -> None:
         """A phase ends; an end without a beginning is ignored."""
@@ -61,13 +99,13 @@ class StepMarks:
         self._last_event = now
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place][0] is phase:
-                _, start = self._open.pop(place)
-                self._phases[PHASES.index(phase)] += (now - start) / 1e9
+                _, start, delay = self._open.pop(place)
+                took = (now - start - (self._delay.read() - delay)) / 1e9
+                self._phases[PHASES.index(phase)] += took
                 if phase in _NESTED:
-                    for _, outer in self._open[:place][-1:]:
-                        if outer <= start:
-                            parent = PHASES.index(self._open[place - 1][0])
-                            self._phases[parent] -= (now - start) / 1e9
+                    for outer, began, _ in self._open[:place][-1:]:
+                        if began <= start:
+                            self._phases[PHASES.index(outer)] -= took
                 self.intervals.append((PHASES.index(phase), start, now))
                 return
 
@@ -87,6 +125,7 @@ class StepMarks:
             self._close(max(self._last_event, self._start + 1))
         self._start = None
         self._open.clear()
+        self._delay.close()
 
     def _maybe_close(self, phase: Phase) -> None:
         if self._start is None:
@@ -99,7 +138,7 @@ class StepMarks:
 
     def _begin_step(self) -> None:
         self._at_boundary(self.number)
-        self._start = time.time_ns()
+        self._start, self._delay_at_start = time.time_ns(), self._delay.read()
         self._phases = [0.0] * len(PHASES)
         self._fetches = 1
 
@@ -109,7 +148,8 @@ class StepMarks:
         while self._open:
             self.end(self._open[-1][0])
         end = time.time_ns() if end is None else end
-        self._rows.append((self.number, self.window, self._start, end, self._phases))
+        delay = self._delay.read() - self._delay_at_start
+        self._rows.append((self.number, self.window, self._start, end, self._phases, delay))
         self.number += 1
         self._start, self._has_updated = None, False
 
@@ -123,11 +163,13 @@ class StepMarks:
         start, end = (
             np.asarray([row[place] for row in self._rows], dtype=np.int64) for place in (2, 3)
         )
+        delayed = np.asarray([row[5] for row in self._rows], dtype=np.int64)
         steps = Steps(
             np.asarray([row[0] for row in self._rows], dtype=np.int64),
             start,
             end,
             table.reshape(len(self._rows), len(PHASES)),
+            delayed,
         )
         spans = np.asarray(self.intervals, dtype=np.int64).reshape(-1, 3)
         return Marks(tuple(row[1] for row in self._rows), steps, spans)

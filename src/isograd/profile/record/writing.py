@@ -49,6 +49,7 @@ def _steps(marks: Marks) -> dict[str, Any]:
         "start_ns": steps.start_ns,
         "end_ns": steps.end_ns,
         "phases_s": steps.phases_s,
+        "delayed_ns": steps.delayed_ns,
     }
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from isograd.profile.analyse.analysis import Analysis
-from isograd.profile.analyse.breakdown import Limit, limit_of
+from isograd.profile.analyse.breakdown import Limit, limit_of, slowdown
 from isograd.profile.model import HostLine, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
@@ -46,7 +46,7 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
         if operator.where is not None and is_work:
             in_operators[operator.where] += operator.self_s
     left = analysis.breakdown.of(Limit.HOST)
-    slower = _slowdown(analysis)
+    slower = slowdown(profile)
     found = []
     for line in host.lines:
         if not line.is_main_thread or line.phase in (Phase.BACKWARD, Phase.DATA):
@@ -56,14 +56,6 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
         if line.samples >= LEAST_SAMPLES and seconds > 0:
             found.append((line, seconds))
     return sorted(found, key=lambda entry: -entry[1])
-
-
-def _slowdown(analysis: Analysis) -> float:
-    """How much slower the sampled steps were than plain ones."""
-    host = analysis.profile.host
-    if host is None or not host.plain_step_s > 0 or not host.profiled_step_s > 0:
-        return 1.0
-    return max(host.profiled_step_s / host.plain_step_s, 1.0)
 
 
 def _group(line: HostLine) -> str:

@@ -1,4 +1,4 @@
-"""Self time and covers, against plain loops."""
+"""Self time and covers, against plain loops; which operators are dispatch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isograd.profile.analyse.nesting import merge, parents, union_ns, union_within
+from isograd.profile.analyse.operators import is_dispatch, tiny_types
+from isograd.profile.model import NONE, Phase, SourceOperator
 
 
 @st.composite
@@ -52,3 +54,17 @@ def test_covers_count_each_nanosecond_once(rows: list[tuple[int, int]], cut: int
 def test_intervals_that_overlap_without_nesting_are_siblings() -> None:
     start, length = (np.asarray(v, dtype=np.int64) for v in ([0, 5], [10, 10]))
     assert parents(np.zeros(2, dtype=np.int32), start, length).tolist() == [-1, -1]
+
+
+def test_operators_whose_tensors_are_tiny_are_dispatch_also_where_the_trace_has_no_shapes() -> None:
+    calls = [
+        SourceOperator(name, shapes, "float32", "net.py:3", "", Phase.FORWARD)
+        for name, shapes in (("Mul", "1×8"), ("MatMul", "1×8, 8×8"), ("MatMul", "512×512, 512×512"))
+    ]
+    tiny = tiny_types(calls)
+    assert tiny == {"Mul"}
+    name = np.asarray([0, 0, 1], dtype=np.int32)
+    no_shapes = np.full(3, NONE, dtype=np.int32)
+    own_ns = np.asarray([60_000, 80_000, 60_000], dtype=np.int64)
+    found = is_dispatch(("Default/Mul-op0", "MatMul"), name, no_shapes, own_ns, tiny)
+    assert found.tolist() == [True, True, False]

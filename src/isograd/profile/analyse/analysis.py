@@ -17,7 +17,7 @@ from isograd.profile.analyse.breakdown import (
 from isograd.profile.analyse.jitter import Jitter, find_jitter
 from isograd.profile.analyse.marks import find_steps
 from isograd.profile.analyse.modules import with_places
-from isograd.profile.analyse.operators import Window, summarise
+from isograd.profile.analyse.operators import Window, summarise, tiny_types
 from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
@@ -134,7 +134,7 @@ def _operators(profile: Profile, steps: Steps) -> tuple[tuple[Operator, ...], In
         found, self_ns, count = profile.operators, None, 1
     else:
         window, count = _window(profile, steps)
-        found, self_ns = summarise(profile.spans, window)
+        found, self_ns = summarise(profile.spans, window, tiny_types(profile.source_operators))
         if not any(operator.shapes for operator in found) and profile.source_operators:
             found = _with_only_shapes(found, profile)
     factor = 1.0 / slowdown(profile)

@@ -9,7 +9,13 @@ import numpy as np
 
 from isograd.profile.analyse.kinds import MOVING, ON_HOST, Kind, kind_of
 from isograd.profile.analyse.nesting import merge, union_within
-from isograd.profile.analyse.operators import Mask, covered, is_dispatch, operator_rows
+from isograd.profile.analyse.operators import (
+    Mask,
+    covered,
+    is_dispatch,
+    operator_rows,
+    tiny_types,
+)
 from isograd.profile.model import PHASES, Floats, Ints, Phase, Profile, Spans, Steps
 
 
@@ -131,7 +137,12 @@ def data_rows(spans: Spans) -> tuple[Ints, Ints]:
 
 
 def _work(
-    spans: Spans, self_ns: Ints, begin: Ints, end: Ints, data: tuple[Ints, Ints]
+    spans: Spans,
+    self_ns: Ints,
+    begin: Ints,
+    end: Ints,
+    data: tuple[Ints, Ints],
+    tiny: frozenset[str] = frozenset(),
 ) -> tuple[Floats, float]:
     """Seconds of large operators per step by limit, and the number of small calls per step."""
     rows = operator_rows(spans)
@@ -140,7 +151,7 @@ def _work(
     is_within = (step >= 0) & (start < end[np.maximum(step, 0)])
     is_within &= ~covered(start, *data)
     own = self_ns[rows]
-    is_large = ~is_dispatch(spans.texts, spans.name[rows], spans.shapes[rows], own)
+    is_large = ~is_dispatch(spans.texts, spans.name[rows], spans.shapes[rows], own, tiny)
     limits = _limit_of_texts(spans)[spans.name[rows]]
     chosen = is_within & is_large
     cell = step[chosen] * len(LIMITS) + limits[chosen]
@@ -229,7 +240,8 @@ def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
     profiled = marks.take("profiled")
     if profile.spans is not None and self_ns is not None and len(profiled):
         begin, end = profiled.start_ns - profile.base_ns, profiled.end_ns - profile.base_ns
-        work, small = _work(profile.spans, self_ns, begin, end, waits(profile))
+        tiny = tiny_types(profile.source_operators)
+        work, small = _work(profile.spans, self_ns, begin, end, waits(profile), tiny)
         work = work / slowdown(profile)
     seconds = np.tile(np.median(work, axis=0), (len(plain), 1))
     data_s = np.nan_to_num(plain.phase(Phase.DATA))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.analyse.nesting import parents, self_times
 from isograd.profile.analyse.work import tensors
-from isograd.profile.model import NONE, Codes, Ints, Operator, Spans, Strings
+from isograd.profile.model import NONE, Codes, Ints, Operator, SourceOperator, Spans, Strings
 
 Mask = npt.NDArray[np.bool_]
 
@@ -46,18 +46,33 @@ TINY_ELEMENTS = 1024
 TINY_CALL_NS = 200_000
 
 
-def is_dispatch(texts: Sequence[str], name: Codes, shapes: Codes, own_ns: Ints) -> Mask:
+def tiny_types(sources: Sequence[SourceOperator]) -> frozenset[str]:
+    """Types of operators that the training calls with tensors of at most TINY_ELEMENTS only."""
+    known = [(one.name, tensors(one.shapes)) for one in sources]
+    large = {name for name, found in known if any(math.prod(t) > TINY_ELEMENTS for t in found)}
+    return frozenset(name for name, found in known if found and name not in large)
+
+
+def is_dispatch(
+    texts: Sequence[str],
+    name: Codes,
+    shapes: Codes,
+    own_ns: Ints,
+    tiny: frozenset[str] = frozenset(),
+) -> Mask:
     """Rows whose operator is dispatch rather than work, by most of its calls with these shapes.
 
     One call alone does not tell: on a busy machine any of them may be interrupted for
-    milliseconds. Shapes (rows,).
+    milliseconds. Shapes (rows,). tiny: types whose tensors are small, for traces without shapes.
     """
     if not name.size:
         return np.zeros(0, dtype=bool)
     used = set(np.unique(shapes).tolist())
-    tiny = [number in used and _is_tiny(text) for number, text in enumerate(texts)]
-    is_tiny = np.asarray([*tiny, False], dtype=bool)  # -1, no shape, is the last entry
-    limit = np.where(is_tiny[shapes], TINY_CALL_NS, SMALL_CALL_NS)
+    small = [number in used and _is_tiny(text) for number, text in enumerate(texts)]
+    is_small = np.asarray([*small, False], dtype=bool)  # -1, no shape, is the last entry
+    by_type = np.asarray([type_of(text) in tiny for text in texts], dtype=bool)
+    is_tiny = is_small[shapes] | (by_type[name] & (shapes == NONE))
+    limit = np.where(is_tiny, TINY_CALL_NS, SMALL_CALL_NS)
     key = name.astype(np.int64) * (len(texts) + 1) + shapes + 1
     _, group = np.unique(key, return_inverse=True)
     short = np.bincount(group, weights=own_ns < limit)
@@ -84,10 +99,12 @@ class Window:
     waits: tuple[Ints, Ints]
 
 
-def summarise(spans: Spans, window: Window | None = None) -> tuple[tuple[Operator, ...], Ints]:
+def summarise(
+    spans: Spans, window: Window | None = None, tiny: frozenset[str] = frozenset()
+) -> tuple[tuple[Operator, ...], Ints]:
     """Operators by name, shapes and dtypes within a window, worst first, and self times of all.
 
-    Self times have shape (rows,) and are nanoseconds.
+    Self times have shape (rows,) and are nanoseconds. tiny: see is_dispatch.
     """
     rows = operator_rows(spans)
     parent = parents(spans.track[rows], spans.start_ns[rows], spans.duration_ns[rows])
@@ -99,7 +116,7 @@ def summarise(spans: Spans, window: Window | None = None) -> tuple[tuple[Operato
     if window is not None:
         within = (inner.start_ns >= window.begin_ns) & (inner.start_ns < window.end_ns)
         chosen = np.flatnonzero(within & ~covered(inner.start_ns, *window.waits))
-    return _group(inner, own, parent, chosen), everything
+    return _group(inner, own, parent, chosen, tiny), everything
 
 
 def covered(at: Ints, start: Ints, end: Ints) -> Mask:
@@ -131,7 +148,9 @@ def _select(spans: Spans, rows: Ints) -> Spans:
     return Spans(texts=spans.texts, tracks=spans.tracks, **chosen)
 
 
-def _group(spans: Spans, own: Ints, parent: Ints, chosen: Ints) -> tuple[Operator, ...]:
+def _group(
+    spans: Spans, own: Ints, parent: Ints, chosen: Ints, tiny: frozenset[str]
+) -> tuple[Operator, ...]:
     """Sum up the chosen rows by name, shapes, dtypes, module, and who calls them."""
     if not chosen.size:
         return ()
@@ -142,7 +161,7 @@ def _group(spans: Spans, own: Ints, parent: Ints, chosen: Ints) -> tuple[Operato
     key = (key * len(modules) + module) * 2 + outer
     _, first, group = np.unique(key[chosen], return_index=True, return_inverse=True)
     taken = own[chosen]
-    small = is_dispatch(named.texts, named.name[chosen], named.shapes[chosen], taken)
+    small = is_dispatch(named.texts, named.name[chosen], named.shapes[chosen], taken, tiny)
     calls = np.bincount(group)
     self_ns = np.bincount(group, weights=taken)
     total_ns = np.bincount(group, weights=spans.duration_ns[chosen])

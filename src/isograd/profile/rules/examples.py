@@ -130,6 +130,19 @@ def slow_shape() -> Profile:
     return recording(30.0, [slow, fast])
 
 
+def in_float64_by_line() -> Profile:
+    """MindSpore: a trace without dtypes, whose lines call one large product in float64."""
+    sources = [
+        SourceOperator("MatMul", shapes, dtypes, where, "", Phase.FORWARD)
+        for shapes, dtypes, where in (
+            ("700×700, 700×700", "float64", "net.py:31"),
+            ("8×64, 64×64", "float32", "net.py:9"),
+        )
+    ]
+    calls = [Call("MatMul", 20.0, "", "", count=2)]
+    return recording(45.0, calls, sources=sources, framework="mindspore")
+
+
 def in_float64() -> Profile:
     """A float64 product for 20 of 25 ms."""
     return recording(25.0, [replace(_WORK, dtypes='["double", "double"]')])

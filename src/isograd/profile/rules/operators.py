@@ -6,6 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.analyse.kinds import Kind, kind_of
@@ -141,15 +142,19 @@ def check_slow_shape(analysis: Analysis) -> Iterable[ProfileFinding]:
 
 def check_float64(analysis: Analysis) -> Iterable[ProfileFinding]:
     """Operators that compute in float64."""
+    sources = analysis.profile.source_operators
     slow = [
-        operator
+        (operator, share)
         for operator in analysis.operators
-        if "float64" in operator.dtypes and kind_of(operator.name) is not Kind.CONVERSION
+        if kind_of(operator.name) is not Kind.CONVERSION
+        and (share := _share_in_float64(operator, sources)) > 0
     ]
-    seconds = sum(operator.self_s for operator in slow)
+    seconds = sum(operator.self_s * share for operator, share in slow)
     if not slow:
         return []
-    worst = max(slow, key=lambda operator: operator.self_s)
+    worst = max(slow, key=lambda entry: entry[0].self_s * entry[1])[0]
+    if not worst.where:
+        worst = _as_called(worst, sources)
     place = f" at {worst.where}" if worst.where else ""
     return claim(
         analysis,
@@ -161,7 +166,31 @@ def check_float64(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=worst.where,
         culprit=worst.name,
         module=worst.module,
-        change=_faster(analysis, "float32", [(one, 0.5) for one in slow]),
+        change=_faster(analysis, "float32", [(one, share / 2) for one, share in slow]),
+    )
+
+
+def _share_in_float64(operator: Operator, sources: Iterable[SourceOperator]) -> float:
+    """How much of its time is float64; by arithmetic where the trace has no dtypes."""
+    if operator.dtypes:
+        return float("float64" in operator.dtypes)
+    work = {True: 0.0, False: 0.0}
+    for source in sources:
+        if source.name == operator.name:
+            flops = dense_flops(source.name, source.shapes) or 0.0
+            work["float64" in source.dtypes] += flops * source.count
+    total = sum(work.values())
+    return work[True] / total if total > 0 else 0.0
+
+
+def _as_called(operator: Operator, sources: Iterable[SourceOperator]) -> Operator:
+    """The operator with line and shapes of its largest call in float64."""
+    calls = [one for one in sources if one.name == operator.name and "float64" in one.dtypes]
+    if not calls:
+        return operator
+    largest = max(calls, key=lambda one: (dense_flops(one.name, one.shapes) or 0.0) * one.count)
+    return replace(
+        operator, where=largest.where, module=largest.module or None, shapes=largest.shapes
     )
 
 
@@ -246,7 +275,10 @@ RULES = (
         "Does the network compute in float64?",
         "5 % of the step; half of the time is in the width of the numbers",
         check_float64,
-        (made.example("a float64 product", made.in_float64, "float64"),),
+        (
+            made.example("a float64 product", made.in_float64, "float64"),
+            made.example("dtypes known by the line only", made.in_float64_by_line, "net.py:31"),
+        ),
         (made.example("all float32", made.healthy),),
         needs_operators=True,
     ),

@@ -5,8 +5,10 @@ python benchmarks/convert/native.py --corpora torchvision --names
 python benchmarks/convert/native.py --path FOLDER        # any project
 
 Native share: of the uses of torch that were rewritten, those that name nothing of the generated
-module.  Lines of a family: what the generated module would hold if the family's own file and the
-network code that it imports (models, ops, layers) were all that is converted.
+module.  Lines of a family: what the generated module would hold if the family's file and the
+network code that it reaches (functions, classes and constants of models, ops and layers, by name)
+were all that is converted: transforms of images, which the metadata of weights name, are left out.
+Beside it what all files would take that it imports, used or not.
 """
 
 import argparse
@@ -24,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE)]
 
 import corpora  # noqa: E402
+from reached import Reach, imported_files, runtime_names  # noqa: E402
 
 from isograd.convert.generated import library  # noqa: E402
 from isograd.convert.run import GENERATED  # noqa: E402
@@ -47,6 +50,7 @@ class Port:
     converted: int
     by_file: dict[Path, collections.Counter[str]] = field(default_factory=dict)
     imports: dict[Path, set[Path]] = field(default_factory=dict)
+    reach: Reach = field(default_factory=Reach)
 
     @property
     def runtime(self) -> collections.Counter[str]:
@@ -68,10 +72,14 @@ class Port:
                 waiting += self.imports.get(one, ())
         return found
 
-    def lines(self, files: set[Path]) -> int:
-        """Lines of a generated module for these files; 0 where they need none."""
-        names = set().union(*(self.by_file[file] for file in files if file in self.by_file))
-        return len(library().module_of(names).splitlines()) if names else 0
+    def of_files(self, files: set[Path]) -> set[str]:
+        """The names of the runtime in these files."""
+        return set().union(*(self.by_file[file] for file in files if file in self.by_file))
+
+
+def lines_of(names: set[str]) -> int:
+    """Lines of a generated module with these names; 0 where there is none."""
+    return len(library().module_of(names).splitlines()) if names else 0
 
 
 def convert(source: Path, out: Path) -> Port:
@@ -86,34 +94,8 @@ def convert(source: Path, out: Path) -> Port:
             tree = ast.parse(file.read_text(encoding="utf-8"))
             port.by_file[file] = collections.Counter(runtime_names(tree))
             port.imports[file] = set(imported_files(tree, file, out))
+            port.reach.add(tree, file, out)
     return port
-
-
-def runtime_names(tree: ast.Module) -> Iterator[str]:
-    """The names of the generated module that a file uses, as often as it does."""
-    bound = {
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-        if alias.name == GENERATED
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id in bound:
-                yield node.attr
-
-
-def imported_files(tree: ast.Module, file: Path, root: Path) -> Iterator[Path]:
-    """The files of the port that relative imports name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            folder = file.parents[node.level - 1]
-            base = folder.joinpath(*(node.module or "").split("."))
-            for place in (base, *(base / alias.name for alias in node.names)):
-                for found in (place.with_suffix(".py"), place / "__init__.py"):
-                    if found.is_file() and found.stem != GENERATED and root in found.parents:
-                        yield found
 
 
 def families(corpus: corpora.Corpus, port: Port) -> Iterator[tuple[str, Path]]:
@@ -152,14 +134,15 @@ def main() -> int:
         out.parent.mkdir(parents=True, exist_ok=True)
         port = convert(source, out)
         lines = _lines(corpus, port)
-        counts = [own for own, _ in lines.values()] or [0]
+        counts = [own for own, _, _ in lines.values()] or [0]
         layers = sum(port.runtime[layer] for layer in LAYERS)
         print(
             f"| {name} | {port.converted} | {port.share:.1%} | {statistics.median(counts):.0f} "
             f"| {max(counts)} | {layers} |"
         )
-        for family, (own, whole) in sorted(lines.items(), key=lambda item: item[1]):
-            print(f"|   {family} | | | {own} | {whole} with all that it imports | |")
+        for family, (own, whole, names) in sorted(lines.items(), key=lambda item: item[1][:2]):
+            said = " ".join(sorted(names)) if arguments.names else ""
+            print(f"|   {family} | | | {own} | {whole} with all that it imports | {said} |")
         if arguments.names:
             for used, count in port.runtime.most_common():
                 files = sorted({f.name for f, c in port.by_file.items() if used in c})
@@ -167,20 +150,23 @@ def main() -> int:
     return 0
 
 
-def _lines(corpus: corpora.Corpus | None, port: Port) -> dict[str, tuple[int, int]]:
-    """Runtime lines by family: of its network code, and of everything that it imports."""
+def _lines(
+    corpus: corpora.Corpus | None, port: Port
+) -> dict[str, tuple[int, int, collections.Counter[str]]]:
+    """Runtime lines by family: of what it reaches, and of everything that it imports."""
     if corpus is None:
-        everything = set(port.by_file)
-        return {port.root.name: (port.lines(everything), port.lines(everything))}
+        names = port.of_files(set(port.by_file))
+        return {port.root.name: (lines_of(names), lines_of(names), port.runtime)}
     found = {}
     for family, file in families(corpus, port):
-        whole = port.needed(file)
-        own = {
+        network = {
             one
-            for one in whole
-            if one.parent == file.parent or one.parent.name in ("ops", "layers")
+            for one in port.by_file
+            if file.parent in one.parents or {"ops", "layers"} & set(one.parent.parts)
         }
-        found[family] = port.lines(own), port.lines(whole)
+        reached = port.reach.names(file, network)
+        whole = lines_of(port.of_files(port.needed(file)))
+        found[family] = lines_of(set(reached)), whole, reached
     return found
 
 

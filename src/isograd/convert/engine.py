@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from isograd.convert.file import Entries, FileEdit
+from isograd.convert.entries import Entries
+from isograd.convert.file import FileEdit
 from isograd.convert.imports import write_imports
 from isograd.convert.located import Facts
 from isograd.convert.model import FileConversion, Finding

@@ -5,37 +5,41 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections import ChainMap
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 
 from isograd.convert import plain
 from isograd.convert.aliases import Scope
+from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.empty_tensors import empty_tensors
+from isograd.convert.entries import Entries
 from isograd.convert.generated import library
 from isograd.convert.held_data import HeldData, held_data
 from isograd.convert.layers_passing import calls_that_pass
 from isograd.convert.leaves import Place, leaves_of, place_of_leaf
 from isograd.convert.lists_of_none import CONTAINERS, hold_none
-from isograd.convert.located import Facts, Member, place
+from isograd.convert.located import Facts, Member
 from isograd.convert.model import Finding, Level
 from isograd.convert.names import ImportedNames, resolve
+from isograd.convert.places import place
 from isograd.convert.settings import LayersInPlace, Settings
 from isograd.convert.spelling import Spelling
 from isograd.convert.text import Text, comments, format_strings, narrow, wide
 from isograd.convert.tree import Tree, attribute_values
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
-from isograd.knowledge.marks import mark, mark_first, marked, packages_in
+from isograd.knowledge.marks import mark, mark_first, packages_in
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
 from isograd.scan.names import TorchNames
 from isograd.scan.values import ClassInfo
 
 _MODULE = "torch.nn.Module"
 _PARAMETER = "torch.nn.Parameter"
+_FUNCTION = "torch.autograd.Function"
 #: Handlers that a failing import reaches.
 _FAILS = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
 
@@ -168,6 +172,25 @@ class FileEdit:
     def class_info(self, node: ast.AST) -> ClassInfo | None:
         """What is known of a class that the file defines."""
         return self.facts.classes.get(place(node))
+
+    def is_module_class(self, node: ast.AST) -> bool:
+        """Whether a class is a module, or mixed into one."""
+        info = self.class_info(node)
+        if info is None or info.root == _FUNCTION:
+            return False
+        return info.is_module or info in self.settings.mixed
+
+    @cached_property
+    def carrying(self) -> Carrying:
+        """Which modules of the file get their mode from the module around them."""
+        return Carrying(
+            self.tree,
+            lambda node: self.named.get(node, ""),
+            lambda api: self.names.kind(api) == "M",
+            self.is_module_class,
+            self.facts.built,
+            lambda name: self.settings.starting.is_taken(name, self.file),
+        )
 
     def source(self, node: ast.AST) -> str:
         """The node's text with the edits inside it."""
@@ -456,23 +479,3 @@ def _is_same(code: str, made: ast.expr) -> bool:
         return False
     inner = _parsed(code)
     return inner is not None and ast.dump(inner) == ast.dump(made)
-
-
-class Entries:
-    """The knowledge's entries by scan's names."""
-
-    def __init__(self, find: Callable[[str], Entry | None]) -> None:
-        self._find = find
-        self._marked: dict[tuple[str, str], Entry] = {}
-
-    @cache  # noqa: B019  # lives as long as one conversion
-    def entry(self, api: str) -> Entry | None:
-        """The entry of an API, or None."""
-        return self._find(api)
-
-    def marked(self, entry: Entry) -> Entry:
-        """The entry with marks for packages; a pass may ask with a template of its own."""
-        key = (entry.api, entry.rewrite)
-        if key not in self._marked:
-            self._marked[key] = marked(entry)
-        return self._marked[key]

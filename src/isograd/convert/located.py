@@ -6,7 +6,10 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from isograd.convert.tree import is_true
+from isograd.convert.analysis.carrying import Carrying
+from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
+from isograd.convert.places import Place, place
+from isograd.convert.tree import is_true, read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
@@ -17,6 +20,7 @@ from isograd.scan.values import (
     TENSOR,
     Api,
     ClassInfo,
+    Instance,
     Made,
     Plain,
     Scope,
@@ -59,8 +63,12 @@ _COMPLEX = frozenset(
 _IN_PLACE_FIRST = frozenset(
     f"torch.nn.{name}" for name in "ReLU ReLU6 SiLU Mish SELU Hardswish Hardsigmoid RReLU".split()
 )
-#: A node by its place: line, column, last line, last column.
-Place = tuple[int, int, int, int]
+#: The first part of what a file imports from.
+_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
+_KINDS = frozenset(
+    (ast.Name, ast.Attribute, ast.Call, ast.Assign, ast.FunctionDef, ast.AsyncFunctionDef,
+     ast.ClassDef, ast.Import, ast.ImportFrom)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,8 +94,11 @@ class Facts:
     their arguments.  reparametrized: layers whose parameters a function of torch replaces; "" where
     they are not known.  compared: classes of torch that stand in a comparison.  layer_owners: what
     `x.weight` and other attributes of layers are read of, or set.  built: calls that make a module
-    of the project's.  has_modes: whether anything is otherwise in training.  unfreezes: whether
-    something says what learns, other than that it does not.
+    of the project's.  made: the names of their classes.  called: methods that are called on
+    anything but self.  elsewhere: what the file takes of others.  looks_up: whether it asks for an
+    object by a name that it computes.  in_inference: classes whose constructor says `self.eval()`.
+    has_modes: whether anything is otherwise in training.  unfreezes: whether something says what
+    learns, other than that it does not.
     called_by_torchs_names: whether something unknown is called by the names of torch's arguments.
     reads_private: whether modules' own dictionaries of parameters are read.
     makes_complex: whether something of torch's makes complex numbers.  works_in_place: whether a
@@ -113,6 +124,11 @@ class Facts:
     reads_private: bool = False
     has_modes: bool = False
     unfreezes: bool = False
+    made: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    looks_up: bool = False
+    in_inference: set[str] = field(default_factory=set)
     makes_complex: bool = False
     works_in_place: bool = False
 
@@ -207,7 +223,18 @@ class _Located(Statements):
             self.facts.reparametrized.add(given.api if known else "")  # type: ignore[union-attr]
         elif isinstance(value, ClassInfo) and value.is_module:
             self.facts.built.add(place(node))
+            if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
+                self.facts.made.add(value.name)  # no `cls()`, which its own methods say
+        if looks_up(node, value, arguments):
+            self.facts.looks_up = True
+        if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):
+            self.facts.in_inference.add(owner.of.name)
         return super().called(node, value, owner, arguments, keywords)
+
+    def _is_constructed(self, owner: Instance) -> bool:
+        """Whether the constructor of an instance is what is read now."""
+        inner = self.state.functions[-1] if self.state.functions else None
+        return inner is not None and inner.owner is owner.of and inner.name == "__init__"
 
     def met(self, node: ast.Attribute, owner: Value) -> None:
         if node.attr in _PRIVATE:
@@ -232,6 +259,8 @@ class _Located(Statements):
         found, owner = super()._method(node)
         if node.attr == "forward":
             self.facts.owners[place(node)] = owner
+        if getattr(node.value, "id", "") != "self":
+            self.facts.called.add(node.attr)
         if found is None and owner is None:
             self.facts.unknown.add(place(node))
         return found, owner
@@ -261,11 +290,6 @@ def _is_made_in_place(node: ast.Call, value: Value) -> bool:
     first = node.args[0] if node.args else None
     is_first = isinstance(value, Made) and value.api in _IN_PLACE_FIRST
     return is_first and first is not None and is_true(first)
-
-
-def place(node: ast.AST) -> Place:
-    """Where a node stands."""
-    return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
 
 def _makes_complex(api: str) -> bool:
@@ -301,12 +325,45 @@ def locate(
     facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
     facts.compared = _compared(source.tree, state)
     facts.makes_complex = any(map(_makes_complex, facts.apis))
+    if _takes_of_project(source.text, project):
+        facts.elsewhere = _elsewhere(source.tree, state, facts)
     summary.exports = {
         key: value
         for key, value in state.env.items()
         if value is not None and value.__class__ is not Plain
     }
     return facts, summary
+
+
+def _takes_of_project(text: str, project: Project) -> bool:
+    """Whether a file may import other files of the project."""
+    return any(
+        root.startswith(".") or project.has(root)
+        for root in {found[1] for found in _IMPORTS.finditer(text)}
+    )
+
+
+def _elsewhere(module: ast.Module, state: State, facts: Facts) -> Elsewhere:
+    """What a file takes of others; nothing is known yet of what they take of it."""
+    apis = {(line, column): api for line, column, api, _ in state.uses}
+
+    def api_of(node: ast.AST) -> str:
+        return apis.get((node.lineno, node.col_offset), "")  # type: ignore[attr-defined]
+
+    def is_module_class(node: ast.ClassDef) -> bool:
+        info = facts.classes.get(place(node))
+        return info is not None and info.is_module
+
+    tree = read_tree(module, _KINDS)
+    carrying = Carrying(
+        tree,
+        api_of,
+        lambda api: state.names.kind(api) == "M",
+        is_module_class,
+        facts.built,
+        lambda name: True,
+    )
+    return elsewhere_of(tree, carrying, lambda name: state.env[name])
 
 
 def _compared(tree: ast.Module, state: State) -> frozenset[str]:

@@ -7,16 +7,17 @@ import gc
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from isograd.collector import without_collector
 from isograd.convert.analysis.layers import Layers, layers_of
+from isograd.convert.analysis.starting import Said, Starting, starting_of
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine, Place, Port
-from isograd.convert.file import Entries
+from isograd.convert.entries import Entries
 from isograd.convert.generated import library
-from isograd.convert.located import Facts, locate
+from isograd.convert.located import WITH_MODES, Facts, locate
 from isograd.convert.looked_up import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
@@ -94,6 +95,7 @@ class _Run:
     #: The texts that may name what the project looks up in torch.
     words: set[str] = field(default_factory=set)
     layers: Layers = field(default_factory=Layers)
+    starting: Starting = field(default_factory=Starting)
 
 
 def convert_path(path: Path, out: Path | None, options: Options | None = None) -> ConvertReport:
@@ -222,8 +224,21 @@ def _own_fault(file: str, error: Exception) -> Finding:
 def _settle(run: _Run) -> None:
     """What holds for all files, now that all are read."""
     run.layers = layers_of(run.facts.values())
+    run.starting = starting_of(
+        Said(
+            path.relative_to(run.base).as_posix(),
+            facts.elsewhere,
+            facts.called,
+            facts.made,
+            facts.in_inference,
+            facts.looks_up,
+        )
+        for path, facts in run.facts.items()
+    )
     if run.looks_up:
         run.words = _words(run)
+        if any(WITH_MODES.match(f"torch.nn.{word}") for word in run.words):
+            run.layers = replace(run.layers, has_modes=True)
 
 
 def _words(run: _Run) -> set[str]:
@@ -269,6 +284,7 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
         frozenset(run.words),
         run.has_complex,
         run.works_in_place,
+        run.starting,
     )
     engine = Engine(Entries(find), run.names, settings)
     total = len(run.files.python)

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.layers import Layers
+from isograd.convert.analysis.starting import Starting
 from isograd.scan.values import ClassInfo
 
 
@@ -21,6 +22,7 @@ class Settings:
     nothing up.
     has_complex: whether the project makes complex numbers.
     works_in_place: whether it has layers with inplace=True.
+    starting: who else makes its modules, and so in which mode they start.
     """
 
     target: str = "ops"
@@ -30,6 +32,7 @@ class Settings:
     words: frozenset[str] = frozenset()
     has_complex: bool = False
     works_in_place: bool = False
+    starting: Starting = field(default_factory=Starting)
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

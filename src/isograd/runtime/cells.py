@@ -121,8 +121,12 @@ def batch_norm1d_cell(
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.BatchNorm1d:
-    """MindSpore's BatchNorm1d by torch's arguments: its momentum is the share that is kept."""
-    return nn.BatchNorm1d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
+    """MindSpore's BatchNorm1d by torch's arguments: its momentum is the share that is kept.
+
+    It starts in training, as torch's.
+    """
+    cell = nn.BatchNorm1d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
+    return cell.set_train()
 
 
 def batch_norm2d_cell(
@@ -133,8 +137,12 @@ def batch_norm2d_cell(
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.BatchNorm2d:
-    """MindSpore's BatchNorm2d by torch's arguments: its momentum is the share that is kept."""
-    return nn.BatchNorm2d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
+    """MindSpore's BatchNorm2d by torch's arguments: its momentum is the share that is kept.
+
+    It starts in training, as torch's.
+    """
+    cell = nn.BatchNorm2d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
+    return cell.set_train()
 
 
 def layer_norm_cell(
@@ -207,8 +215,8 @@ def avg_pool2d_cell(
 
 
 def dropout_cell(p: float = 0.5, inplace: bool = False) -> nn.Dropout:
-    """MindSpore's Dropout by torch's arguments."""
-    return nn.Dropout(p=p)
+    """MindSpore's Dropout by torch's arguments; it starts in training, as torch's."""
+    return nn.Dropout(p=p).set_train()
 
 
 def identity_cell(*_: object, **__: object) -> nn.Identity:

@@ -53,6 +53,7 @@ from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.precision import Precision
 from isograd.convert.passes.references import References
 from isograd.convert.passes.shapes import LegacySizes, Shapes
+from isograd.convert.passes.starting_mode import StartingMode
 from isograd.convert.passes.starting_values import StartingValues
 from isograd.convert.passes.stores import Stores
 from isograd.convert.passes.subscripts import NumbersBesidePositions, NumpyIndices, Subscripts
@@ -112,6 +113,7 @@ PASSES: tuple[Pass, ...] = (
     Calls(),
     Building(),
     LateChildren(),
+    StartingMode(),
     Members(),
     References(),
     NumbersBesidePositions(),

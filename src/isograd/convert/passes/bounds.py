@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 from isograd.convert.tree import is_none
 
 

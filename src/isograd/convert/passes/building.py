@@ -1,70 +1,119 @@
-"""Networks start in training, as torch's do: `net = Net().set_train()` where they are built."""
+"""Modules start in training, as torch's do: `net = Net().set_train()` where they are made.
+
+A part gets the mode from the module that registers it while it is built.
+"""
 
 from __future__ import annotations
 
 import ast
 
+from isograd.convert.analysis.layers import is_path
+from isograd.convert.analysis.starting import leaves_training
 from isograd.convert.file import FileEdit
-from isograd.convert.located import WITH_MODES, place
-from isograd.convert.passes.modules import is_module_class
+from isograd.convert.located import WITH_MODES
+from isograd.convert.places import place
 
-_SEQUENTIAL = "torch.nn.Sequential"
+_CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
+_MODULE = "torch.nn.Module"
 
 
 class Building:
-    """Calls that build a whole network: outside of modules, which get the mode from above."""
+    """Calls that build a module of the project."""
 
     kinds = (ast.Call,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Add the call that starts training."""
         assert isinstance(node, ast.Call)
-        if place(node) in file.facts.built:
+        if place(node) in file.facts.built or _makes_its_own(node, file):
             start_training(node, file)
         return False
 
 
 def start_training(node: ast.Call, file: FileEdit) -> None:
-    """Start training behind a call that builds a network, if its layers have modes."""
-    layers = file.settings.layers
-    if not layers.has_modes or layers.every or _is_part(node, file):
+    """Start training behind a call that builds a module, if it has modes and is no part."""
+    if not has_modes(file) or _sets_mode(node, file) or file.carrying.is_carried(node):
         return
     file.replace(node, f"{file.source(node)}.set_train()")
+    for given in (*node.args, *(part.value for part in node.keywords)):
+        if _is_in_inference(given, file):
+            message = (
+                f"{ast.unparse(given)} was set to inference before; in the port set_train() of the "
+                "module that takes it sets it to training"
+            )
+            advice = f"Call set_train(False) of it behind {ast.unparse(node.func)}(…)."
+            file.finding(node, "mode-of-argument", message, advice)
+
+
+def _sets_mode(node: ast.Call, file: FileEdit) -> bool:
+    """Whether the mode is said at once: `Net().eval()`, or by the class's own constructor."""
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    parent = file.tree.parents.get(node)
+    is_said = isinstance(parent, ast.Attribute) and parent.attr in ("eval", "train")
+    return is_said or name in file.settings.starting.in_inference
+
+
+def _is_in_inference(given: ast.expr, file: FileEdit) -> bool:
+    """Whether something sets an argument to inference before a module takes it."""
+    if isinstance(given, ast.Starred):
+        return _is_in_inference(given.value, file)
+    if leaves_training(given):
+        return True
+    if not is_path(given):
+        return False
+    text, scope = ast.unparse(given), file.tree.scope(given)
+    for call in file.tree.of(ast.Call):
+        if call.lineno > given.lineno or not leaves_training(call):
+            continue
+        assert isinstance(call.func, ast.Attribute)
+        parent = file.tree.parents.get(call)
+        bound = [ast.unparse(t) for t in parent.targets] if isinstance(parent, ast.Assign) else []
+        if text in (ast.unparse(call.func.value), *bound) and file.tree.scope(call) is scope:
+            return True
+    return False
+
+
+def has_modes(file: FileEdit) -> bool:
+    """Whether something in the project is otherwise in training, and cells start in inference."""
+    return file.settings.layers.has_modes and not file.settings.layers.every
 
 
 def starts_training(node: ast.Call, file: FileEdit) -> bool:
-    """Whether a layer of torch's is a network of its own.
-
-    A Sequential is one, unless only modules ask for it; of other layers, one that is called where
-    it is bound.
-    """
+    """Whether a layer of torch's has modes, or holds what may have some."""
     api = file.api_of_call(node)
-    function = file.tree.function(node)
-    if api == _SEQUENTIAL:
-        return function is None or not _makes_parts(function, file)
-    parent = file.tree.parents.get(node)
-    if not isinstance(parent, ast.Assign) or WITH_MODES.match(api) is None:
+    if api in _CONTAINERS:
+        return not all(_is_without_modes(part, file) for part in node.args)
+    return WITH_MODES.match(api) is not None and not api.startswith(_MODULE)
+
+
+def _is_without_modes(node: ast.expr, file: FileEdit) -> bool:
+    """Whether an argument is a layer of torch's, written out, that is the same in both modes."""
+    if not isinstance(node, ast.Call):
         return False
-    name = getattr(parent.targets[0], "id", "")
-    return bool(name) and any(
-        isinstance(part, ast.Call) and getattr(part.func, "id", "") == name
-        for part in ast.walk(function or file.tree.module)
+    api = file.api_of_call(node)
+    if api in _CONTAINERS:
+        return all(_is_without_modes(part, file) for part in node.args) and not node.keywords
+    return file.names.kind(api) == "M" and WITH_MODES.match(api) is None
+
+
+def _makes_its_own(node: ast.Call, file: FileEdit) -> bool:
+    """`cls(…)` in a class method of a module, `type(self)(…)` and `self.__class__(…)`."""
+    called = node.func
+    if isinstance(called, ast.Call):
+        is_type = getattr(called.func, "id", "") == "type" and len(called.args) == 1
+        return is_type and file.carrying.is_self(called.args[0]) and _is_in_module(node, file)
+    if isinstance(called, ast.Attribute):
+        is_class = called.attr == "__class__" and file.carrying.is_self(called.value)
+        return is_class and _is_in_module(node, file)
+    function = file.tree.function(node)
+    if function is None or not isinstance(called, ast.Name) or not function.args.args:
+        return False
+    is_class_method = any(
+        getattr(part, "id", "") == "classmethod" for part in function.decorator_list
     )
+    return is_class_method and function.args.args[0].arg == called.id and _is_in_module(node, file)
 
 
-def _makes_parts(function: ast.FunctionDef | ast.AsyncFunctionDef, file: FileEdit) -> bool:
-    """Whether all of the file that names a function are modules, and calls that build them."""
-    names = [part for part in file.tree.of(ast.Name) if part.id == function.name]
-    return bool(names) and all(_is_part(part, file) for part in names)
-
-
-def _is_part(node: ast.AST, file: FileEdit) -> bool:
-    """Whether a module is built by another one, or as an argument of one."""
-    for part in file.tree.above(node):
-        if isinstance(part, ast.ClassDef) and is_module_class(part, file):
-            return True
-        if isinstance(part, ast.Call):
-            is_built = place(part) in file.facts.built
-            if is_built or file.names.kind(file.api_of_call(part)) == "M":
-                return True
-    return False
+def _is_in_module(node: ast.AST, file: FileEdit) -> bool:
+    owner = file.carrying.owner(file.tree.function(node))
+    return owner is not None and file.is_module_class(owner)

@@ -6,8 +6,8 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
 from isograd.convert.model import Level
+from isograd.convert.places import place
 from isograd.scan.values import Tensor
 
 #: In projects with complex numbers: the absolute value, which is complex in MindSpore.

@@ -6,9 +6,9 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
-from isograd.convert.located import place as place_of
 from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.places import place as place_of
 from isograd.convert.tree import (
     is_ellipsis,
     parts_of,

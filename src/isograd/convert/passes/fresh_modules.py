@@ -12,7 +12,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 
 _LOADS = "torch.nn.Module.load_state_dict"
 _READS = "torch.load"

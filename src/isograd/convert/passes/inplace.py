@@ -7,7 +7,6 @@ import ast
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.held_data import is_data
-from isograd.convert.located import place as place_of
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, is_taken_by_copy, origin_of_write
 from isograd.convert.passes.elements import (
@@ -35,6 +34,7 @@ from isograd.convert.passes.reach_of_writes import (
     tell_lost,
     write_view,
 )
+from isograd.convert.places import place as place_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten

@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 from isograd.scan.values import ANY_MODULE, Made
 
 _ASKS = frozenset(("getattr", "hasattr", "setattr", "delattr"))

@@ -6,9 +6,9 @@ import ast
 
 from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
 from isograd.convert.passes.elements import elements
 from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.places import place
 from isograd.convert.tree import first_argument, is_ellipsis, is_none, parts_of
 
 #: Methods whose result has the axes of their tensor.

@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert import layout, plain
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability

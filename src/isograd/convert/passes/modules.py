@@ -6,11 +6,10 @@ import ast
 import re
 
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 from isograd.scan.values import ClassInfo, Instance, Made
 
 _NAME = re.compile(r"def(\s+|\\\r?\n)+forward\b")
-_OTHER = "torch.autograd.Function"
 #: Functions that take the name of a member, with its place among their arguments.
 _ASKS_MEMBER = {
     "getattr": 1,
@@ -115,10 +114,7 @@ def _is_others_own(node: ast.Constant, file: FileEdit) -> bool:
 
 def is_module_class(node: ast.ClassDef, file: FileEdit) -> bool:
     """Whether a class is a module, or mixed into one."""
-    info = file.class_info(node)
-    if info is None or info.root == _OTHER:
-        return False
-    return info.is_module or info in file.settings.mixed
+    return file.is_module_class(node)
 
 
 def _is_modules(node: ast.Attribute, file: FileEdit) -> bool:

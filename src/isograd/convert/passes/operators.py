@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 from isograd.scan.values import MASK, Tensor, Value
 
 _SHIFTS = {ast.LShift: "ops.bitwise_left_shift", ast.RShift: "ops.bitwise_right_shift"}

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
 from isograd.convert.passes.augmented import strided
 from isograd.convert.passes.elements import elements, key_of
 from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.places import place
 from isograd.convert.tree import (
     counted_by,
     has_inner_steps,

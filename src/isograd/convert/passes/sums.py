@@ -7,7 +7,7 @@ import dataclasses
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 from isograd.knowledge.rewrite import NotRewritten
 
 #: Of an empty tensor MindSpore's own sum is whatever stood in the memory (2.10, CPU).

@@ -11,10 +11,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
 from isograd.convert.origins import is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions
 from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.places import place
 from isograd.convert.tree import is_laid_out, names_of, pairs_of, parts_of
 
 _WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)

@@ -10,7 +10,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 
 #: Methods, and the compositions that ask what the value is.
 _ASKING = {

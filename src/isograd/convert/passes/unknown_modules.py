@@ -9,7 +9,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.located import place
+from isograd.convert.places import place
 
 #: Functions of the runtime that take any object, by the method and the most arguments of it.
 _FUNCTIONS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+
+from isograd.worker.warm import WarmWorkers
 
 # The same examples on every run and no time limit, so that a change and nothing else turns a test
 # red; new ones are sought with HYPOTHESIS_PROFILE=explore.
@@ -42,6 +45,19 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_workers() -> Iterator[None]:
+    """Import each framework once for the networks that this process of tests builds.
+
+    Each worker stays a process of its own; tests/worker and the commands that tests start as
+    processes use workers that begin from nothing.
+    """
+    with WarmWorkers() as warm, pytest.MonkeyPatch.context() as patch:
+        for user in ("isograd.verify.session", "isograd.init.probe"):
+            patch.setattr(importlib.import_module(user), "Worker", warm.worker)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,0 +1,36 @@
+"""Stage parameters: both networks are built, paired, and given the same weights."""
+
+from __future__ import annotations
+
+from isograd.model import Stage
+from isograd.verify.choice import require_module
+from isograd.verify.keep import Keeper
+from isograd.verify.prepare import prepare
+from isograd.verify.stages.context import Ranked, StageContext, StageOutcome
+
+
+def run(context: StageContext) -> StageOutcome:
+    """Compare names, shapes and initial distributions of the parameters."""
+    session = context.session
+    session.build()
+    if session.part.module is not None:
+        require_module(session, session.part.module)
+    session.enter(Stage.PARAMETERS.value)
+    prepared = prepare(session)
+    if context.keep is not None:
+        context.keeper = Keeper(context.keep, session)
+    structures = (session.reference_structure, session.port_structure)
+    has_parameters = any(structure.parameters for structure in structures)
+    return StageOutcome(
+        Stage.PARAMETERS,
+        prepared.checked,
+        prepared.detail,
+        [
+            Ranked(finding, position)
+            for position, finding in enumerate(prepared.findings)
+            if session.part.contains(finding.module)
+        ],
+        list(prepared.gaps),
+        list(prepared.notes),
+        skipped="" if has_parameters else "neither network has parameters",
+    )

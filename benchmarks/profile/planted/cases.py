@@ -23,7 +23,7 @@ import torch
 from torch import nn
 torch.manual_seed(0)
 torch.set_num_threads(1)
-WORKERS, BATCH, PREFETCH, COLLATE, WIDTH = 0, 8, None, None, {width}
+WORKERS, BATCH, PREFETCH, COLLATE, WIDTH = 0, {batch}, None, None, {width}
 {setup}
 
 class Data(torch.utils.data.Dataset):
@@ -70,20 +70,20 @@ import numpy as np
 import mindspore, mindspore.dataset as ds
 from mindspore import nn, ops
 mindspore.runtime.launch_blocking()  # else eager MindSpore spins, and hides the plant when busy
-WIDTH = {width}
+WIDTH, BATCH = {width}, {batch}
 {setup}
 
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.a, self.c = nn.Dense(64, WIDTH), nn.Dense(WIDTH, 4)
+        self.a, self.b, self.c = nn.Dense(64, WIDTH), nn.Dense(WIDTH, 512), nn.Dense(512, 4)
     def construct(self, x):
         x = self.a(x)
         {forward}
-        return self.c(x)
+        return self.c(self.b(x))
 
 def rows():
-    for index in range(2000):
+    for index in range(4000):
         x = np.full(64, index % 5, np.float32)
         {sample}
         yield x, np.int32(index % 4)
@@ -98,7 +98,7 @@ loss_of = nn.CrossEntropyLoss()
 gradients = mindspore.value_and_grad(
     lambda x, y: loss_of(net(x), y), None, net.trainable_params())
 data = ds.GeneratorDataset(rows, ["x", "y"], shuffle=False)
-data = data.map(transform, ["x"], num_parallel_workers=1).batch(8)
+data = data.map(transform, ["x"], num_parallel_workers=1).batch(BATCH)
 for number, (x, y) in enumerate(data.create_tuple_iterator()):
     loss, found = gradients(x, y)
     optimizer(found)
@@ -119,8 +119,8 @@ class Case:
     codes: tuple[str, ...] = ()
     mended: dict[str, str] = field(default_factory=dict)
 
-    def script(self, width: int = 512, *, is_mended: bool = False) -> str:
-        """The training script, with a network of this width; is_mended: without the plant."""
+    def script(self, width: int = 512, batch: int = 8, *, is_mended: bool = False) -> str:
+        """The training script, with a network of this size; is_mended: without the plant."""
         parts = self.mended_parts() if is_mended else self.parts
         text = TORCH if self.framework == "torch" else MINDSPORE
         for name in PARTS:
@@ -129,7 +129,7 @@ class Case:
                 (line[: len(line) - len(line.lstrip())] for line in text.splitlines()
                  if f"{{{name}}}" in line), "")  # fmt: skip
             text = text.replace(f"{{{name}}}", part.replace("\n", "\n" + indent))
-        return text.replace("{width}", str(width))
+        return text.replace("{width}", str(width)).replace("{batch}", str(batch))
 
     def mended_parts(self) -> dict[str, str]:
         """Parts without the plant: what `mended` gives, else only those that prepare something."""

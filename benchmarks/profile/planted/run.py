@@ -55,10 +55,15 @@ def _report(arguments: list[str], folder: Path) -> dict[str, Any]:
     return json.loads((folder / "report.json").read_text())  # type: ignore[no-any-return]
 
 
+def planted_lines(script: str) -> list[int]:
+    """Numbers of the lines that end in `#!`."""
+    return [number for number, line in enumerate(script.splitlines(), 1) if line.endswith("#!")]
+
+
 def judged(case: Case, write: Callable[[Path], None] | None = None) -> dict[str, Any]:
     """One planted case: is the verdict right, is the culprit named? write: its files, no script."""
     script = case.script() if write is None else ""
-    planted = [number for number, line in enumerate(script.splitlines(), 1) if line.endswith("#!")]
+    planted = planted_lines(script)
     with tempfile.TemporaryDirectory(prefix="planted-") as name:
         folder = Path(name)
         report = profiled(script, folder) if write is None else read(write, folder)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isograd.profile.model import PHASES, Ints, Phase
-from isograd.profile.whatif.tasks import CHANNEL, NOTHING, Role, Step, Work
+from isograd.profile.whatif.tasks import CHANNEL, MAIN, NOTHING, Role, Step, Work
 
 #: Takes spans' rows and answers with the factor of each one's duration.
 Factors = Callable[[Ints], npt.NDArray[np.float64]]
@@ -35,18 +35,32 @@ def without_data_wait() -> Change:
 
 
 def with_operators(name: str, factors: Factors) -> Change:
-    """Operators take other times: 0 removes them, 0.5 halves them."""
+    """Operators take other times: 0 removes them, 0.5 halves them.
+
+    With a removed operator goes the Python that follows it, which frees what the operator needed
+    and calls the next one; but no more than the operator itself took.
+    """
 
     def apply(work: Work) -> Work:
         durations = []
         for step in work.steps:
             known = step.row >= 0
-            changed = step.duration_ns.astype(np.float64)
-            changed[known] *= factors(step.row[known])
-            durations.append(changed)
+            factor = np.ones(len(step))
+            factor[known] = factors(step.row[known])
+            gone = np.where(factor == 0.0, step.duration_ns, 0)
+            less = np.where(step.of(Role.HOST), gone[_operator_before(step)], 0)
+            durations.append(np.maximum(step.duration_ns * factor - less, 0))
         return work.lasting(durations)
 
     return Change(name, apply)
+
+
+def _operator_before(step: Step) -> Ints:
+    """The last operator of the main lane that took any time before each task; 0 where none did."""
+    worked = step.of(Role.OPERATOR, Role.HOST) & (step.lane == MAIN) & (step.duration_ns > 0)
+    place = np.where(worked, np.arange(len(step)), 0)
+    before = np.concatenate([[0], np.maximum.accumulate(place)[:-1]])
+    return np.asarray(before, dtype=np.int64)
 
 
 def without_host(seconds: float, phase: Phase | None = None) -> Change:

@@ -206,8 +206,8 @@ def test_two_runs_need_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        pytest.param([0, 5, 5], "1 steps have no length", id="zero length"),
-        pytest.param([-4, 5, 5], "1 steps have no length", id="clocks that go back"),
+        pytest.param([0, 5, 5], "1 of 3 steps have no length", id="zero length"),
+        pytest.param([-4, 5, 5], "1 of 3 steps have no length", id="clocks that go back"),
     ],
 )
 def test_steps_that_cannot_be(tmp_path: Path, lengths: list[int], message: str) -> None:

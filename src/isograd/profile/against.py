@@ -80,6 +80,11 @@ def compare(here: Analysis, there: Analysis) -> Against:
         )
     is_same = here.profile.framework == there.profile.framework
     own, other = _by_name(here), _by_name(there)
+    if is_same and own and other and not own.keys() & other.keys():
+        notes.append(
+            "The runs share no operator: they are of different trainings, so their steps cannot be "
+            "compared. Give two runs of one training."
+        )
     return Against(
         other=there,
         ratio=here.step_s / there.step_s,

@@ -40,26 +40,32 @@ def try_settings(
     """What each setting of the framework would change; raise ProfileError where nothing runs."""
     known = [variant for variant in VARIANTS if variant.framework == framework]
     found: dict[str, list[Attempt]] = {}
+    failed: dict[str, str] = {}
     for _ in range(ROUNDS):
         for variant in (BASELINE, *known):
+            if variant.name in failed:
+                continue
             attempt = _attempt(script, arguments, variant)
-            if attempt is not None:
+            if isinstance(attempt, Attempt):
                 found.setdefault(variant.name, []).append(attempt)
+            else:
+                failed[variant.name] = attempt
     base = found.get(BASELINE.name)
     if not base:
         raise ProfileError(
-            f"{script} could not be run again for --try", "Run it alone, twice in a row."
+            f"{script} could not be run again for --try: {failed[BASELINE.name]}",
+            "Run it alone, twice in a row.",
         )
     return tuple(
-        judged
-        for variant in known
+        _judged(variant, base, found[variant.name])
         if variant.name in found
-        for judged in _judged(variant, base, found[variant.name])
+        else _refused(variant, failed[variant.name])
+        for variant in known
     )
 
 
-def _attempt(script: Path, arguments: Sequence[str], variant: Variant) -> Attempt | None:
-    """One run of the script in a process of its own, None where it does not end well."""
+def _attempt(script: Path, arguments: Sequence[str], variant: Variant) -> Attempt | str:
+    """One run of the script in a process of its own, or why it did not end well."""
     with tempfile.TemporaryDirectory(prefix="isograd-try-") as folder:
         answer = Path(folder) / "answer.json"
         call = [sys.executable, "-m", "isograd.profile.record.attempt", variant.name]
@@ -67,16 +73,32 @@ def _attempt(script: Path, arguments: Sequence[str], variant: Variant) -> Attemp
         try:
             done = subprocess.run(call, capture_output=True, timeout=LIMIT_S, check=False)
         except subprocess.TimeoutExpired:
-            return None
+            return f"it did not end within {LIMIT_S:.0f} s"
         if done.returncode or not answer.is_file():
-            return None
+            return _reason(done.stderr.decode(errors="replace"), done.returncode)
         content = json.loads(answer.read_text(encoding="utf-8"))
     return Attempt(content["step_s"], content["peak_bytes"], tuple(content["losses"]))
 
 
-def _judged(
-    variant: Variant, base: Sequence[Attempt], tried: Sequence[Attempt]
-) -> list[ProfileFinding]:
+def _reason(text: str, status: int) -> str:
+    """The last line that a process wrote, else how it ended."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else f"the process ended with {status}"
+
+
+def _refused(variant: Variant, reason: str) -> ProfileFinding:
+    return ProfileFinding(
+        code=f"try.{variant.name}",
+        seconds=0.0,
+        share=0.0,
+        message=f"{variant.setting} could not be tried: {reason}",
+        advice="Leave it as it is.",
+        culprit=variant.name,
+        is_note=True,
+    )
+
+
+def _judged(variant: Variant, base: Sequence[Attempt], tried: Sequence[Attempt]) -> ProfileFinding:
     """A finding where the setting is faster by more than the rounds differ."""
     before = min(attempt.step_s for attempt in base)
     after = min(attempt.step_s for attempt in tried)
@@ -90,18 +112,16 @@ def _judged(
         f"{variant.setting} takes {milliseconds(after)} per step instead of "
         f"{milliseconds(before)}, {memory:+.0f} MB; {word}."
     )
-    return [
-        ProfileFinding(
-            code=f"try.{variant.name}",
-            seconds=max(won, 0.0) if is_faster else 0.0,
-            share=max(won, 0.0) / before if is_faster else 0.0,
-            message=message,
-            advice=variant.setting if is_faster and same is not False else "Leave it as it is.",
-            culprit=variant.name,
-            tried=Tried(after, same, variant.setting),
-            is_note=not is_faster or same is False,
-        )
-    ]
+    return ProfileFinding(
+        code=f"try.{variant.name}",
+        seconds=max(won, 0.0) if is_faster else 0.0,
+        share=max(won, 0.0) / before if is_faster else 0.0,
+        message=message,
+        advice=variant.setting if is_faster and same is not False else "Leave it as it is.",
+        culprit=variant.name,
+        tried=Tried(after, same, variant.setting),
+        is_note=not is_faster or same is False,
+    )
 
 
 def equivalent(base: Sequence[Attempt], tried: Sequence[Attempt], tolerance: float) -> bool | None:

@@ -17,7 +17,8 @@ from isograd.profile.analyse.breakdown import (
 from isograd.profile.analyse.jitter import Jitter, find_jitter
 from isograd.profile.analyse.marks import find_steps
 from isograd.profile.analyse.modules import with_places
-from isograd.profile.analyse.operators import Window, summarise, tiny_types
+from isograd.profile.analyse.nesting import crossings
+from isograd.profile.analyse.operators import Window, operator_rows, summarise, tiny_types
 from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
@@ -73,7 +74,7 @@ def analyse(profile: Profile) -> Analysis:
     """Analyse one profile; pure."""
     notes = list(profile.notes)
     steps, has_marks = _steps(profile, notes)
-    operators, self_ns = _operators(profile, steps if has_marks else no_steps())
+    operators, self_ns = _operators(profile, steps if has_marks else no_steps(), notes)
     breakdown = break_down(profile, steps, self_ns, has_marks=has_marks)
     limit, confidence = breakdown.verdict()
     if not len(breakdown.step_s):
@@ -123,17 +124,27 @@ def _steps(profile: Profile, notes: list[str]) -> tuple[Steps, bool]:
     is_real = steps.end_ns > steps.start_ns
     if not is_real.all():
         dropped = int((~is_real).sum())
-        notes.append(f"{dropped} steps have no length or end before they begin; they are left out.")
+        notes.append(
+            f"{dropped} of {len(steps)} steps have no length or end before they begin; they are "
+            "left out."
+        )
         steps = steps.rows(is_real)
-    return steps, bool(how)
+    return steps, bool(how) and len(steps) > 0
 
 
-def _operators(profile: Profile, steps: Steps) -> tuple[tuple[Operator, ...], Ints | None]:
+def _operators(
+    profile: Profile, steps: Steps, notes: list[str]
+) -> tuple[tuple[Operator, ...], Ints | None]:
     """Operators in seconds per step, worst first, with lines where they are known."""
     if profile.spans is None:
         found, self_ns, count = profile.operators, None, 1
     else:
         window, count = _window(profile, steps)
+        if crossing := crossings(profile.spans, operator_rows(profile.spans)):
+            notes.append(
+                f"{crossing} operators begin within another of their thread and end after it, as "
+                "where a clock goes back; each counts its whole time."
+            )
         found, self_ns = summarise(profile.spans, window, tiny_types(profile.source_operators))
         if not any(operator.shapes for operator in found) and profile.source_operators:
             found = _with_only_shapes(found, profile)

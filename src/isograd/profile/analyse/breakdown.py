@@ -91,7 +91,7 @@ def break_down(
     """
     if profile.marks is not None:
         return _of_recording(profile, self_ns)
-    if profile.spans is not None and self_ns is not None and has_marks:
+    if profile.spans is not None and self_ns is not None and has_marks and len(steps):
         return _of_trace(profile.spans, steps, self_ns)
     return _of_phases(steps)
 

@@ -25,7 +25,8 @@ def find_steps(spans: Spans) -> tuple[Steps, str]:
         _, first = np.unique(number, return_index=True)  # a mark may stand on several tracks
         rows, number = rows[first], number[first]
         start = spans.start_ns[rows]
-        return _with_phases(spans, number, start, start + spans.duration_ns[rows]), "marks"
+        end = start + spans.duration_ns[rows]
+        return _with_phases(spans, number, start, end), "marks"
     ends = _update_ends(spans)
     if ends.size >= 3:
         number = np.arange(ends.size - 1, dtype=np.int64)
@@ -44,8 +45,6 @@ def _rows(spans: Spans, prefixes: tuple[str, ...]) -> Ints:
 
 
 def _with_phases(spans: Spans, number: Ints, start: Ints, end: Ints) -> Steps:
-    keep = end > start
-    number, start, end = number[keep], start[keep], end[keep]
     phases = np.full((number.size, len(PHASES)), np.nan)
     known = np.zeros(number.size)
     for phase, prefixes in (

@@ -54,6 +54,20 @@ def _depths(start: Ints, end: Ints) -> npt.NDArray[np.int16]:
     return np.asarray(depth, dtype=np.int16)
 
 
+def crossings(spans: Spans, rows: Ints) -> int:
+    """How many of these intervals begin within an earlier one of their track and end after it."""
+    found = 0
+    track, start = spans.track[rows], spans.start_ns[rows]
+    end = start + spans.duration_ns[rows]
+    borders = np.flatnonzero(np.diff(track)) + 1
+    for first, last in zip([0, *borders], [*borders, rows.size], strict=True):
+        begins, ends = start[first:last], end[first:last]
+        if begins.size > 1:
+            reached = np.maximum.accumulate(ends)[:-1]
+            found += int(((begins[1:] < reached) & (ends[1:] > reached)).sum())
+    return found
+
+
 def self_times(spans: Spans, parent: Ints) -> Ints:
     """Nanoseconds of each interval that no interval within it covers, at least 0. Shape (rows,)."""
     inner = parent >= 0

@@ -25,8 +25,10 @@ Decoded = TypeVar("Decoded")
 
 BLOCK_BYTES = 8 << 20
 #: An event larger than this is refused: no profiler writes one.
-EVENT_BYTES = 256 << 20
+EVENT_BYTES = 32 << 20
 _HEAD_BYTES = 64 << 20
+#: `"traceEvents": [` is shorter than this, so that no block cuts it in two unseen.
+_OVERLAP = 4096
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _TAIL_BYTES = 4096
@@ -58,21 +60,36 @@ class Blocks:
                 if is_end:
                     self.is_complete = True
                     return
+                self._check_start(rest)
                 if len(rest) > EVENT_BYTES:
                     raise ProfileError(
                         f"{self.path}: an event is larger than {EVENT_BYTES >> 20} MiB",
                         "Give a Chrome trace as a profiler wrote it.",
                     )
 
+    def _check_start(self, rest: bytes) -> None:
+        """What follows the decoded events must begin an event; raise ProfileError else."""
+        first = rest[:1]
+        if first not in (b"", b"{", b"]"):
+            at = self.bytes_read - len(rest)
+            raise ProfileError(
+                f"{self.path}: an event was expected at byte {at}, and {first!r} stands there",
+                "Write the trace again; a truncated end alone would have been accepted.",
+            )
+
     def _skip_head(self, stream: BufferedIOBase) -> bytes:
         head = b""
         while len(head) < _HEAD_BYTES:
             more = _read(stream, 1 << 20)
             self.bytes_read += len(more)
+            searched = max(len(head) - _OVERLAP, 0)
             head += more
-            if head.lstrip()[:1] == b"[":
+            first = head[:_OVERLAP].lstrip()[:1]
+            if first == b"[":
                 return head.lstrip()[1:]
-            if found := _ARRAY.search(head):
+            if first not in (b"{", b""):
+                break
+            if found := _ARRAY.search(head, searched):
                 self.head = head[: found.start()]
                 return head[found.end() :]
             if not more:
@@ -83,6 +100,8 @@ class Blocks:
 
     def _cut(self, block: bytes) -> tuple[Any, bytes, bool]:
         """Decoded whole events, the bytes after them, and whether the list ended."""
+        if not block.strip():
+            return None, b"", False
         borders = [found.start() + 1 for found in _BORDER.finditer(block[-_TAIL_BYTES:])]
         if borders:
             cut = max(len(block) - _TAIL_BYTES, 0) + borders[-1]
@@ -95,7 +114,8 @@ class Blocks:
     def _cut_exactly(self, block: bytes) -> tuple[Any, bytes, bool]:
         ends, closed = _event_ends(block)
         if not ends.size:
-            return None, b"" if closed is not None else block, closed is not None
+            rest = b"" if closed is not None else block.lstrip()
+            return None, rest, closed is not None
         cut = int(ends[-1]) + 1
         try:
             decoded = self._decode(b"[" + block[:cut] + b"]")

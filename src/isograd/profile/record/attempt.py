@@ -10,6 +10,7 @@ from pathlib import Path
 
 def main(arguments: list[str]) -> int:
     """Run the script with one setting changed and write what was measured."""
+    from isograd.errors import IsogradError
     from isograd.profile.read.open import open_profile
     from isograd.profile.record.script import record_script
     from isograd.profile.record.variants import BASELINE, VARIANTS
@@ -19,7 +20,11 @@ def main(arguments: list[str]) -> int:
     variant = next(one for one in (BASELINE, *VARIANTS) if one.name == name)
     folder = Path(answer).with_name("run")
 
-    record_script(Path(script), rest, folder, int(steps), on_import=lambda _: variant.apply())
+    try:
+        record_script(Path(script), rest, folder, int(steps), on_import=lambda _: variant.apply())
+    except IsogradError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     profile = open_profile(folder / "profile.json")
     assert profile.host is not None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

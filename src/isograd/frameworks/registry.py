@@ -8,8 +8,16 @@ from isograd.errors import UsageError
 from isograd.frameworks.base import Framework
 
 NAMES = ("torch", "mindspore", "fake")
-#: What the first pass or step imports, and takes as long as the framework itself.
-_IMPORTED_LATE = {"torch": ("torch._dynamo",)}
+#: The adapters' modules by framework, and what the first pass or step imports, which takes as long
+#: as the framework itself.
+_MODULES = {
+    "torch": ("isograd.frameworks.torch.adapter", "torch._dynamo"),
+    "mindspore": (
+        "isograd.frameworks.mindspore.adapter",
+        "isograd.frameworks.mindspore.static_graph.alone",
+    ),
+    "fake": ("isograd.frameworks.fake.adapter",),
+}
 
 
 def open_framework(name: str) -> Framework:
@@ -33,7 +41,12 @@ def open_framework(name: str) -> Framework:
     raise UsageError(f"{name!r} is no framework", f"Use one of {', '.join(NAMES[:2])}.")
 
 
-def import_late(name: str) -> None:
-    """Import what the first passes of an adapter would."""
-    for module in _IMPORTED_LATE.get(name, ()):
+def package_of(name: str) -> str:
+    """The framework of an adapter: "mindspore" of "mindspore-compiled"."""
+    return name.partition("-")[0]
+
+
+def import_adapters(name: str) -> None:
+    """Import what the adapters of a framework and their first passes would; none is made."""
+    for module in _MODULES.get(name, ()):
         importlib.import_module(module)

@@ -49,6 +49,11 @@ class Case:
     input_gradients: bool = False
 
     @property
+    def wants_compiled(self) -> bool:
+        """Whether the port has a static graph, and the case asks for the stage."""
+        return self.compiled != "off" and self.port.framework == "mindspore"
+
+    @property
     def modes(self) -> tuple[str, ...]:
         return ("train", "eval") if self.mode == "both" else (self.mode,)
 

@@ -12,6 +12,7 @@ import numpy as np
 from isograd.errors import IsogradError
 from isograd.frameworks.base import ParameterInfo, Port, Structure, Tensors
 from isograd.frameworks.capabilities import Diagnosable
+from isograd.frameworks.registry import package_of
 from isograd.model import Side
 from isograd.pairing.parameters import pair_parameters
 from isograd.pairing.results import ParameterPair, ParameterPairing
@@ -25,6 +26,7 @@ from isograd.verify.part import WHOLE, Part
 from isograd.worker.host import Worker
 from isograd.worker.protocols import Chance, Networks, Passes
 from isograd.worker.requests import PassRequest, StepRequest
+from isograd.worker.warm import WarmWorkers
 
 
 class _Closes(Protocol):
@@ -53,12 +55,14 @@ class Session:
         self.part = part
         self.seed = seed
         self.progress = progress
-        self.start: StartWorker = start or Worker
+        self._warm = WarmWorkers()
+        self.start: StartWorker = start or self._start
         self.reference = self.start(case.reference.framework, "reference", case.reference_python)
         try:
             self.port = self.start(case.port.framework, "port", case.port_python)
         except BaseException:
             self.reference.close()
+            self._warm.close()
             raise
         self._source = source_of(case, seed, self.reference)
         self.reference_structure = Structure("", (), ())
@@ -94,6 +98,12 @@ class Session:
         self.port.close()
         if self.compiled is not None:
             self.compiled.close()
+        self._warm.close()
+
+    def _start(self, framework: str, side: str, python: str | None = None) -> Worker:
+        """A worker; those of a port that is compiled as well share the import of the framework."""
+        is_shared = self.case.wants_compiled and package_of(framework) == self.case.port.framework
+        return (self._warm.worker if is_shared else Worker)(framework, side, python)
 
     def enter(self, stage: str) -> None:
         """Tell both workers where they are, for what they say when they die."""

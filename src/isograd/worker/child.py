@@ -53,13 +53,13 @@ def main() -> None:
 def _split_off(address: str, framework: str, control: int) -> None:
     import socket
 
-    from isograd.frameworks.registry import import_late
+    from isograd.frameworks.registry import import_adapters
     from isograd.worker.forks import serve
 
-    _service(address, framework)
-    import_late(framework)
+    importlib.import_module(address.partition(":")[0])
+    import_adapters(framework)
     with socket.socket(fileno=control) as connection:
-        serve(connection, lambda reading, writing: _answer(address, framework, reading, writing))
+        serve(connection, lambda name, *pipe: _answer(address, name, *pipe))
 
 
 def _answer(address: str, framework: str, reading: int, writing: int) -> None:

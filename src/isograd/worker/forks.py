@@ -17,15 +17,19 @@ from collections.abc import Callable
 #: What is answered once the framework is imported, and by a process that cannot be split.
 READY = b"ready"
 UNABLE = b"unable"
+#: Between the parts of a request.
+SEPARATOR = b"\0"
+#: Answers as an adapter, by its name, from one descriptor to another.
+_Run = Callable[[str, int, int], None]
 _LONGEST_PATH_BYTES = 1 << 16
 _DESCRIPTORS = 4
 
 
-def serve(control: socket.socket, run: Callable[[int, int], None]) -> None:
+def serve(control: socket.socket, run: _Run) -> None:
     """Split off workers until the other end closes.
 
-    A request is the worker's folder, with the descriptors that it reads from, writes to, prints to,
-    and that its process identifier and exit status are written to.
+    A request is the adapter's name and the worker's folder, with the descriptors that it reads
+    from, writes to, prints to, and that its process identifier and exit status are written to.
     """
     if threading.active_count() > 1 or _count_of_threads() > 1:
         control.sendall(UNABLE)  # a lock that another thread holds would stay held in the worker
@@ -33,13 +37,14 @@ def serve(control: socket.socket, run: Callable[[int, int], None]) -> None:
     control.sendall(READY)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        folder, descriptors, _, _ = socket.recv_fds(control, _LONGEST_PATH_BYTES, _DESCRIPTORS)
-        if not folder:
+        request, descriptors, _, _ = socket.recv_fds(control, _LONGEST_PATH_BYTES, _DESCRIPTORS)
+        if not request:
             return
+        framework, _, folder = map(os.fsdecode, request.partition(SEPARATOR))
         if os.fork() == 0:
             control.close()
             reading, writing, log, status = descriptors
-            _guard(os.fsdecode(folder), reading, writing, log, status, run)
+            _guard(folder, framework, reading, writing, log, status, run)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -51,13 +56,13 @@ def _count_of_threads() -> int:
 
 
 def _guard(
-    folder: str, reading: int, writing: int, log: int, status: int, run: Callable[[int, int], None]
+    folder: str, framework: str, reading: int, writing: int, log: int, status: int, run: _Run
 ) -> None:
     """Start the worker, and report how it ended; does not return."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     worker = os.fork()
     if worker == 0:
-        _work(folder, reading, writing, log, status, run)
+        _work(folder, framework, reading, writing, log, status, run)
     with contextlib.suppress(OSError):  # the worker may have done it, or have ended
         os.setpgid(worker, worker)
     for descriptor in (reading, writing, log):
@@ -70,7 +75,7 @@ def _guard(
 
 
 def _work(
-    folder: str, reading: int, writing: int, log: int, status: int, run: Callable[[int, int], None]
+    folder: str, framework: str, reading: int, writing: int, log: int, status: int, run: _Run
 ) -> None:
     code = 1
     try:
@@ -81,7 +86,7 @@ def _work(
         os.dup2(log, 2)
         os.close(log)
         os.chdir(folder)
-        run(reading, writing)
+        run(framework, reading, writing)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1

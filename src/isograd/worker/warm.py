@@ -1,11 +1,13 @@
 """Workers for many cases: the framework is imported once, and each worker is a process of its own.
 
-A verification of a small network takes half as long so.  Where a process cannot be split off (not
-Linux, a framework that is missing or that starts threads), a worker starts as it always does.
+All adapters of one framework come from one process. A verification of a small network takes half as
+long so.  Where a process cannot be split off (not Linux, a framework that is missing or that starts
+threads), a worker starts as it always does.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import select
 import signal
@@ -16,7 +18,8 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-from isograd.worker.forks import READY
+from isograd.frameworks.registry import package_of
+from isograd.worker.forks import READY, SEPARATOR
 from isograd.worker.host import Launch, Process, Worker, environment_of, launched
 
 _IMPORT_S = 120.0
@@ -56,9 +59,12 @@ class WarmWorkers:
 
     def _launch(self, launch: Launch) -> Process:
         variables = environment_of(launch.framework, os.environ)
-        key = (launch.service, launch.framework, launch.python, tuple(sorted(variables.items())))
+        package = package_of(launch.framework)
+        key = (launch.service, package, launch.python, tuple(sorted(variables.items())))
         if key not in self._servers:
-            self._servers[key] = _Server(launch, variables) if sys.platform == "linux" else None
+            self._servers[key] = (
+                _Server(launch, package, variables) if sys.platform == "linux" else None
+            )
         server = self._servers[key]
         found = None if server is None else server.split(launch)
         return launched(launch) if found is None else found
@@ -67,11 +73,11 @@ class WarmWorkers:
 class _Server:
     """One process that has imported a framework."""
 
-    def __init__(self, launch: Launch, variables: dict[str, str]) -> None:
+    def __init__(self, launch: Launch, package: str, variables: dict[str, str]) -> None:
         self._control, theirs = socket.socketpair()
         self._is_ready: bool | None = None
         self._process = subprocess.Popen(
-            launch.command("warm", str(theirs.fileno())),
+            dataclasses.replace(launch, framework=package).command("warm", str(theirs.fileno())),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -90,7 +96,8 @@ class _Server:
         reading, status = os.pipe()
         descriptors = (launch.reading, launch.writing, launch.log, status)
         try:
-            socket.send_fds(self._control, [os.fsencode(os.getcwd())], descriptors)
+            request = SEPARATOR.join(map(os.fsencode, (launch.framework, os.getcwd())))
+            socket.send_fds(self._control, [request], descriptors)
         except OSError:
             os.close(reading)
             self._is_ready = False

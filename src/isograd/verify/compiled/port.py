@@ -128,14 +128,21 @@ class CompiledPort:
         *arguments: Arguments.args,
         **keywords: Arguments.kwargs,
     ) -> dict[str, Any]:
-        worker = None if self._is_closed else self._worker or self._start()
-        if worker is None or self._is_closed:
+        if self._is_closed:
             return _ENDED
+        try:
+            worker = self._worker or self._start()
+        except WorkerError:
+            if self._is_closed:  # by `close`, while the process was building the network
+                return _ENDED
+            raise
         try:
             return worker.begin(method, *arguments, **keywords).answer(_PATIENCE_S)
         except WorkerError as error:
             worker.close()
             self._worker = None
+            if self._is_closed:
+                return _ENDED
             said = "the compiler ends the process" if "ended with" in error.what else error.what
             return {"verdict": "refused", "refused": said, "place": None, "error": "crash"}
         except IsogradError as error:

@@ -11,7 +11,6 @@ from isograd.errors import IsogradError
 from isograd.frameworks.capabilities import CompilesModules
 from isograd.model import Finding, Fix, Severity, Stage
 from isograd.pairing.modules import pair_modules
-from isograd.verify.case import Case
 from isograd.verify.compiled.causes import explain
 from isograd.verify.compiled.judge import Deviation, WayResult
 from isograd.verify.compiled.locate import Located, Locator
@@ -37,11 +36,6 @@ class CompiledResult:
     refused: bool = False
     asks: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
-
-
-def wants_compiled(case: Case) -> bool:
-    """Whether a case's port has a static graph, and the case asks for the stage."""
-    return case.compiled != "off" and case.port.framework == "mindspore"
 
 
 def begin_compiled(session: Session) -> CompiledPort:
@@ -88,7 +82,7 @@ def _run(session: Session, port: CompiledPort) -> CompiledResult:
 def diagnose_compiled(session: Session, module: str, mode: str, backward: bool) -> list[Finding]:
     """What the static graph makes of one module of the port, by its name there."""
     case = session.case
-    if not wants_compiled(case):
+    if not case.wants_compiled:
         return []
     with CompiledPort(session, "mindspore-compiled") as port:
         insists = case.compiled == "required" or bool(port.plain(CompilesModules.asks))

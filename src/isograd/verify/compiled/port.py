@@ -133,7 +133,7 @@ class CompiledPort:
         try:
             worker = self._worker or self._start()
         except WorkerError:
-            if self._is_closed:  # by `close`, while the process was building the network
+            if self._was_closed():  # while the process was building the network
                 return _ENDED
             raise
         try:
@@ -141,12 +141,16 @@ class CompiledPort:
         except WorkerError as error:
             worker.close()
             self._worker = None
-            if self._is_closed:
+            if self._was_closed():
                 return _ENDED
             said = "the compiler ends the process" if "ended with" in error.what else error.what
             return {"verdict": "refused", "refused": said, "place": None, "error": "crash"}
         except IsogradError as error:
             return {"verdict": "refused", "refused": error.what, "place": None, "error": "raised"}
+
+    def _was_closed(self) -> bool:
+        """Whether another thread has called `close`."""
+        return self._is_closed
 
     @property
     def has_ended(self) -> bool:

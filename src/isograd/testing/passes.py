@@ -12,7 +12,7 @@ from isograd.frameworks.base import (
     Framework,
     Tensors,
 )
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 from isograd.testing.network import BATCH, FEATURES, ConformanceNetwork
 from isograd.testing.values import assert_close, assert_same, call_of, differ
 
@@ -44,7 +44,7 @@ class PassGuarantees(ConformanceNetwork):
         gradients = {k for k in passed if k.startswith("gradient.input.")}
         assert gradients == {"gradient.input.0", "gradient.input.scale"}
         trained = {p for p in passed if p.startswith("gradient.parameter.")}
-        assert {f"gradient.parameter.{n}" for n in framework.state()} >= trained
+        assert {TensorKey.parameter(n).gradient for n in framework.state()} >= trained
         assert len(trained) == 8  # norm, twice and gate.linear have two, embed and first one
 
     def test_pass_takes_what_the_mode_says(
@@ -80,9 +80,9 @@ class PassGuarantees(ConformanceNetwork):
         calls = framework.calls()
         for index, call in enumerate(calls):
             found = framework.recorded(index)
-            shapes = [found[f"input.{i}"].shape for i in range(len(call.input_shapes))]
+            shapes = [found[TensorKey.input(i)].shape for i in range(len(call.input_shapes))]
             assert tuple(shapes) == call.input_shapes
-            shapes = [found[f"output.{i}"].shape for i in range(len(call.output_shapes))]
+            shapes = [found[TensorKey.output(i)].shape for i in range(len(call.output_shapes))]
             assert tuple(shapes) == call.output_shapes
         tokens = framework.recorded(call_of(calls, "embed"))["input.0"]
         assert "int" in tokens.dtype

@@ -18,7 +18,7 @@ from isograd.frameworks.base import (
     Tensors,
     in_slots,
 )
-from isograd.tensors import TensorValue, tensor_value
+from isograd.tensors import TensorKey, TensorValue, tensor_value
 from isograd.testing.network import BATCH, FEATURES, ConformanceNetwork
 from isograd.testing.values import (
     assert_close,
@@ -50,8 +50,8 @@ class ReplayGuarantees(ConformanceNetwork):
             for number, pin in enumerate(pins):
                 own = framework.recorded(pin)
                 for slot in range(len(calls[pin].input_shapes)):
-                    seen = found[f"input_of.{number}.{slot}"]
-                    assert_close({"": seen}, {"": own[f"input.{slot}"]}, self.tolerance)
+                    seen = found[TensorKey.input_of_pin(number, slot)]
+                    assert_close({"": seen}, {"": own[TensorKey.input(slot)]}, self.tolerance)
 
     def test_replay_takes_given_inputs(self, passed: Tensors, framework: Framework) -> None:
         """Given tensors replace recorded ones, slot by slot."""

@@ -10,7 +10,7 @@ from isograd.frameworks.base import (
     Framework,
     Tensors,
 )
-from isograd.tensors import TensorValue, tensor_value
+from isograd.tensors import TensorKey, TensorValue, tensor_value
 from isograd.testing.network import ConformanceNetwork
 from isograd.testing.values import assert_same, differ, trained_in, untied
 
@@ -86,7 +86,9 @@ class TrainingGuarantees(ConformanceNetwork):
             k: tensor_value(np.zeros_like(v.values)) for k, v in moved.items() if "gradient." in k
         }
         for name in framework.start_training("two"):
-            zero[f"gradient.parameter.{name}"] = tensor_value(np.zeros_like(before[name].values))
+            zero[TensorKey.parameter(name).gradient] = tensor_value(
+                np.zeros_like(before[name].values)
+            )
         found = framework.train_step("two", before, {}, [], zero)
         assert_same({k: found[f"state.{k}"] for k in before}, before)
         framework.end_training()

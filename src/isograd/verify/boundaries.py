@@ -18,7 +18,7 @@ from isograd.frameworks.base import CallInfo, FunctionCall, ReplayRequest, Tenso
 from isograd.metrics import is_close
 from isograd.model import Stage
 from isograd.pairing.layout import match_slots
-from isograd.tensors import Array
+from isograd.tensors import Array, TensorKey
 from isograd.verify.culprit import Fingerprint
 from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
@@ -191,7 +191,7 @@ class Boundaries:
             return False
         wrong = self._wrong(result)
         if forward_only:  # a wrong gradient around it is a finding of its own
-            wrong = {label for label in wrong if not label[0].startswith("gradient.")}
+            wrong = {label for label in wrong if not TensorKey(label[0]).is_gradient}
         elif result.backward_failure:
             return False
         return wrong <= before
@@ -248,11 +248,10 @@ class Boundaries:
 
 
 def _label(key: str, unit: Unit) -> Label:
-    word, _, rest = key.rpartition(".")
-    kind, _, number = word.rpartition(".")
-    if kind in ("input_of", "gradient.pin"):
-        return kind, unit.pins[int(number)][0], rest
-    return key, -1, ""
+    found = TensorKey(key)
+    if found.pin is None:
+        return found, -1, ""
+    return found.kind, unit.pins[found.pin][0], str(found.slot)
 
 
 def _is_misshapen(result: UnitResult) -> bool:

@@ -20,6 +20,7 @@ from isograd.noise.envelope import (
     compare,
     measured,
 )
+from isograd.tensors import Role, TensorKey, gradients_of_parameters, keyed
 from isograd.verify.kept import KeptPass
 from isograd.verify.session import Session
 from isograd.worker.protocols import Passes
@@ -102,16 +103,16 @@ def _within(found: Comparison, before: float, now: float) -> Comparison:
 
 def judge(session: Session, reference: dict[str, Measured], port: Tensors) -> PassResult:
     """Compare a port's pass with a measured one, tensor by tensor."""
-    gradients = {k[19:]: v for k, v in port.items() if k.startswith("gradient.parameter.")}
-    theirs = {k: v for k, v in port.items() if not k.startswith("gradient.parameter.")}
+    gradients = gradients_of_parameters(port)
+    theirs: Tensors = {k: v for k, v in keyed(port) if k.role is not Role.PARAMETER}
     for name, value in session.as_reference(gradients, summed=True).items():
-        theirs[f"gradient.parameter.{name}"] = value
+        theirs[TensorKey.parameter(name).gradient] = value
     comparisons: dict[str, Comparison] = {}
     problems: dict[str, str] = {}
-    for key, expected in reference.items():
+    for key, expected in keyed(reference):
         found = theirs.get(key)
         if found is None:
-            if not key.startswith("gradient."):
+            if not key.is_gradient:
                 problems[key] = "missing in the port"
             continue
         if found.shape != expected.values.shape:
@@ -129,7 +130,7 @@ def _one_sided(reference: dict[str, Measured], port: Tensors) -> dict[str, str]:
     return {
         key: "reference" if key in ours else "port"
         for key in sorted(ours ^ theirs)
-        if key.startswith("gradient.")
+        if TensorKey(key).is_gradient
     }
 
 

@@ -13,7 +13,7 @@ from isograd.frameworks.base import FunctionCall, PortFix, ReplayRequest, Tensor
 from isograd.model import Cause, Fix, Stage
 from isograd.noise.envelope import ISOLATED_THRESHOLD, Measured, compare
 from isograd.pairing.transforms import Identity
-from isograd.tensors import Array, TensorValue
+from isograd.tensors import Array, Role, TensorKey, TensorValue
 from isograd.verify.proof import PortView, Prover
 from isograd.verify.session import Session
 from isograd.worker.protocols import Causes, Fixes
@@ -52,7 +52,7 @@ class Subject:
     def given(self) -> dict[str, Array]:
         """What it is given, by the names that `Operand.source` uses."""
         inputs = self.outputs if self.request is None else self.request.inputs
-        found = {f"input.{i}": v.values for i, v in enumerate(inputs) if v is not None}
+        found = {TensorKey.input(i): v.values for i, v in enumerate(inputs) if v is not None}
         return found | {f"target.{i}": v.values for i, v in enumerate(self.targets)}
 
 
@@ -120,7 +120,8 @@ def wanted_keys(stage: Stage, port: Tensors) -> tuple[str, ...]:
     return tuple(
         key
         for key, value in port.items()
-        if key.startswith(prefixes) and (value.is_floating or key.startswith("input_of."))
+        if key.startswith(prefixes)
+        and (value.is_floating or TensorKey(key).role is Role.INPUT_OF_PIN)
     )
 
 

@@ -11,6 +11,7 @@ from isograd.frameworks.base import DropoutSite
 from isograd.grouping import listed
 from isograd.model import Cause, Finding, Fix, Severity, Stage
 from isograd.noise.envelope import END_TO_END_THRESHOLD, ISOLATED_THRESHOLD
+from isograd.tensors import Role, TensorKey, keyed
 from isograd.verify.end_to_end import PassResult
 from isograd.verify.explain import fix_of
 from isograd.verify.parameters import fix_at
@@ -20,7 +21,6 @@ from isograd.verify.training import StepsResult
 from isograd.worker.protocols import Chance, Fixes
 
 _MOST_NAMES = 4
-_OF_PARAMETER = "gradient.parameter."
 #: A proof draws anew: what the finding drew may have been an accident.
 _PROOF_SEED = 1
 
@@ -50,7 +50,7 @@ def whole_findings(
         how = "although every module agrees alone"
         if not counting:
             how = "and no parameter depends on it"
-        if key.startswith(_OF_PARAMETER) and key in whole.one_sided:
+        if TensorKey(key).role is Role.PARAMETER and key in whole.one_sided:
             how += f"; {_sides(whole.one_sided)}"
         yield Finding(
             f"{stage.value}.end_to_end",
@@ -69,17 +69,16 @@ def _sides(one_sided: dict[str, str]) -> str:
     """Which parameters have a gradient in one network only."""
     parts = []
     for side, other in (("port", "reference"), ("reference", "port")):
-        keys = [k for k, s in one_sided.items() if s == side and k.startswith(_OF_PARAMETER)]
-        names = [k.removeprefix(_OF_PARAMETER) for k in keys]
+        keys = [key for key, own in keyed(one_sided) if own == side and key.role is Role.PARAMETER]
+        names = [key.name for key in keys]
         if names:
             parts.append(f"only the {side} has a gradient for {listed(names)}, the {other} none")
     return "; ".join(parts)
 
 
 def _owner(session: Session, key: str) -> str:
-    if not key.startswith(_OF_PARAMETER):
-        return ""
-    return module_of(session, key.removeprefix(_OF_PARAMETER))
+    found = TensorKey(key)
+    return module_of(session, found.name) if found.role is Role.PARAMETER else ""
 
 
 def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
@@ -284,8 +283,8 @@ def some(names: Iterable[str]) -> str:
 
 def words(key: str) -> str:
     """A tensor's key as a reader would call it."""
-    if key.startswith("gradient.parameter."):
-        return f"the gradient of {key.removeprefix('gradient.parameter.')}"
-    if key.startswith("gradient."):
-        return f"the gradient of {key.removeprefix('gradient.').replace('.', ' ')}"
-    return "the loss" if key == "loss" else f"the {key.replace('.', ' ')}"
+    found = TensorKey(key)
+    if found.role is Role.PARAMETER:
+        return f"the gradient of {found.name}"
+    what = found.of.replace(".", " ")
+    return f"the gradient of {what}" if found.is_gradient else f"the {what}"

@@ -18,6 +18,7 @@ from isograd.noise.envelope import ISOLATED_THRESHOLD
 from isograd.pairing.calls import pair_calls
 from isograd.pairing.modules import pair_modules
 from isograd.pairing.results import ModulePairing
+from isograd.tensors import Role, TensorKey
 from isograd.verify.boundaries import Boundaries
 from isograd.verify.call_similarity import call_similarity
 from isograd.verify.confirm import Claim, Confirmation
@@ -470,8 +471,8 @@ class IsolatedStage:
 
 def _pin_of(key: str) -> int | None:
     """Which pinned call a tensor goes into; None for what leaves the unit."""
-    word, _, rest = key.partition(".")
-    return int(rest.partition(".")[0]) if word == "input_of" else None
+    found = TensorKey(key)
+    return found.pin if found.role is Role.INPUT_OF_PIN else None
 
 
 def _show_from(show: Callable[[int, Unit], None], done: int, number: int, unit: Unit) -> None:

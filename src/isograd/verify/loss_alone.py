@@ -10,7 +10,7 @@ import numpy as np
 from isograd import tree
 from isograd.frameworks.base import Tensors
 from isograd.noise.envelope import ISOLATED_THRESHOLD, ISOLATED_VARIANTS, Measured, measured
-from isograd.tensors import TensorValue
+from isograd.tensors import Role, TensorKey, TensorValue, keyed
 from isograd.verify.end_to_end import PassResult, judge
 from isograd.verify.session import Session
 from isograd.worker.protocols import Passes
@@ -37,8 +37,8 @@ def run_loss(session: Session) -> LossRun:
     left out shows only where it occurs.
     """
     recorded: Tensors = session.reference.ask(Passes.recorded, 0)
-    count = sum(1 for key in recorded if key.startswith("output."))
-    outputs: list[TensorValue | None] = [recorded[f"output.{i}"] for i in range(count)]
+    count = sum(1 for key, _ in keyed(recorded) if key.is_plain(Role.OUTPUT))
+    outputs: list[TensorValue | None] = [recorded[TensorKey.output(i)] for i in range(count)]
     first = _run(session, outputs, session.targets())
     if _differs(first):
         return first

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,7 @@ from isograd.noise.envelope import (
     Measured,
 )
 from isograd.pairing.layout import Layout, match_slots
-from isograd.tensors import Array, TensorValue
-
-SLOT = re.compile(r"(output|gradient\.input)\.(\d+)$")
-
-
-PIN_SLOT = re.compile(r"(input_of|gradient\.pin)\.(\d+)\.(\d+)$")
-
+from isograd.tensors import Array, Role, TensorKey, TensorValue
 
 Slots = list[tuple[int, int, Layout]]
 
@@ -56,10 +50,10 @@ class Places:
     def _joined_gradients(self) -> Iterator[tuple[str, str]]:
         """Gradients by tensors that only the reference has, and those that they are added to."""
         for lacking, kept in self.joins:
-            yield f"gradient.input.{lacking}", f"gradient.input.{kept}"
+            yield TensorKey.input(lacking).gradient, TensorKey.input(kept).gradient
         for number, joins in enumerate(self.output_joins):
             for lacking, kept in joins:
-                yield f"gradient.pin.{number}.{lacking}", f"gradient.pin.{number}.{kept}"
+                yield _gradient_of_pin(number, lacking), _gradient_of_pin(number, kept)
 
     def joined_keys(self) -> set[str]:
         """Gradients that stand for several tensors of the reference."""
@@ -78,41 +72,47 @@ class Places:
                 )
         return result
 
-    def is_made_inside(self, key: str) -> bool:
+    def is_made_inside(self, key: TensorKey) -> bool:
         """Whether the port's call makes this tensor, which the reference hands on, itself."""
-        if key.startswith("output."):
+        if key.is_plain(Role.OUTPUT):
             return self.returns_fewer
-        pin = PIN_SLOT.match(key)
-        if pin:
-            fewer = self.pins_make_own if pin[1] == "input_of" else self.pins_return_fewer
-            return fewer[int(pin[2])]
-        return key.startswith("gradient.input.") and self.makes_own
+        if key.pin is not None:
+            fewer = self.pins_return_fewer if key.is_gradient else self.pins_make_own
+            return fewer[key.pin]
+        return key.role is Role.INPUT and self.makes_own
 
     def as_reference(self, answer: Tensors) -> Tensors:
         """The port's results under the reference's names and in its layouts."""
-        groups = [("output", self.outputs), ("gradient.input", self.inputs)]
-        for number, slots in enumerate(self.pin_inputs):
-            groups.append((f"input_of.{number}", slots))
-        for number, slots in enumerate(self.pin_outputs):
-            groups.append((f"gradient.pin.{number}", slots))
+        groups: list[tuple[Callable[[int], TensorKey], Slots]] = [
+            (TensorKey.output, self.outputs),
+            (lambda slot: TensorKey.input(slot).gradient, self.inputs),
+        ]
+        for pin, slots in enumerate(self.pin_inputs):
+            groups.append((partial(TensorKey.input_of_pin, pin), slots))
+        for pin, slots in enumerate(self.pin_outputs):
+            groups.append((partial(_gradient_of_pin, pin), slots))
         result: Tensors = {}
-        for word, slots in groups:
+        for key, slots in groups:
             for ours, theirs, layout in slots:
-                value = answer.get(f"{word}.{theirs}")
+                value = answer.get(key(theirs))
                 if value is None:
                     continue
                 values = value.values
                 if value.shape == layout.port_shape:
                     values = layout.to_reference(values)
-                result[f"{word}.{ours}"] = TensorValue(values, value.dtype)
+                result[key(ours)] = TensorValue(values, value.dtype)
         return result
 
-    def why_missing(self, key: str, expected: Measured) -> str:
+    def why_missing(self, key: TensorKey, expected: Measured) -> str:
         """Why the port has no tensor for this one."""
-        if key.startswith("output."):
+        if key.is_plain(Role.OUTPUT):
             shapes = ", ".join(str(s) for s in self.output_shapes) or "none"
             return f"outputs of shape {shapes} instead of {expected.values.shape}"
         return f"no tensor of shape {expected.values.shape} reaches it in the port"
+
+
+def _gradient_of_pin(pin: int, slot: int) -> TensorKey:
+    return TensorKey.output_of_pin(pin, slot).gradient
 
 
 def in_port_slots(

@@ -18,10 +18,8 @@ from isograd.noise.envelope import (
     measured,
 )
 from isograd.pairing.layout import match_slots
-from isograd.tensors import TensorValue
+from isograd.tensors import Role, TensorKey, TensorValue, gradients_of_parameters, keyed
 from isograd.verify.places import (
-    PIN_SLOT,
-    SLOT,
     Places,
     Slots,
     added_up,
@@ -158,14 +156,16 @@ class Replayer:
 
     def _places(self, unit: Unit, request: ReplayRequest, reference: dict[str, Measured]) -> Places:
         theirs = self.session.port.ask(Passes.recorded, unit.port)
-        outputs = [reference[f"output.{i}"].values for i in range(count_of(reference, "output"))]
+        outputs = [
+            reference[TensorKey.output(i)].values for i in range(count_of(reference, "output"))
+        ]
         own_inputs = [v.values for v in request.inputs if v is not None]
         pin_inputs: list[Slots] = []
         pin_outputs: list[Slots] = []
         for number, (_, port) in enumerate(unit.pins):
             child = self.session.port.ask(Passes.recorded, port)
             seen = count_of(reference, f"input_of.{number}")
-            ours = [reference[f"input_of.{number}.{i}"].values for i in range(seen)]
+            ours = [reference[TensorKey.input_of_pin(number, i)].values for i in range(seen)]
             pin_inputs.append(match_slots(ours, _values(child, "input")))
             given = [v.values for v in request.pin_outputs[number] if v is not None]
             pin_outputs.append(match_slots(given, _values(child, "output")))
@@ -176,7 +176,7 @@ class Replayer:
             results,
             pin_inputs,
             pin_outputs,
-            [v.shape for k, v in sorted(theirs.items()) if k.startswith("output.")],
+            [v.shape for k, v in keyed(dict(sorted(theirs.items()))) if k.is_plain(Role.OUTPUT)],
             makes_own(len(own_inputs), self.port_calls[unit.port].input_shapes, inputs),
             tuple(
                 makes_own(
@@ -190,7 +190,7 @@ class Replayer:
             tuple(
                 joined_slots(
                     [
-                        reference[f"input_of.{number}.{i}"].values
+                        reference[TensorKey.input_of_pin(number, i)].values
                         for i in range(count_of(reference, f"input_of.{number}"))
                     ],
                     slots,
@@ -248,12 +248,12 @@ class Replayer:
     def named(self, answer: Tensors, places: Places) -> Tensors:
         """The port's answer to a replay under the reference's names and in its layouts."""
         port = places.as_reference(answer)
-        gradients = {k[19:]: v for k, v in answer.items() if k.startswith("gradient.parameter.")}
+        gradients = gradients_of_parameters(answer)
         for name, value in self.session.as_reference(gradients, summed=True).items():
-            port[f"gradient.parameter.{name}"] = value
-        buffers = {k[7:]: v for k, v in answer.items() if k.startswith("buffer.")}
+            port[TensorKey.parameter(name).gradient] = value
+        buffers = {k.name: v for k, v in keyed(answer) if k.role is Role.BUFFER}
         for name, value in self.session.as_reference(buffers).items():
-            port[f"buffer.{name}"] = value
+            port[TensorKey.buffer(name)] = value
         return port
 
     def _compare(
@@ -264,8 +264,8 @@ class Replayer:
         places: Places,
         no_gradients: bool,
     ) -> Iterator[TensorResult]:
-        for key, expected in reference.items():
-            if no_gradients and key.startswith("gradient."):
+        for key, expected in keyed(reference):
+            if no_gradients and key.is_gradient:
                 continue
             if key not in port and places.is_made_inside(key):
                 continue
@@ -274,19 +274,19 @@ class Replayer:
     def _result(
         self,
         unit: Unit,
-        key: str,
+        key: TensorKey,
         expected: Measured,
         found: TensorValue | None,
         places: Places,
     ) -> TensorResult:
         stage, position, what = self._describe(unit, key)
         if found is None:
-            if key.startswith("gradient."):
+            if key.is_gradient:
                 zero = np.zeros(expected.values.shape, np.float32)
                 found = TensorValue(zero, "float32")
             else:
                 why = places.why_missing(key, expected)
-                lacks = key.startswith("input_of.")
+                lacks = key.is_plain(Role.INPUT_OF_PIN)
                 return TensorResult(stage, unit, position, what, None, why, key=key, lacks=lacks)
         if found.shape != expected.values.shape:
             problem = f"shape {found.shape} instead of {expected.values.shape}"
@@ -297,40 +297,37 @@ class Replayer:
             shift = self._shift(unit, key, expected, found)
         return TensorResult(stage, unit, position, what, comparison, shift=shift, key=key)
 
-    def _shift(self, unit: Unit, key: str, expected: Measured, found: TensorValue) -> Shift | None:
-        if not np.issubdtype(expected.values.dtype, np.floating):
+    def _shift(
+        self, unit: Unit, key: TensorKey, expected: Measured, found: TensorValue
+    ) -> Shift | None:
+        if key.slot is None or not np.issubdtype(expected.values.dtype, np.floating):
             return None
         with np.errstate(invalid="ignore"):
             error = np.subtract(found.values, expected.values)
             error = np.nan_to_num(error, nan=0.0, posinf=0.0, neginf=0.0)
         value = TensorValue(error.astype(np.float32), "float32")
-        pin, slot = PIN_SLOT.match(key), SLOT.match(key)
-        if pin:
-            where = "input" if pin[1] == "input_of" else "gradient.output"
-            return Shift(unit.pins[int(pin[2])][0], where, [None] * int(pin[3]) + [value])
-        if slot:
-            where = "output" if slot[1] == "output" else "gradient.input"
-            return Shift(unit.reference, where, [None] * int(slot[2]) + [value])
-        return None
+        values = [None] * key.slot + [value]
+        if key.pin is not None:
+            where = "gradient.output" if key.is_gradient else "input"
+            return Shift(unit.pins[key.pin][0], where, values)
+        return Shift(unit.reference, "gradient.input" if key.is_gradient else "output", values)
 
-    def _describe(self, unit: Unit, key: str) -> tuple[Stage, float, str]:
+    def _describe(self, unit: Unit, key: TensorKey) -> tuple[Stage, float, str]:
         calls = self.reference_calls
         end = last_descendant(calls, unit.reference) + (0.5 if unit.pins else 0.0)
-        pin = PIN_SLOT.match(key)
-        if pin:
-            call = unit.pins[int(pin[2])][0]
-            if pin[1] == "input_of":
-                name = calls[call].module
-                return Stage.FORWARD, call - 0.5, f"input {pin[3]} of {name}"
-            return Stage.BACKWARD, -call, f"gradient of the output of {calls[call].module}"
-        slot = SLOT.match(key)
-        if slot and slot[1] == "output":
-            return Stage.FORWARD, end, f"output {slot[2]}"
-        if slot:
-            return Stage.BACKWARD, -unit.reference, f"gradient of input {slot[2]}"
-        if key.startswith("buffer."):
-            return Stage.TRAINING, end, key.removeprefix("buffer.").rpartition(".")[2]
-        return Stage.BACKWARD, -unit.reference, f"gradient of {key.rpartition('.')[2]}"
+        if key.pin is not None:
+            call = unit.pins[key.pin][0]
+            if key.is_gradient:
+                return Stage.BACKWARD, -call, f"gradient of the output of {calls[call].module}"
+            return Stage.FORWARD, call - 0.5, f"input {key.slot} of {calls[call].module}"
+        if key.is_plain(Role.OUTPUT):
+            return Stage.FORWARD, end, f"output {key.slot}"
+        if key.role is Role.INPUT:
+            return Stage.BACKWARD, -unit.reference, f"gradient of input {key.slot}"
+        last = key.name.rpartition(".")[2]
+        if key.role is Role.BUFFER:
+            return Stage.TRAINING, end, last
+        return Stage.BACKWARD, -unit.reference, f"gradient of {last}"
 
 
 def _fetched(ahead: Pending[UnitMeasured] | UnitMeasured) -> UnitMeasured:

@@ -17,7 +17,7 @@ from isograd.model import Side
 from isograd.pairing.parameters import pair_parameters
 from isograd.pairing.results import ParameterPair, ParameterPairing
 from isograd.progress import Progress
-from isograd.tensors import Array, TensorValue, contiguous
+from isograd.tensors import Array, TensorKey, TensorValue, contiguous
 from isograd.verify.case import Case
 from isograd.verify.device_profile import floors_of
 from isograd.verify.inputs import Nested, source_of
@@ -157,7 +157,7 @@ class Session:
 
         Nobody trains on them but in adversarial training and in networks that feed one another.
         """
-        return self.case.input_gradients or not key.startswith("gradient.input.")
+        return self.case.input_gradients or TensorKey(key).kind != "gradient.input"
 
     def _settle_dropout(self) -> None:
         """Where one side draws its masks by hand, dropout scales what it keeps as they do."""

@@ -29,7 +29,7 @@ from isograd.noise.envelope import (
     compare,
     measured,
 )
-from isograd.tensors import tensor_value
+from isograd.tensors import TensorKey, gradients_of_parameters, keyed, tensor_value
 from isograd.verify.kept import KeptStep
 from isograd.verify.parameters import fix_at
 from isograd.verify.session import Session
@@ -130,13 +130,15 @@ def replay_updates(
             Training.train_step, "native", session.step_request(first + step), ("loss", "gradient")
         )
         losses.append(float(native["loss"].values.sum()))
-        gradients = {k: v for k, v in native.items() if k.startswith("gradient.")}
-        plain = {k[19:]: v for k, v in gradients.items()}
+        gradients: Tensors = {key: value for key, value in keyed(native) if key.is_gradient}
+        plain = gradients_of_parameters(native)
         result.untouched = {n for n in updated if n not in plain}
         if step == 0:
             port.ask(Fixes.leave_untouched, session.port_names(result.untouched))
             record.begin(session, plain)
-        moved = {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
+        moved: Tensors = {
+            TensorKey.parameter(n).gradient: v for n, v in session.transfer(plain).items()
+        }
         ours = reference.begin(
             Training.measure_step, tuple(UPDATE_TRACKS), StepRequest(gradients=gradients)
         )

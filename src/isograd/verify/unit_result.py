@@ -11,6 +11,7 @@ from isograd.noise.envelope import (
     Comparison,
     Measured,
 )
+from isograd.tensors import TensorKey
 from isograd.verify.places import (
     Places,
 )
@@ -64,6 +65,12 @@ class UnitResult:
     places: Places | None = None
     reference: dict[str, Measured] = field(default_factory=dict)
 
+    def _pinned(self, tensor: TensorResult) -> int:
+        """The reference's pinned call that a tensor goes into."""
+        pin = TensorKey(tensor.key).pin
+        assert pin is not None
+        return self.unit.pins[pin][0]
+
     def without_unneeded(self, agreeing: Collection[int]) -> UnitResult:
         """Without inputs that calls of the port lack and agree without: positions, masks of ones.
 
@@ -72,7 +79,7 @@ class UnitResult:
         unneeded = {
             tensor.key
             for tensor in self.tensors
-            if tensor.lacks and self.unit.pins[int(tensor.key.split(".")[1])][0] in agreeing
+            if tensor.lacks and self._pinned(tensor) in agreeing
         }
         if not unneeded:
             return self

@@ -20,6 +20,7 @@ from isograd.frameworks.base import NATIVE, Tensors
 from isograd.frameworks.rules import Clip, Rule
 from isograd.metrics import Float64
 from isograd.noise.envelope import ISOLATED_THRESHOLD
+from isograd.tensors import TensorKey, gradients_of_parameters
 from isograd.worker.protocols import Fixes, Training
 from isograd.worker.requests import StepRequest
 
@@ -203,6 +204,6 @@ class Proof:
         for step in range(session.case.steps):
             request = session.step_request(step)
             native = session.reference.ask(Training.train_step, "native", request, ("gradient",))
-            plain = {k[19:]: v for k, v in native.items() if k.startswith("gradient.")}
-            yield {f"gradient.parameter.{n}": v for n, v in session.transfer(plain).items()}
+            plain = gradients_of_parameters(native)
+            yield {TensorKey.parameter(n).gradient: v for n, v in session.transfer(plain).items()}
         session.reference.ask(Training.end_training)

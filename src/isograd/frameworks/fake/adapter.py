@@ -61,7 +61,7 @@ from isograd.frameworks.fake.observe import (
 )
 from isograd.frameworks.fake.tape import Node, Tensor, Values, computing, gradients, identity
 from isograd.frameworks.user_code import load_callable, user_code
-from isograd.tensors import TensorValue, tensor_value
+from isograd.tensors import TensorKey, TensorValue, tensor_value
 
 _LIBRARY = "isograd.frameworks.fake.network"
 
@@ -186,7 +186,9 @@ class FakeFramework:
             with user_code("the forward pass of the fake network"):
                 output = model(*positional, **keywords)
             tensors, _ = tree.flatten(output, is_tensor)
-            results = {f"output.{i}": to_value(t.node) for i, t in enumerate(tensors)}
+            results: Tensors = {
+                TensorKey.output(i): to_value(t.node) for i, t in enumerate(tensors)
+            }
             found: dict[Node, Values] = {}
             if self._spec is not None and self._spec.loss:
                 loss = self._loss_of(output, targets, arithmetic)
@@ -253,12 +255,14 @@ class FakeFramework:
                 arguments = tree.unflatten(call.arguments, [identity(t) for t in inputs])
                 output = modules[call.module](*arguments[0], **arguments[1])
             outputs, _ = tree.flatten(output, is_tensor)
-            results = {f"output.{i}": to_value(t.node) for i, t in enumerate(outputs)}
+            results: Tensors = {
+                TensorKey.output(i): to_value(t.node) for i, t in enumerate(outputs)
+            }
             for number, pin in enumerate(pins):
                 for slot, seen in enumerate(pin.seen):
-                    results[f"input_of.{number}.{slot}"] = to_value(seen)
+                    results[TensorKey.input_of_pin(number, slot)] = to_value(seen)
             state = dict(model.named_parameters())
-            results |= {f"buffer.{n}": to_value(state[n].node) for n in request.buffers}
+            results |= {TensorKey.buffer(n): to_value(state[n].node) for n in request.buffers}
             if request.backward:
                 results |= replayed_gradients(request, model, inputs, pins, outputs)
         return results
@@ -301,7 +305,7 @@ class FakeFramework:
         results = {"loss": to_value(loss.node)}
         for slot, leaf in enumerate(leaves):
             if leaf.is_floating:
-                results[f"gradient.output.{slot}"] = gradient_of(leaf, found)
+                results[TensorKey.output(slot).gradient] = gradient_of(leaf, found)
         return results
 
     def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:

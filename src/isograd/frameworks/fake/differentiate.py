@@ -9,6 +9,7 @@ from isograd.frameworks.fake.convert import gradient_of, state_of
 from isograd.frameworks.fake.network import Module
 from isograd.frameworks.fake.observe import Pin
 from isograd.frameworks.fake.tape import Node, Tensor, Values, gradients
+from isograd.tensors import TensorKey
 
 
 def end_gradients(model: Module, leaves: dict[str, Tensor], found: dict[Node, Values]) -> Tensors:
@@ -17,10 +18,10 @@ def end_gradients(model: Module, leaves: dict[str, Tensor], found: dict[Node, Va
     for name in state_of(model):
         parameter = dict(model.named_parameters())[name]
         if parameter.trainable and parameter.node in found:
-            results[f"gradient.parameter.{name}"] = gradient_of(parameter, found)
+            results[TensorKey.parameter(name).gradient] = gradient_of(parameter, found)
     for key, leaf in leaves.items():
         if leaf.is_floating and leaf.node in found:
-            results[f"gradient.input.{key}"] = gradient_of(leaf, found)
+            results[TensorKey.input(key).gradient] = gradient_of(leaf, found)
     return results
 
 
@@ -36,11 +37,13 @@ def replayed_gradients(
     for pin, given in zip(pins, request.pin_cotangents, strict=False):
         ends += zip(pin.seen, given, strict=False)
     found = gradients([(n, np.asarray(g.values, n.values.dtype)) for n, g in ends if g is not None])
-    leaves = {f"gradient.input.{i}": t for i, t in enumerate(inputs)}
+    leaves = {TensorKey.input(i).gradient: t for i, t in enumerate(inputs)}
     for number, pin in enumerate(pins):
-        leaves |= {f"gradient.pin.{number}.{i}": t for i, t in enumerate(pin.outputs)}
+        leaves |= {
+            TensorKey.output_of_pin(number, i).gradient: t for i, t in enumerate(pin.outputs)
+        }
     parameters = dict(model.named_parameters())
-    leaves |= {f"gradient.parameter.{n}": parameters[n] for n in request.parameters}
+    leaves |= {TensorKey.parameter(n).gradient: parameters[n] for n in request.parameters}
     return {key: gradient_of(leaf, found) for key, leaf in leaves.items() if leaf.is_floating}
 
 

@@ -46,7 +46,7 @@ from isograd.frameworks.mindspore.optimizers import (
 from isograd.frameworks.mindspore.passes import MindSporePasses
 from isograd.frameworks.mindspore.rebuild import rebuilt
 from isograd.frameworks.user_code import load_callable, user_code
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 
 
 class MindSporeFramework(MindSporePasses, Port, EditsSource, MendsOptimizer):
@@ -153,8 +153,8 @@ class MindSporeFramework(MindSporePasses, Port, EditsSource, MendsOptimizer):
             results["loss"] = to_value(loss)
         else:
             found = [
-                from_value(gradients[f"gradient.parameter.{n}"], p.dtype)
-                if f"gradient.parameter.{n}" in gradients
+                from_value(gradients[TensorKey.parameter(n).gradient], p.dtype)
+                if TensorKey.parameter(n).gradient in gradients
                 else self._no_gradient(p)
                 for n, p in zip(names, weights, strict=True)
             ]

@@ -16,6 +16,7 @@ from mindspore import nn
 
 from isograd import tree
 from isograd.frameworks.common import RecordedCall, users_line
+from isograd.tensors import TensorKey
 
 
 def is_tensor(value: Any) -> bool:
@@ -121,8 +122,10 @@ def pinned(
                 return original(*args, **kwargs)
             number, pin = found
             seen, _ = tree.flatten((args, kwargs), is_tensor)
-            pin.seen = [change(f"input_of.{number}.{i}", t) for i, t in enumerate(seen)]
-            outputs = [change(f"pin.{number}.{i}", t) for i, t in enumerate(pin.outputs)]
+            pin.seen = [change(TensorKey.input_of_pin(number, i), t) for i, t in enumerate(seen)]
+            outputs = [
+                change(TensorKey.output_of_pin(number, i), t) for i, t in enumerate(pin.outputs)
+            ]
             return tree.unflatten(pin.result, outputs)
 
         return construct

@@ -17,7 +17,7 @@ from isograd.frameworks.mindspore.differentiate import FLOATS
 from isograd.frameworks.mindspore.fixes import Replacements, Scope
 from isograd.frameworks.mindspore.observe import Pin, is_tensor, pinned
 from isograd.frameworks.mindspore.trace import FunctionTrace
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 
 
 class Leaves:
@@ -27,9 +27,11 @@ class Leaves:
         self._inputs, self._pins = inputs, pins
         self.flat: list[Any] = []
         self.keys: list[str] = []
-        places = [(f"gradient.input.{i}", t) for i, t in enumerate(inputs)]
+        places = [(TensorKey.input(i).gradient, t) for i, t in enumerate(inputs)]
         for number, outputs in enumerate(pins):
-            places += [(f"gradient.pin.{number}.{i}", t) for i, t in enumerate(outputs)]
+            places += [
+                (TensorKey.output_of_pin(number, i).gradient, t) for i, t in enumerate(outputs)
+            ]
         for key, tensor in places:
             if tensor.dtype in FLOATS:
                 self.flat.append(tensor)
@@ -105,7 +107,7 @@ class CallRun:
             arguments = tree.unflatten(self._call.arguments, own)
             output = self._cells[self._call.module](*arguments[0], **arguments[1])
             outputs = [
-                replacements.at(f"output.{i}", t)
+                replacements.at(TensorKey.output(i), t)
                 for i, t in enumerate(tree.flatten(output, is_tensor)[0])
             ]
         replacements.check()
@@ -123,14 +125,14 @@ class CallRun:
         return found
 
     def _catch(self, outputs: list[Any], pins: list[Pin]) -> None:
-        self._caught = {f"output.{i}": t for i, t in enumerate(outputs)}
+        self._caught = {TensorKey.output(i): t for i, t in enumerate(outputs)}
         for number, pin in enumerate(pins):
             for slot, seen in enumerate(pin.seen or []):
-                self._caught[f"input_of.{number}.{slot}"] = seen
+                self._caught[TensorKey.input_of_pin(number, slot)] = seen
         # At once: the running statistics are put back when the replay ends.
         self._look_up_buffers()
         self._buffers = {
-            f"buffer.{n}": to_value(self._parameters[n]) for n in self._request.buffers
+            TensorKey.buffer(n): to_value(self._parameters[n]) for n in self._request.buffers
         }
 
 

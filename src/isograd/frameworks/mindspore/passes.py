@@ -47,7 +47,7 @@ from isograd.frameworks.mindspore.source_edit import (
 )
 from isograd.frameworks.mindspore.trace import FunctionTrace
 from isograd.frameworks.user_code import user_code
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 
 
 class MindSporePasses(MindSporeNetwork):
@@ -90,7 +90,7 @@ class MindSporePasses(MindSporeNetwork):
         with user_code("the forward pass of the MindSpore network"):
             output = self._model(*positional, **keywords)
         tensors, _ = tree.flatten(output, is_tensor)
-        results = {f"output.{i}": to_value(t) for i, t in enumerate(tensors)}
+        results: Tensors = {TensorKey.output(i): to_value(t) for i, t in enumerate(tensors)}
         if self._spec is not None and self._spec.loss:
             results["loss"] = to_value(self._loss_of(output, targets))
         return results
@@ -116,12 +116,12 @@ class MindSporePasses(MindSporeNetwork):
             loss, found, weights = differentiate(
                 run, [tensors[k] for k in floating], [self._parameters[n] for n in names]
             )
-            results = {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
+            results: Tensors = {TensorKey.output(i): to_value(t) for i, t in enumerate(outputs)}
             results["loss"] = to_value(loss)
             for key, gradient in zip(floating, found, strict=True):
-                results[f"gradient.input.{key}"] = to_value(gradient)
+                results[TensorKey.input(key).gradient] = to_value(gradient)
             for name, gradient in zip(names, weights, strict=True):
-                results[f"gradient.parameter.{name}"] = to_value(gradient)
+                results[TensorKey.parameter(name).gradient] = to_value(gradient)
         return results
 
     def calls(self) -> tuple[CallInfo, ...]:
@@ -129,8 +129,8 @@ class MindSporePasses(MindSporeNetwork):
 
     def recorded(self, call: int) -> Tensors:
         found = self._calls[call]
-        result = {f"input.{i}": to_value(t) for i, t in enumerate(found.inputs)}
-        return result | {f"output.{i}": to_value(t) for i, t in enumerate(found.outputs)}
+        result: Tensors = {TensorKey.input(i): to_value(t) for i, t in enumerate(found.inputs)}
+        return result | {TensorKey.output(i): to_value(t) for i, t in enumerate(found.outputs)}
 
     def replay(
         self,
@@ -206,7 +206,7 @@ class MindSporePasses(MindSporeNetwork):
             for key, gradient in zip(shape.keys, found, strict=True):
                 results[key] = to_value(gradient)
             for name, gradient in zip(names, weights, strict=True):
-                results[f"gradient.parameter.{name}"] = to_value(gradient)
+                results[TensorKey.parameter(name).gradient] = to_value(gradient)
         return results
 
     def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:

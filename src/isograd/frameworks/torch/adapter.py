@@ -41,7 +41,7 @@ from isograd.frameworks.torch.neutral import measure_dropout, neutral_chance
 from isograd.frameworks.torch.optimizers import RuleSteps, UpdateLog, inner_optimizer
 from isograd.frameworks.torch.passes import TorchPasses
 from isograd.frameworks.user_code import load_callable, user_code
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 
 
 @dataclass
@@ -173,12 +173,12 @@ class TorchFramework(TorchPasses, Diagnosable, BorrowsParameters, EmptiesTracks,
                     _fill_gradients(run.model)
             else:
                 for parameter in run.model.parameters():
-                    name = f"gradient.parameter.{run.names[id(parameter)]}"
-                    if name in gradients and parameter.requires_grad:
-                        parameter.grad = from_value(gradients[name], parameter.dtype)
+                    key = TensorKey.parameter(run.names[id(parameter)]).gradient
+                    if key in gradients and parameter.requires_grad:
+                        parameter.grad = from_value(gradients[key], parameter.dtype)
             for name, parameter in run.model.named_parameters():
                 if parameter.grad is not None and gradients is None and track == "native":
-                    results[f"gradient.parameter.{name}"] = to_value(parameter.grad)
+                    results[TensorKey.parameter(name).gradient] = to_value(parameter.grad)
             with contextlib.ExitStack() as watching, user_code("the optimizer's step"):
                 if run.log is not None and gradients is not None:
                     watching.enter_context(run.log.step())

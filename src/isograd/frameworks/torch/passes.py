@@ -47,7 +47,7 @@ from isograd.frameworks.torch.observe import (
 )
 from isograd.frameworks.torch.trace import FunctionTrace
 from isograd.frameworks.user_code import user_code
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 
 
 class TorchPasses(TorchNetwork):
@@ -115,7 +115,7 @@ class TorchPasses(TorchNetwork):
         with user_code("the forward pass of the torch network"):
             output = model(*positional, **keywords)
         tensors, _ = tree.flatten(output, is_tensor)
-        results = {f"output.{i}": to_value(t) for i, t in enumerate(tensors)}
+        results: Tensors = {TensorKey.output(i): to_value(t) for i, t in enumerate(tensors)}
         if self._spec.loss is None:
             return results
         loss = self._loss_of(output, targets)
@@ -128,13 +128,13 @@ class TorchPasses(TorchNetwork):
             names = {id(p): n for n, p in model.named_parameters()}
             for parameter, gradient in zip(wanted, found, strict=False):
                 if gradient is not None:
-                    results[f"gradient.parameter.{names[id(parameter)]}"] = to_value(
+                    results[TensorKey.parameter(names[id(parameter)]).gradient] = to_value(
                         gradient, lent=True
                     )
             keys = [k for k, t in leaves.items() if t.requires_grad]
             for key, gradient in zip(keys, found[len(wanted) :], strict=True):
                 if gradient is not None:
-                    results[f"gradient.input.{key}"] = to_value(gradient, lent=True)
+                    results[TensorKey.input(key).gradient] = to_value(gradient, lent=True)
         return results
 
     def calls(self) -> tuple[CallInfo, ...]:
@@ -149,8 +149,8 @@ class TorchPasses(TorchNetwork):
 
     def recorded(self, call: int) -> Tensors:
         found = self._calls[call]
-        result = {f"input.{i}": to_value(t) for i, t in enumerate(found.inputs)}
-        result |= {f"output.{i}": to_value(t) for i, t in enumerate(found.outputs)}
+        result: Tensors = {TensorKey.input(i): to_value(t) for i, t in enumerate(found.inputs)}
+        result |= {TensorKey.output(i): to_value(t) for i, t in enumerate(found.outputs)}
         for word, gradients in (
             ("input", found.input_gradients),
             ("output", found.output_gradients),
@@ -189,7 +189,7 @@ class TorchPasses(TorchNetwork):
             stack.enter_context(intervening(model, self.interventions, call.module))
             if watcher is not None:
                 for slot, tensor in enumerate(copies):
-                    watcher.know(tensor, f"input.{slot}")
+                    watcher.know(tensor, TensorKey.input(slot))
                 stack.enter_context(watcher.watching(call.module))
                 stack.enter_context(watcher)
             reset_network(self._spec, model, "reference")
@@ -197,12 +197,12 @@ class TorchPasses(TorchNetwork):
                 arguments = tree.unflatten(call.arguments, copies)
                 output = module(*arguments[0], **arguments[1])
             outputs, _ = tree.flatten(output, is_tensor)
-            results = {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
+            results: Tensors = {TensorKey.output(i): to_value(t) for i, t in enumerate(outputs)}
             for number, pin in enumerate(pins):
                 for slot, seen in enumerate(pin.seen or []):
-                    results[f"input_of.{number}.{slot}"] = to_value(seen)
+                    results[TensorKey.input_of_pin(number, slot)] = to_value(seen)
             if request.buffers:
-                results |= {f"buffer.{n}": to_value(_held(model, n)) for n in request.buffers}
+                results |= {TensorKey.buffer(n): to_value(_held(model, n)) for n in request.buffers}
             if request.backward:
                 results |= self._replayed_gradients(request, model, inputs, pins, outputs)
         return results
@@ -278,10 +278,14 @@ class TorchPasses(TorchNetwork):
             if cotangent is not None and tensor.requires_grad:
                 sources.append(tensor)
                 cotangents.append(from_value(cotangent, tensor.dtype))
-        leaves = {f"gradient.input.{i}": t for i, t in enumerate(inputs)}
+        leaves = {TensorKey.input(i).gradient: t for i, t in enumerate(inputs)}
         for number, pin in enumerate(pins):
-            leaves |= {f"gradient.pin.{number}.{i}": t for i, t in enumerate(pin.outputs)}
-        leaves |= {f"gradient.parameter.{n}": model.get_parameter(n) for n in request.parameters}
+            leaves |= {
+                TensorKey.output_of_pin(number, i).gradient: t for i, t in enumerate(pin.outputs)
+            }
+        leaves |= {
+            TensorKey.parameter(n).gradient: model.get_parameter(n) for n in request.parameters
+        }
         leaves = {key: t for key, t in leaves.items() if t.requires_grad}
         if not sources or not leaves:
             return {}
@@ -310,7 +314,7 @@ class TorchPasses(TorchNetwork):
             copies = [fresh(t) for t in leaves]
             if watcher is not None:
                 for slot, tensor in enumerate(copies):
-                    watcher.know(tensor, f"input.{slot}")
+                    watcher.know(tensor, TensorKey.input(slot))
             loss = self._loss_of(tree.unflatten(root.result, copies), targets, watcher)
             results = {"loss": to_value(loss)}
             floating = [i for i, t in enumerate(leaves) if t.requires_grad]
@@ -320,7 +324,7 @@ class TorchPasses(TorchNetwork):
                 )
                 for i, gradient in zip(floating, found, strict=True):
                     shown = torch.zeros_like(leaves[i]) if gradient is None else gradient
-                    results[f"gradient.output.{i}"] = to_value(shown, lent=True)
+                    results[TensorKey.output(i).gradient] = to_value(shown, lent=True)
         return results
 
 

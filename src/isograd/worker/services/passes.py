@@ -32,7 +32,7 @@ from isograd.frameworks.base import (
 from isograd.frameworks.capabilities import BorrowsParameters
 from isograd.metrics import difference
 from isograd.noise.envelope import Errors, errors_against
-from isograd.tensors import Array, TensorValue, tensor_value
+from isograd.tensors import Array, Role, TensorKey, TensorValue, tensor_value
 from isograd.worker.protocols import Chance, Passes, Reach
 from isograd.worker.requests import PassRequest, UnitMeasured, UnitRequest
 from isograd.worker.services.base import FrameworkService
@@ -223,7 +223,7 @@ def _cotangents(
     """The recorded gradients, or random ones where none arrived: a dead branch is tested too."""
     result: list[TensorValue | None] = []
     for slot, value in enumerate(in_slots(tensors, word)):
-        gradient = tensors.get(f"gradient.{word}.{slot}")
+        gradient = tensors.get(TensorKey(f"{word}.{slot}").gradient)
         if not value.is_floating:
             result.append(None)
         elif gradient is not None and gradient.shape == value.shape and usable(gradient.values):
@@ -239,15 +239,19 @@ def usable(gradient: Array) -> bool:
     return bool(np.isfinite(gradient).all() and np.any(gradient))
 
 
-def _without_gradient(recorded: Tensors, replayed: Collection[str]) -> set[str]:
+def _without_gradient(recorded: Tensors, replayed: Collection[str]) -> set[TensorKey]:
     """The replayed gradients of inputs into which none flows in the network, beside others.
 
     A mask is such an input: attention may use it or compute the same from `is_causal`.
     """
-    flowing = {key for key in recorded if key.startswith("gradient.input.")}
+    flowing = {key for key in map(TensorKey, recorded) if _is_gradient_of_input(key)}
     if not flowing:
         return set()
-    return {key for key in replayed if key.startswith("gradient.input.")} - flowing
+    return {key for key in map(TensorKey, replayed) if _is_gradient_of_input(key)} - flowing
+
+
+def _is_gradient_of_input(key: TensorKey) -> bool:
+    return key.is_gradient and key.role is Role.INPUT
 
 
 def _silenced(

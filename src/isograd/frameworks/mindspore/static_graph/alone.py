@@ -30,7 +30,7 @@ from isograd.frameworks.mindspore.static_graph.port import EAGER, StaticGraphPor
 from isograd.frameworks.mindspore.static_graph.texts import CallText, definition_of, walk
 from isograd.frameworks.user_code import load_callable
 from isograd.metrics import as_float64, norm
-from isograd.tensors import TensorValue, tensor_value
+from isograd.tensors import TensorKey, TensorValue, tensor_value
 
 #: Relative error between an eager and a compiled run of one module, both in float32; what the
 #: compiler does otherwise is wrong by far more, and rounding of one module by far less.
@@ -110,7 +110,7 @@ class CompiledModules(StaticGraphPort, CompilesModules):
         )
         run = self._texts.function(text, "run", {"CELL": cell, **arguments.space})
         outputs = self.compiled(way, run)(*arguments.tensors)
-        return {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
+        return {TensorKey.output(i): to_value(t) for i, t in enumerate(outputs)}
 
     def _with_gradients(
         self,
@@ -141,8 +141,8 @@ class CompiledModules(StaticGraphPort, CompilesModules):
         cotangents = [_cotangent(t, i) for i, (_, t) in enumerate(floats)]
         projection, found = compiled(*arguments.tensors, *cotangents)
         groups = found if positions and weights else (found,)
-        keys = [f"gradient.input.{i}" for i in positions]
-        keys += [f"gradient.parameter.{p.name}" for p in weights]
+        keys = [TensorKey.input(i).gradient for i in positions]
+        keys += [TensorKey.parameter(p.name).gradient for p in weights]
         flat = [g for group in groups for g in (group if isinstance(group, tuple) else (group,))]
         size = math.hypot(*(norm(as_float64(to_value(t).values)) for _, t in floats))
         projected = np.array([float(to_value(projection).values), size])

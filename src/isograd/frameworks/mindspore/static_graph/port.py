@@ -40,7 +40,7 @@ from isograd.frameworks.mindspore.static_graph import chance
 from isograd.frameworks.mindspore.static_graph.refusal import raised_place, reduced, users_place
 from isograd.frameworks.mindspore.static_graph.texts import CallText, Texts, paths_of
 from isograd.frameworks.user_code import load_callable
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 
 EAGER, JIT, GRAPH = "eager", "jit", "graph"
 #: The port as it is written: its own `jit` and its own mode.
@@ -179,7 +179,7 @@ class StaticGraphPort(MindSporeFramework):
         run = self._texts.function(text, "run", {"NET": self._model, **arguments.space})
         output = self.compiled(way, run)(*arguments.tensors)
         found, _ = tree.flatten(output, is_tensor)
-        return {f"output.{i}": to_value(t) for i, t in enumerate(found)}
+        return {TensorKey.output(i): to_value(t) for i, t in enumerate(found)}
 
     @staticmethod
     def arguments(inputs: dict[str, TensorValue]) -> CallText:
@@ -269,10 +269,10 @@ class _Stepper:
         if self._run is None:
             self._run = self._make(arguments, given)
         loss, outputs, gradients = self._run(*arguments.tensors, *given.tensors)
-        results = {f"output.{i}": to_value(t) for i, t in enumerate(outputs)}
+        results: Tensors = {TensorKey.output(i): to_value(t) for i, t in enumerate(outputs)}
         results["loss"] = to_value(loss)
         for name, gradient in zip(self._names, gradients, strict=True):
-            results[f"gradient.parameter.{name}"] = to_value(gradient)
+            results[TensorKey.parameter(name).gradient] = to_value(gradient)
         return results
 
     def _make(self, arguments: CallText, targets: CallText) -> Callable[..., Any]:

@@ -16,7 +16,9 @@ from isograd.tensors import Role, TensorKey, gradients_of_parameters, keyed, ten
             TensorKey.input("mask"), "input.mask", Role.INPUT, None, None, "input.mask",
             id="input by name",
         ),
-        pytest.param(TensorKey.output(2), "output.2", Role.OUTPUT, None, 2, "output.2", id="output"),
+        pytest.param(
+            TensorKey.output(2), "output.2", Role.OUTPUT, None, 2, "output.2", id="output"
+        ),
         pytest.param(
             TensorKey.input_of_pin(3, 1), "input_of.3.1", Role.INPUT_OF_PIN, 3, 1, "input_of.3.1",
             id="input of a pinned call",

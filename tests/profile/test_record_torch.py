@@ -219,7 +219,7 @@ def test_settings_are_tried_and_judged(tmp_path: Path, monkeypatch: pytest.Monke
     for one in found:
         assert one.tried is not None
         assert one.tried.step_s > 0
-        assert "the losses" in one.message
+        assert "the training is the same" in one.message
     assert found[0].tried is not None
     assert found[0].tried.equivalent is True
 

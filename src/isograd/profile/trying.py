@@ -27,7 +27,10 @@ LIMIT_S = 600.0
 
 @dataclass(frozen=True)
 class Attempt:
-    """Median plain step, peak memory of the process, and the losses of the steps."""
+    """Median plain step, peak memory of the process, and the losses of the steps.
+
+    losses: where they cannot be seen, the root mean squares of the trained parameters at the end.
+    """
 
     step_s: float
     peak_bytes: int
@@ -107,10 +110,10 @@ def _judged(variant: Variant, base: Sequence[Attempt], tried: Sequence[Attempt])
     is_faster = won > max(noise, CLAIM_SHARE * before)
     same = equivalent(base, tried, variant.tolerance)
     memory = (tried[0].peak_bytes - base[0].peak_bytes) / 1e6
-    word = {True: "the losses agree", False: "the losses differ", None: "losses not compared"}[same]
+    words = {True: "the training is the same", False: "the training differs", None: "not compared"}
     message = (
         f"{variant.setting} takes {milliseconds(after)} per step instead of "
-        f"{milliseconds(before)}, {memory:+.0f} MB; {word}."
+        f"{milliseconds(before)}, {memory:+.0f} MB; {words[same]}."
     )
     return ProfileFinding(
         code=f"try.{variant.name}",

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def _trained(network: Any) -> Any:
+    if hasattr(network, "trainable_params"):
+        return network.trainable_params()
+    return [parameter for parameter in network.parameters() if parameter.requires_grad]
+
+
+def norms(network: Any) -> list[float]:
+    """Root mean square of each trained parameter, for trainings whose losses nobody can see."""
+    found = []
+    for parameter in _trained(network):
+        value = parameter.asnumpy() if hasattr(parameter, "asnumpy") else parameter.detach().numpy()
+        found.append(float(np.sqrt(np.mean(np.square(value.astype(np.float64))))))
+    return found
 
 
 def main(arguments: list[str]) -> int:
@@ -21,15 +40,18 @@ def main(arguments: list[str]) -> int:
     folder = Path(answer).with_name("run")
 
     try:
-        record_script(Path(script), rest, folder, int(steps), on_import=lambda _: variant.apply())
+        network = record_script(
+            Path(script), rest, folder, int(steps), on_import=lambda _: variant.apply()
+        )
     except IsogradError as error:
         sys.stderr.write(f"{error}\n")
-        return 2
+        sys.stderr.flush()
+        os._exit(2)  # a framework's threads may still run, and complain when the interpreter ends
     profile = open_profile(folder / "profile.json")
     assert profile.host is not None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     scalars = Run(folder).scalars
-    losses = scalars.series("loss")[1].tolist() if "loss" in scalars.columns else []
+    losses = scalars.series("loss")[1].tolist() if "loss" in scalars.columns else norms(network)
     content = {"step_s": profile.host.plain_step_s, "peak_bytes": peak, "losses": losses}
     Path(answer).write_text(json.dumps(content), encoding="utf-8")
     return 0

@@ -22,9 +22,10 @@ def record_script(
     folder: Path,
     steps: int,
     on_import: Callable[[str], None] | None = None,
-) -> None:
-    """Run the script and record its training. on_import: called after a framework's import.
+) -> Any:
+    """Run the script and record its training; the network that it trained.
 
+    on_import: called after a framework's import.
     Raises UserCodeError where the script fails, ProfileError where it trains no network.
     """
     finder = _Finder(folder, steps)
@@ -46,6 +47,7 @@ def record_script(
             end.trace,
         )
     finder.leave(None)
+    return finder.network
 
 
 class _Finder:
@@ -55,6 +57,7 @@ class _Finder:
         self._folder, self._steps = folder, steps
         self._recorder: ProfileRecorder | None = None
         self._undo: list[Any] = []
+        self.network: Any = None
 
     def watch(self, framework: str) -> None:
         """Called when a framework has been imported."""
@@ -83,6 +86,7 @@ class _Finder:
         if not _has_trained_parameters(module):
             return
         self.stop()
+        self.network = module
         self._recorder = ProfileRecorder(module, self._folder, steps=self._steps)
         self._recorder.__enter__()
 

@@ -1,6 +1,6 @@
 """How many planted differences are found, at which transform, and with which cause.
 
-python benchmarks/data/pairs.py [--sample] [--out FILE]: 88 differences over 10 families, 20 equal
+python benchmarks/data/pairs.py [--sample] [--out FILE --resume]: 88 differences over 10 families, 20 equal
 pairs and 20 random pairs of equal distribution; --sample takes every eighth.
 """
 
@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,45 +78,100 @@ def judge(fault: Fault, found: Comparison) -> dict[str, Any]:
     }
 
 
+def judged_fault(fault: Fault, draws: int) -> dict[str, Any]:
+    """One planted difference; a benchmark goes on after an error, and counts it as not found."""
+    names = named(fault.family, fault.both), named(fault.family, fault.both, fault.option)
+    try:
+        return judge(fault, run(*names, draws))
+    except Exception as error:
+        return {"fault": names[1], "found": False, "transform": False, "cause": False,
+                "wrong": False, "abstained": False, "proved": False, "causes": [],
+                "said": f"{type(error).__name__}: {error}"[:300], "gaps": [],
+                "expected": list(fault.causes)}  # fmt: skip
+
+
+def judged_pair(name: str, draws: int) -> dict[str, Any]:
+    """A pair without a difference; an error counts as an alarm."""
+    try:
+        found = run(name, name, draws)
+        problems = [d.finding.message for d in found.differences] + list(found.gaps)
+    except Exception as error:
+        problems = [f"{type(error).__name__}: {error}"[:300]]
+    return {"pair": name, "problems": problems}
+
+
+def jobs(draws: int) -> dict[str, Callable[[], dict[str, Any]]]:
+    """What can be run, by a name that a resumed run knows again."""
+    found: dict[str, Callable[[], dict[str, Any]]] = {}
+    for fault in FAULTS:
+        name = named(fault.family, fault.both, fault.option)
+        found[name] = lambda fault=fault: judged_fault(fault, draws)  # type: ignore[misc]
+    for pair in (*EQUAL, *RANDOM):
+        found[f"{pair} (equal)"] = lambda pair=pair: judged_pair(pair, draws)  # type: ignore[misc]
+    return found
+
+
 def main() -> None:
+    """Run, print what was missed, and write rows and table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sample", action="store_true")
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="JSON lines: one per pair")
+    parser.add_argument("--resume", action="store_true", help="skip the pairs that --out holds")
+    parser.add_argument("--table", type=Path, help="where the table in Markdown goes")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
-    step = 8 if options.sample else 1
     os.environ["ISOGRAD_BENCH_IMAGES"] = str(sources.write_images(Path(tempfile.mkdtemp())))
-    results, alarms = [], []
+    rows: dict[str, dict[str, Any]] = {}
+    if options.resume and options.out and options.out.is_file():
+        lines = options.out.read_text(encoding="utf-8").splitlines()
+        rows = {row["name"]: row for row in map(json.loads, lines)}
     started = time.time()
-    for fault in [f for f in FAULTS if options.only in f.family][::step]:
-        names = named(fault.family, fault.both), named(fault.family, fault.both, fault.option)
-        try:
-            result = judge(fault, run(*names, options.draws))
-        except Exception as error:  # a benchmark goes on, and counts it as not found
-            result = {"fault": names[1], "found": False, "transform": False, "cause": False,
-                      "wrong": False, "abstained": False, "proved": False, "causes": [],
-                      "said": f"{type(error).__name__}: {error}"[:300], "gaps": [],
-                      "expected": list(fault.causes)}  # fmt: skip
-        results.append(result)
-        if not result["cause"] or result["transform"] is False:
-            print("MISS", json.dumps(result), flush=True)
-    for name in [n for n in (*EQUAL, *RANDOM) if options.only in n][::step]:
-        try:
-            found = run(name, name, options.draws)
-            problems = [d.finding.message for d in found.differences] + list(found.gaps)
-        except Exception as error:  # counted as an alarm
-            problems = [f"{type(error).__name__}: {error}"[:300]]
-        alarms.append({"pair": name, "problems": problems})
-        if problems:
-            print("ALARM", name, problems, flush=True)
-    summary = summarise(results, alarms)
-    summary["elapsed_s"] = round(time.time() - started, 1)
+    chosen = [(n, job) for n, job in jobs(options.draws).items() if options.only in n]
+    for name, job in chosen[:: 8 if options.sample else 1]:
+        if name in rows or time.time() - started > options.seconds:
+            continue
+        began = time.time()
+        row = {"name": name, **job(), "draws": options.draws}
+        row["elapsed_s"] = round(time.time() - began, 1)
+        rows[name] = row
+        if row.get("problems") or row.get("cause") is False or row.get("transform") is False:
+            print("ALARM" if "problems" in row else "MISS", json.dumps(row), flush=True)
+        if options.out:
+            text = "".join(json.dumps(one) + "\n" for one in rows.values())
+            options.out.write_text(text, encoding="utf-8")
+    faults = [row for row in rows.values() if "fault" in row]
+    summary = summarise(faults, [row for row in rows.values() if "pair" in row])
     print(json.dumps(summary, indent=1))
-    if options.out:
-        options.out.write_text(
-            json.dumps({"summary": summary, "faults": results, "equal": alarms}, indent=1)
-        )
+    if options.table:
+        options.table.write_text(table(summary, list(rows.values())), encoding="utf-8")
+
+
+def table(summary: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """The summary as Markdown, with what was missed, and where and when it was measured."""
+    call = ["git", "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(call, cwd=HERE, capture_output=True, text=True)
+    draws = sorted({row["draws"] for row in rows})
+    count, placed = summary["differences"], summary["transforms"]
+    lines = (
+        (f"planted differences found, {summary['families']} families", "found", count, "99 %"),
+        ("first differing transform right, where listed", "first transform right", placed, "95 %"),
+        ("cause named", "cause named", count, "90 %"),
+        ("cause proved on other samples", "cause proved", count, ""),
+        ("wrong cause", "wrong cause", count, "1 %"),
+        ("alarms on equal pairs", "alarms", summary["pairs without difference"], "0"),
+    )
+    missed = [row["name"] for row in rows if row.get("cause") is False]
+    return (
+        f"`python benchmarks/data/pairs.py` with {' and '.join(map(str, draws))} draws of random "
+        f"transforms, commit {done.stdout.strip() or 'unknown'}, {os.cpu_count()} cores, "
+        f"{time.strftime('%Y-%m-%d')}. Cause not named: {', '.join(missed) or 'none'}.\n\n"
+        "| what | measured | wanted |\n|---|---|---|\n"
+    ) + "".join(
+        f"| {text} | {summary[key]} of {of} ({summary[key] / max(of, 1):.1%}) | {wanted} |\n"
+        for text, key, of, wanted in lines
+    )
 
 
 def summarise(results: list[dict[str, Any]], alarms: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How many planted differences are found, at which transform, and with which cause.
 
-python benchmarks/data/pairs.py [--sample] [--out FILE --resume]: 88 differences over 10 families, 20 equal
-pairs and 20 random pairs of equal distribution; --sample takes every eighth.
+python benchmarks/data/pairs.py [--sample] [--out FILE --resume]: 88 differences over 10 families,
+20 equal pairs and 20 random pairs of equal distribution; --sample takes every eighth.
 """
 
 from __future__ import annotations

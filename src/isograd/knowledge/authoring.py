@@ -7,6 +7,7 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     missing = "compose"             the way out (replace, compose, custom, ask); status "missing"
     rewrite = "…" or ["…", "…"]     one template, or one for each overload
     value = "…"                     what stands for it without a call; "" where nothing does
+    base = "composites.NAME"       what classes that derive from the layer derive from in a port
     factory = "cells.NAME"          what makes MindSpore's own layer by torch's arguments
     attributes = {weight = "gamma"} the names that this layer has for what torch's has
     instance = "…"                  the class for isinstance and annotations, if not `value`
@@ -48,7 +49,7 @@ _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
     "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
     "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
-    "factory", "attributes",
+    "factory", "base", "attributes",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (
     "On a CPU MindSpore's in-place methods return the right value and change nothing, or have no "
@@ -179,6 +180,7 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         others=tuple(templates[1:]),
         value=value,
         factory=table.get("factory", ""),
+        base=table.get("base", ""),
         attributes=tuple(table.get("attributes", {}).items()),
         instance=table.get("instance", ""),
         arguments=tuple(table.get("arguments", {}).items()),

@@ -89,6 +89,8 @@ class Entry:
     A class has torch's attributes and initial values and starts in training.
     factory: what makes MindSpore's own layer by torch's arguments: a class of MindSpore that takes
     them as they are, or a function of `runtime/cells.py` that a port holds in its file.
+    base: the class from which the port of a class derives that derives from this one: MindSpore's
+    layer by torch's arguments, with MindSpore's names; empty where that is `value`.
     attributes: (torch's name, MindSpore's) of what can be read of that layer; what is not here has
     no plain counterpart.
     instance: the class that an isinstance or an annotation names, where it is not `value`: what
@@ -109,6 +111,7 @@ class Entry:
     others: tuple[str, ...] = ()
     value: str = ""
     factory: str = ""
+    base: str = ""
     attributes: tuple[tuple[str, str], ...] = ()
     instance: str = ""
     arguments: tuple[tuple[str, str], ...] = ()

@@ -111,7 +111,7 @@ def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
     plain = {
         name: row[name]
         for name in ("api", "target", "mint", "signature", "rewrite", "value", "factory",
-                     "instance", "difference", "hazard", "advice", "source")
+                     "base", "instance", "difference", "hazard", "advice", "source")
         if name in row
     }  # fmt: skip
     status = Status(row["status"])
@@ -149,7 +149,7 @@ def _example(row: Mapping[str, Any]) -> Example:
 def row_of(entry: Entry) -> dict[str, Any]:
     """The compiled form of an entry: plain values, without defaults and without the verdict."""
     row: dict[str, Any] = {"api": entry.api, "status": entry.status.value}
-    for name in ("target", "mint", "signature", "rewrite", "value", "factory",
+    for name in ("target", "mint", "signature", "rewrite", "value", "factory", "base",
                  "attributes", "instance", "difference", "hazard", "advice", "source", "aliases",
                  "others", "arguments"):  # fmt: skip
         if value := getattr(entry, name):

@@ -20,6 +20,49 @@ class SequentialOfAttributes(nn.SequentialCell):  # type: ignore[misc]
         self.cell_list = [cell for cell in self._cells.values() if cell is not None]
 
 
+class DictOfCells(nn.Cell):  # type: ignore[misc]
+    """Cells by their names, of any class.
+
+    torch's ModuleDict holds any module and may stand in a ModuleList; MindSpore's CellDict raises
+    TypeError for containers, and its CellList for a CellDict.
+    """
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        self.update({} if modules is None else modules)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._cells[name]
+
+    def __setitem__(self, name: str, cell: Any) -> None:
+        if not isinstance(cell, nn.Cell) or (hasattr(self, name) and name not in self._cells):
+            raise KeyError(f"{name!r} is an attribute of a cell, or its value no cell")
+        setattr(self, name, cell)
+
+    def __delitem__(self, name: str) -> None:
+        del self._cells[name]
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Any:
+        return iter(self._cells)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cells
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("keys", "values", "items", "pop", "clear"):
+            return getattr(self._cells, name)
+        return super().__getattr__(name)
+
+    def update(self, modules: Any) -> None:
+        """More cells, of a mapping or of pairs."""
+        pairs = modules.items() if hasattr(modules, "items") else modules
+        for name, cell in pairs:
+            self[name] = cell
+
+
 class ModeCell(nn.Cell):  # type: ignore[misc]
     """A cell whose own `train` is called for it, also where a cell above it changes the mode.
 

@@ -54,8 +54,6 @@ def layers_of(facts: Iterable[Facts]) -> Layers:
         for api in one.named_calls
     }
     why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
-    if "torch.nn.ModuleDict" in used:
-        why["torch.nn.ModuleList"] = "MindSpore's CellList takes no dictionaries of cells"
     packing = next((api for api in sorted(used) if api.startswith(_PACKING)), "")
     if packing:
         why |= dict.fromkeys(_RECURRENT, f"{packing} takes recurrent layers of torch's shape")

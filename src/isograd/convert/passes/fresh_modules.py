@@ -17,8 +17,14 @@ from isograd.convert.places import place
 _LOADS = "torch.nn.Module.load_state_dict"
 _READS = "torch.load"
 _ADDS = frozenset(("torch.nn.Module.add_module", "torch.nn.Module.register_module"))
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Functions that are followed into each other.
+_DEEPEST = 4
 _TRAINS = frozenset(("step", "backward"))
-_SEQUENTIAL = "torch.nn.Sequential"
+#: Classes whose children nothing but the code of those that derive from them runs, or all.
+_RUNS_BY_ITSELF = frozenset(
+    f"torch.nn.{name}" for name in ("Module", "Sequential", "ModuleDict", "ModuleList")
+)
 
 
 class FreshModules:
@@ -63,22 +69,58 @@ def _loads_whole(node: ast.Call) -> bool:
     return len(node.args) in (1, 2) and not others and is_whole
 
 
-def _is_fresh(node: ast.expr, file: FileEdit) -> bool:
-    """Whether a name was built in the same function, which trains nothing."""
+def _is_fresh(node: ast.expr, file: FileEdit, depth: int = 0) -> bool:
+    """Whether a name was built in the same function, which trains nothing, or by its caller."""
     function = file.tree.function(node)
-    if not isinstance(node, ast.Name) or function is None:
+    if not isinstance(node, ast.Name) or function is None or depth > _DEEPEST:
         return False
     built = False
     for part in ast.walk(function):
         if isinstance(part, ast.Assign) and any(
             getattr(t, "id", "") == node.id for t in part.targets
         ):
-            if not isinstance(part.value, ast.Call) or place(part.value) not in file.facts.built:
+            if not _builds(part.value, file, depth):
                 return False
             built = True
         elif isinstance(part, ast.Call) and getattr(part.func, "attr", "") in _TRAINS:
             return False
-    return built
+    return built or _is_given_fresh(node.id, function, file, depth)
+
+
+def _builds(value: ast.expr, file: FileEdit, depth: int) -> bool:
+    """Whether a call makes a module, or a function of the file that returns one it has made."""
+    if not isinstance(value, ast.Call) or depth > _DEEPEST:
+        return False
+    if place(value) in file.facts.built:
+        return True
+    named = file.carrying.functions.get(getattr(value.func, "id", ""), [])
+    if len(named) != 1 or file.carrying.owner(named[0]) is not None or named[0].decorator_list:
+        return False
+    returned = [part.value for part in ast.walk(named[0]) if isinstance(part, ast.Return)]
+    return bool(returned) and all(
+        part is not None and (_builds(part, file, depth + 1) or _is_fresh(part, file, depth + 1))
+        for part in returned
+    )
+
+
+def _is_given_fresh(name: str, function: _Function, file: FileEdit, depth: int) -> bool:
+    """Whether all calls of a function, which are in its file, pass a module that was just built."""
+    names = [part.arg for part in function.args.args]
+    carrying = file.carrying
+    if name not in names or carrying.owner(function) is not None or function.decorator_list:
+        return False
+    if file.settings.starting.is_taken(function.name, file.file):
+        return False
+    reads = carrying.loads.get(function.name, [])
+    calls = [file.tree.parents.get(read) for read in reads]
+    position = names.index(name)
+    return bool(reads) and all(
+        isinstance(call, ast.Call)
+        and call.func is read
+        and len(call.args) > position
+        and _is_fresh(call.args[position], file, depth + 1)
+        for call, read in zip(calls, reads, strict=True)
+    )
 
 
 def _takes_children(node: ast.expr, file: FileEdit) -> bool:
@@ -87,4 +129,4 @@ def _takes_children(node: ast.expr, file: FileEdit) -> bool:
         return False
     owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
     info = None if owner is None else file.class_info(owner)
-    return info is not None and info.root in ("torch.nn.Module", _SEQUENTIAL)
+    return info is not None and info.root in _RUNS_BY_ITSELF

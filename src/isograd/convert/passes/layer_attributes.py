@@ -7,7 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.places import place
-from isograd.scan.values import ANY_MODULE, Made
+from isograd.scan.values import ANY_MODULE, Api, ClassInfo, Instance, Made
 
 _ASKS = frozenset(("getattr", "hasattr", "setattr", "delattr"))
 #: What nothing but a layer is asked for; of others an unknown value may be a configuration.
@@ -107,6 +107,8 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
     if held:
         return _of_classes(held, name, file)
     found = file.facts.layer_owners.get(place(node))
+    if isinstance(found, Instance) and (api := _native_base(found.of, file)):
+        return _of_classes(frozenset((api,)), name, file)
     if isinstance(found, Made) and _has(found.api, name, file) and isinstance(owner, ast.Call):
         return ""  # whose arguments may take the runtime's class
     if isinstance(found, Made) and _has(found.api, name, file):
@@ -116,6 +118,19 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
         return None
     is_asked = name in _OF_LAYERS or is_module
     return "" if is_asked and (_is_renamed(name, file) or name in _COMPUTED) else None
+
+
+def _native_base(info: ClassInfo, file: FileEdit) -> str:
+    """The layer of torch from which a class derives, if its port derives from MindSpore's."""
+    seen: list[ClassInfo] = [info]
+    for one in seen:
+        for base in one.bases:
+            entry = file.entry(base.name) if isinstance(base, Api) else None
+            if entry is not None and entry.base and not file.is_shaped(entry.api):
+                return "" if "train" in one.methods else entry.api
+            if isinstance(base, ClassInfo) and base not in seen:
+                seen.append(base)
+    return ""
 
 
 def _has(api: str, name: str, file: FileEdit) -> bool:
@@ -135,7 +150,7 @@ def _of_classes(apis: frozenset[str], name: str, file: FileEdit) -> str | None:
         if name not in names:
             return "" if name in _COMPUTED or names else None
         found.add(names[name])
-        if api in file.settings.layers.derived:
+        if api in file.settings.layers.derived and not entry.base:
             found.add(name)
     return found.pop() if len(found) == 1 else ""
 

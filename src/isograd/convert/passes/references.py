@@ -225,7 +225,8 @@ def _base(node: ast.expr, api: str, entry: Entry | None, file: FileEdit) -> str:
     if api == "torch.nn.Sequential" and "train" not in info.methods:
         holds = "SequentialOfAttributes" if _sets_children(owner, info) else ""
         return file.name(f"composites.{holds}" if holds else "nn.SequentialCell")
-    return ""
+    has_base = entry is not None and entry.base and "train" not in info.methods
+    return file.name(entry.base) if entry is not None and has_base else ""
 
 
 def _sets_children(node: ast.ClassDef, info: ClassInfo) -> bool:

@@ -78,6 +78,41 @@ def _method(*lines: str) -> str:
             id="parameters of late children are named by their place",
         ),
         pytest.param(
+            _method("self.a = nn.ModuleList([nn.ModuleDict({'b': nn.Linear(2, 3)})])"),
+            ("nn.CellList([compat.DictOfCells({'b': nn.Dense(2, 3)})])",),
+            id="a list of dictionaries of layers",
+        ),
+        pytest.param(
+            HEAD + "class Norm(nn.LayerNorm):\n    def forward(self, x):\n"
+            "        return super().forward(x) * self.weight + self.eps\n",
+            (
+                "class Norm(compat.LayerNormCell):",
+                "super().construct(x) * self.gamma + self.epsilon",
+            ),
+            id="a class that derives from a norm has MindSpore's names",
+        ),
+        pytest.param(
+            HEAD + "def f(block, x):\n    a = nn.Linear(2, 3)\n"
+            "    return a(block(x, is_causal=True, indices=None))\n",
+            ("a = nn.Dense(2, 3)",),
+            id="a name of arguments that only the runtime's layers have",
+        ),
+        pytest.param(
+            HEAD + "def f(m: nn.Module):\n    a = nn.Linear(2, 3)\n"
+            "    return a if m._parameters else [n for n in m._parameters.keys()]\n",
+            (
+                "nn.Dense(2, 3)",
+                'a if dict(compat.named_parameters(m, "", False)) else '
+                '[n for n in dict(compat.named_parameters(m, "", False)).keys()]',
+            ),
+            id="the dictionary of a module's parameters is only read",
+        ),
+        pytest.param(
+            HEAD + "def f(p):\n    return nn.Dropout(p, inplace=True)\n",
+            ("return nn.Dropout(p=p)",),
+            id="the first argument of a layer is no input that it writes",
+        ),
+        pytest.param(
             HEAD + "class Seq(nn.Sequential):\n    def __init__(self):\n"
             "        super().__init__()\n        self.fc = nn.Linear(2, 3)\n",
             ("class Seq(compat.SequentialOfAttributes):",),

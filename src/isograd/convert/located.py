@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.carrying import Carrying
+from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
 from isograd.convert.places import Place, place
 from isograd.convert.tree import is_true, read_tree
@@ -44,8 +45,13 @@ _SCALER = "torch.amp.GradScaler"
 _BUFFER = "torch.nn.Buffer"
 #: Members of modules that MindSpore's cells have too.
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
-#: Arguments of torch's layers that have other names in MindSpore's.
-_NAMED_OTHERWISE = frozenset("input input1 input2 target indices is_causal".split())
+#: Arguments of torch's layers that have other names in MindSpore's, with the layers that have them;
+#: "" of those that most have.  Layers that only the runtime has take torch's names.
+_LOSSES = ("torch.nn.L1Loss", "torch.nn.MSELoss", "torch.nn.BCELoss")
+_NAMED_OTHERWISE = {
+    "input": ("",), "target": _LOSSES,
+    "input1": ("torch.nn.Bilinear",), "input2": ("torch.nn.Bilinear",),
+}  # fmt: skip
 #: What of a module is torch's own affair, and has no counterpart that could be written to.
 _PRIVATE = frozenset(("_parameters",))
 #: Layers, and what holds them, that behave otherwise in training.
@@ -87,21 +93,20 @@ class Member:
 class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
-    values: of targets of `+=`.  operands: of `~x`, `x & y`, `x << y`.  owners: of `x.forward`.
-    unknown: attributes of values of which nothing is known.  selected: `x[mask].sum()`.
-    indexed: `x[i]` where x is a tensor.  bounded: `x.clamp(0, y)` of a tensor and what may be none.
-    apis: all of torch that the file names.  named_calls: layers that are called by the names of
-    their arguments.  reparametrized: layers whose parameters a function of torch replaces; "" where
-    they are not known.  compared: classes of torch that stand in a comparison.  layer_owners: what
-    `x.weight` and other attributes of layers are read of, or set.  built: calls that make a module
-    of the project's.  made: the names of their classes.  called: methods that are called on
-    anything but self.  elsewhere: what the file takes of others.  looks_up: whether it asks for an
-    object by a name that it computes.  in_inference: classes whose constructor says `self.eval()`.
-    has_modes: whether anything is otherwise in training.  unfreezes: whether something says what
-    learns, other than that it does not.
-    called_by_torchs_names: whether something unknown is called by the names of torch's arguments.
-    reads_private: whether modules' own dictionaries of parameters are read.
-    makes_complex: whether something of torch's makes complex numbers.  works_in_place: whether a
+    values: of targets of `+=`. operands: of `~x`, `x & y`, `x << y`. owners: of `x.forward`.
+    unknown: attributes of values of which nothing is known. selected: `x[mask].sum()`. indexed:
+    `x[i]` where x is a tensor. bounded: `x.clamp(0, y)` of a tensor and what may be none. apis: all
+    of torch that the file names. named_calls: layers that are called by the names of their
+    arguments; "" where they are not known. reparametrized: layers whose parameters a function of
+    torch replaces; "" where they are not known. compared: classes of torch that stand in a
+    comparison. layer_owners: what `x.weight` and other attributes of layers are read of, or set.
+    built: calls that make a module of the project's. made: the names of their classes. called:
+    methods that are called on anything but self. elsewhere: what the file takes of others.
+    looks_up: whether it asks for an object by a name that it computes. in_inference: classes whose
+    constructor says `self.eval()`. has_modes: whether anything is otherwise in training. unfreezes:
+    whether something says what learns, other than that it does not. private: where modules' own
+    dictionaries of parameters are named. reads_private: whether they are more than read there.
+    makes_complex: whether something of torch's makes complex numbers. works_in_place: whether a
     layer is made with inplace=True.
     """
 
@@ -120,7 +125,7 @@ class Facts:
     compared: frozenset[str] = frozenset()
     layer_owners: dict[Place, Value] = field(default_factory=dict)
     built: set[Place] = field(default_factory=set)
-    called_by_torchs_names: bool = False
+    private: set[Place] = field(default_factory=set)
     reads_private: bool = False
     has_modes: bool = False
     unfreezes: bool = False
@@ -215,9 +220,10 @@ class _Located(Statements):
             self.facts.works_in_place = True
         if keywords and isinstance(value, Made) and value != ANY_MODULE and is_module(value):
             self.facts.named_calls.add(value.api)
-        elif (value is None or value == ANY_MODULE) and not _NAMED_OTHERWISE.isdisjoint(keywords):
-            self.facts.called_by_torchs_names = True
-        elif isinstance(value, Api) and value.name.startswith(_REPARAMETRIZING):
+        elif value is None or value == ANY_MODULE:
+            for name in keywords:
+                self.facts.named_calls.update(_NAMED_OTHERWISE.get(name, ()))
+        if isinstance(value, Api) and value.name.startswith(_REPARAMETRIZING):
             given = arguments[0] if arguments else keywords.get("module")
             known = isinstance(given, Made) and given != ANY_MODULE
             self.facts.reparametrized.add(given.api if known else "")  # type: ignore[union-attr]
@@ -238,7 +244,7 @@ class _Located(Statements):
 
     def met(self, node: ast.Attribute, owner: Value) -> None:
         if node.attr in _PRIVATE:
-            self.facts.reads_private = True
+            self.facts.private.add(place(node))
             return
         self.facts.layer_owners[place(node)] = owner
 
@@ -323,6 +329,7 @@ def locate(
     if any(how is REFERENCE and api.startswith(_REPARAMETRIZING) for _, _, api, how in state.uses):
         facts.reparametrized.add("")
     facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
+    facts.reads_private = bool(facts.private) and not only_reads(source.tree, facts.private)
     facts.compared = _compared(source.tree, state)
     facts.makes_complex = any(map(_makes_complex, facts.apis))
     if _takes_of_project(source.text, project):

@@ -52,6 +52,7 @@ def layers_of(facts: Iterable[Facts]) -> Layers:
         api: "it is called by the names of torch's arguments"
         for one in found
         for api in one.named_calls
+        if api
     }
     why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
     packing = next((api for api in sorted(used) if api.startswith(_PACKING)), "")
@@ -79,7 +80,7 @@ def _of_every(found: Iterable[Facts], replaced: Collection[str]) -> str:
     """Why all layers of a project are the runtime's; empty where they are not."""
     if "" in replaced:
         return "a function of torch's replaces parameters of layers that are not known"
-    if any(one.called_by_torchs_names for one in found):
+    if any("" in one.named_calls for one in found):
         return "layers that are not known are called by the names of torch's arguments"
     if any(one.reads_private for one in found):
         return "the dictionaries in which torch's modules keep their parameters are read"

@@ -145,8 +145,9 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
             )
             return True
         return bind(target, node, result.code, file)
-    if "inplace" in result.dropped and node.args and changes_its_input(node, file):
-        if bind(node.args[0], node, result.code, file):
+    is_class = file.names.kind(file.api_of_call(node)) == "M"  # whose first argument is no input
+    if "inplace" in result.dropped and node.args and not is_class:
+        if changes_its_input(node, file) and bind(node.args[0], node, result.code, file):
             return True
     layout.write_call(file, node, result.code)
     return True

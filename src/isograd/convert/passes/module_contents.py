@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.modules import is_module_class
+from isograd.convert.places import place
 
 _LIST = "torch.nn.ModuleList"
 _BUFFERS = frozenset(("torch.nn.Buffer", "torch.nn.parameter.Buffer"))
@@ -26,6 +27,10 @@ class ModuleContents:
             if node.attr == "_modules":
                 end = file.text.span(node)[1]
                 file.text.replace(end - len(node.attr), end, "_cells")
+            elif place(node) in file.facts.private:
+                # Layers whose parameters are all None have an entry for each in torch.
+                function = file.name("composites.named_parameters")
+                file.replace(node, f'dict({function}({file.source(node.value)}, "", False))')
         elif isinstance(node, ast.Call):
             _extend(node, file)
         return False

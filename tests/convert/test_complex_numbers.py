@@ -82,6 +82,7 @@ def test_a_spectral_layer_and_its_loss_are_the_same(tmp_path: Path) -> None:
         ("y = 2 * 1j * torch.cos(x)", Level.FINISH),
         ("y = 1j * x", Level.LOOK),
         ("y = 2 * 1j", None),
+        ("y = torch.tensor([-0.5 + 0.25j, 2 - 1j])", None),
     ],
 )
 def test_pythons_complex_numbers_are_told_beside_tensors(line: str, level: Level | None) -> None:

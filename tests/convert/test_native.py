@@ -27,6 +27,20 @@ def _method(*lines: str) -> str:
         ),
         pytest.param(
             _method(
+                "self.plain = nn.BatchNorm2d(3, affine=False)",
+                "self.own = nn.BatchNorm1d(3, track_running_stats=False)",
+                "self.group = nn.GroupNorm(1, 3, affine=False)",
+            ),
+            (
+                "batch_norm2d_cell(3, affine=False)",
+                "cell.affine = affine",
+                "compat.BatchNorm1d(3, 1e-05, 0.1, True, False)",
+                "nn.GroupNorm(1, 3, affine=False)",
+            ),
+            id="MindSpore's norms always hold parameters and statistics",
+        ),
+        pytest.param(
+            _method(
                 "for m in self.modules():",
                 "    if isinstance(m, (nn.BatchNorm2d, nn.GroupNorm)):",
                 "        nn.init.ones_(m.weight)",
@@ -190,6 +204,8 @@ _FACTORIES = [
     ("conv3d_cell", "Conv3d", (2, 3, 3), {"padding": (1, 0, 1)}, (2, 2, 5, 6, 7)),
     ("batch_norm1d_cell", "BatchNorm1d", (4, 1e-3, 0.3), {}, (6, 4)),
     ("batch_norm2d_cell", "BatchNorm2d", (3,), {"momentum": 0.3}, (2, 3, 5, 6)),
+    ("batch_norm2d_cell", "BatchNorm2d", (3,), {"affine": False}, (2, 3, 5, 6)),
+    ("group_norm_cell", "GroupNorm", (2, 4), {"affine": False}, (2, 4, 5)),
     ("layer_norm_cell", "LayerNorm", (6,), {"eps": 1e-3}, (2, 3, 6)),
     ("layer_norm_cell", "LayerNorm", ((6,),), {}, (2, 3, 6)),
     ("group_norm_cell", "GroupNorm", (2, 4), {"eps": 1e-3}, (2, 4, 5)),
@@ -207,11 +223,13 @@ _FACTORIES = [
 _BOTH = """
 import json, sys
 import numpy as np, torch, mindspore as ms
-from isograd.runtime import cells
+from isograd.runtime import cells, module_functions
 
 def same(name, kind, args, kwargs, shape):
     made, own = getattr(torch.nn, kind)(*args, **kwargs), getattr(cells, name)(*args, **kwargs)
     names = {"weight": "gamma", "bias": "beta"}
+    learned = [key for key, _ in module_functions.named_parameters(own)]
+    assert sorted(learned) == sorted(key for key, _ in made.named_parameters()), learned
     for key, value in made.named_parameters():
         other = getattr(own, key if hasattr(own, key) else names[key])
         other.set_data(ms.Tensor(value.detach().numpy().reshape(other.shape)))
@@ -230,7 +248,7 @@ print(json.dumps([same(*row) for row in rows]))
 
 
 def test_factories_make_what_torchs_classes_make() -> None:
-    """Output and gradient of the input in training, from the same weights."""
+    """Output and gradient of the input in training, from the same weights; what learns."""
     pytest.importorskip("torch")
     pytest.importorskip("mindspore")
     done = subprocess.run(

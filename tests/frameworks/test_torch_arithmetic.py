@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -65,10 +67,10 @@ def test_parts_of_a_large_tensor_are_drawn_independently() -> None:
 def test_what_is_not_finite_stays_beside_what_moves() -> None:
     given = torch.tensor([1.0, torch.inf, -torch.inf, torch.nan, 3e38, 0.0])
     with computing(noisy(amplitude=1e6), {}):
-        found = given * 1.0
+        found = given * 0.5
     assert found[1:3].tolist() == [torch.inf, -torch.inf]
     assert found[3].isnan()
-    assert found[0] != 1.0
+    assert found[0] != 0.5
     assert found[5] == 0.0
 
 
@@ -127,3 +129,28 @@ def test_the_floor_of_a_glu_goes_by_its_gate() -> None:
     coarse, fine, other_side = ((found - exact) / (exact * unit)).abs().amax(0).tolist()
     assert 90 < coarse <= 101
     assert max(fine, other_side) <= 2
+
+
+@pytest.mark.parametrize(
+    ("function", "low", "high"),
+    [
+        pytest.param(torch.sigmoid, 0.0, 1.0, id="sigmoid"),
+        pytest.param(lambda x: torch.softmax(50 * x, -1), 0.0, 1.0, id="softmax"),
+        pytest.param(torch.tanh, -1.0, 1.0, id="tanh"),
+        pytest.param(torch.sin, -1.0, 1.0, id="sin"),
+    ],
+)
+def test_noise_leaves_no_range(function: Any, low: float, high: float) -> None:
+    given = torch.linspace(-20, 20, 4001)  # mostly saturated, where a step up is out of the range
+    with computing(noisy(amplitude=50.0), {}):
+        found = function(given)
+    assert found.min() >= low
+    assert found.max() <= high
+    assert (found != function(given)).any()
+
+
+def test_what_computes_nothing_has_no_rounding_error() -> None:
+    given = torch.rand(1000, generator=torch.Generator().manual_seed(3))
+    with computing(noisy(amplitude=50.0), {}):
+        assert torch.equal((given * 1 + 0) / 1 - 0.0, given)
+        assert not torch.equal(given * 2, given + given)

@@ -189,6 +189,34 @@ def test_missing_bias_is_listed_and_nothing_takes_its_place(network: Network) ->
     assert pairing.unpaired_port == ("shift",)
 
 
+@pytest.mark.parametrize(
+    ("uses_batch", "left"),
+    [
+        pytest.param(True, (), id="they are never used"),
+        pytest.param(None, ("bn.moving_mean", "bn.moving_variance"), id="inference uses them"),
+    ],
+)
+def test_statistics_that_torchs_norm_does_not_track(
+    uses_batch: bool | None, left: tuple[str, ...], network: Network
+) -> None:
+    reference, port = (network(side, "bn BatchNorm2d 4") for side in ("torch", "mindspore"))
+    tracked = [info for info in reference.parameters if not info.attribute.startswith("running")]
+    arguments = {"use_batch_statistics": uses_batch}
+    modules = [
+        replace(module, arguments=arguments) if module.name == "bn" else module
+        for module in port.modules
+    ]
+    fixed = [
+        replace(info, trainable=not info.attribute.startswith("moving")) for info in port.parameters
+    ]
+    pairing = pair_parameters(
+        replace(reference, parameters=tuple(tracked)),
+        replace(port, modules=tuple(modules), parameters=tuple(fixed)),
+    )
+
+    assert pairing.unpaired_port == left
+
+
 def test_wrong_shape_is_a_conflict(network: Network) -> None:
     pairing = pair_parameters(
         network("torch", "fc Linear 4 8"), network("mindspore", "fc Linear 4 9")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -85,15 +86,22 @@ class Generator:
         found = Network(
             self._seed, inputs, lines, self._tensors, tuple(ends), ending, mode, returns_dict
         )
-        return found if self._trains(found) else self._another()
+        untouched = self._untouched(found)
+        if untouched is None:
+            return self._another()
+        # MindSpore's optimizers decay what has no gradient, torch's leave it: no equal native port.
+        return replace(found, is_native_equal=not untouched)
 
     def _another(self) -> Network:
         return Generator(self._seed + 7_919_000, self._native_only, self._most).network()
 
-    def _trains(self, network: Network) -> bool:
-        """Whether torch can go back through the whole of it, where it has a loss."""
+    def _untouched(self, network: Network) -> bool | None:
+        """Whether a parameter has no gradient in torch.
+
+        None where torch cannot go back through the network, or has no number to go back with.
+        """
         if not network.ending.loss:
-            return True
+            return False
         scope: dict[str, Any] = {}
         exec(network.torch_source(), scope)  # noqa: S102 - our own text
         inputs = [self._values[name].detach().clone() for name in network.inputs]
@@ -101,15 +109,19 @@ class Generator:
             value.requires_grad_() if value.is_floating_point() else value for value in inputs
         ]
         targets = [_target(tensor) for tensor in network.ending.targets]
+        model = scope["build"]()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                loss = scope["loss"](scope["build"]()(*values), *targets)
+                loss = scope["loss"](model(*values), *targets)
                 if loss.requires_grad:
                     loss.backward()
         except Exception:  # whatever torch refuses is drawn again
-            return False
-        return True
+            return None
+        found = [parameter.grad for parameter in model.parameters()]
+        if not all(bool(torch.isfinite(grad).all()) for grad in found if grad is not None):
+            return None
+        return any(grad is None for grad in found)
 
     @staticmethod
     def _has_parameters(lines: tuple[Line, ...]) -> bool:

@@ -60,7 +60,10 @@ class Ending:
 
 @dataclass(frozen=True)
 class Network:
-    """Everything that a case is written from; `tensors` knows each value's shape by name."""
+    """Everything that a case is written from; `tensors` knows each value's shape by name.
+
+    is_native_equal: whether MindSpore's optimizers do with all parameters what torch's do.
+    """
 
     seed: int
     inputs: tuple[str, ...]
@@ -70,13 +73,15 @@ class Network:
     ending: Ending
     mode: str = "both"
     returns_dict: bool = False
+    is_native_equal: bool = True
 
     @property
     def has_native(self) -> bool:
         """Whether the whole network can be written in MindSpore's own layers."""
         ending = self.ending
         return (
-            all(line.has_native for line in self.lines)
+            self.is_native_equal
+            and all(line.has_native for line in self.lines)
             and ending.native_loss is not None
             and ending.native_optimizer is not None
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from isograd.frameworks.base import ParameterInfo, Structure
+from isograd.frameworks.base import ModuleInfo, ParameterInfo, Structure
 from isograd.pairing.by_value import pair_by_value, settled_by_value
 from isograd.pairing.conventions import ALONE_BY_CONVENTION, STATISTICS, place_of_attribute
 from isograd.pairing.fused import with_fused_met
@@ -290,17 +290,17 @@ class _Answer:
 
     def settle(self, values: Values | None) -> ParameterPairing:
         """The answer, with doubts settled and gaps closed by values where there are any."""
-        kinds = {module.name: module.kind for module in self._reference.modules}
-        port_kinds = {module.name: module.kind for module in self._port.modules}
+        modules = {module.name: module for module in self._reference.modules}
+        port_modules = {module.name: module for module in self._port.modules}
         if values is not None:
             self._pairs = settled_by_value(self._pairs, values)
             self._pairs += pair_by_value(self._unpaired(), self._port_unpaired(), values)
         unpaired, port_unpaired = self._unpaired(), self._port_unpaired()
-        derived = [info for info in unpaired if info.is_buffer and not _is_kept(info, kinds)]
+        derived = [info for info in unpaired if info.is_buffer and not _is_kept(info, modules)]
         port_derived = [
             info
             for info in port_unpaired
-            if (info.is_buffer or not info.trainable) and not _is_kept(info, port_kinds)
+            if (info.is_buffer or not info.trainable) and not _is_kept(info, port_modules)
         ]
         names = {info.name: index for index, info in enumerate(self._reference.parameters)}
         return ParameterPairing(
@@ -344,7 +344,13 @@ def _names(
     return tuple(info.name for info in infos if info.name not in left_out)
 
 
-def _is_kept(info: ParameterInfo, kinds: Mapping[str, str]) -> bool:
-    """Whether training changes it though it is not trained: the statistics of a norm."""
-    place, role = place_of_attribute(kinds.get(info.module, ""), info.attribute)
+def _is_kept(info: ParameterInfo, modules: Mapping[str, ModuleInfo]) -> bool:
+    """Whether training changes it though it is not trained: the statistics of a norm.
+
+    MindSpore's norm has statistics even where `use_batch_statistics=True` keeps it from using them.
+    """
+    module = modules.get(info.module)
+    if module is not None and module.arguments.get("use_batch_statistics") is True:
+        return False
+    place, role = place_of_attribute(module.kind if module else "", info.attribute)
     return not place and role in STATISTICS

@@ -122,20 +122,28 @@ def linalg_svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:  # n
 
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
-    """Q and R, by numpy (LAPACK as in torch); of a tall matrix, reduced, with a gradient.
+    """Q and R, by numpy (LAPACK as in torch), with a gradient where torch has one.
 
-    Where R alone is asked for, torch's Q is an empty tensor, and numpy gives no pair.
+    Of a wide matrix Q is that of its square part.  Where R alone is asked for, torch's Q is an
+    empty tensor, and numpy gives no pair.
     """
     rows, columns = A.shape[-2:]
-    has_gradient = mode == "reduced" and rows >= columns
-    if not has_gradient:
-        refuse_gradient("linalg.qr of a wide matrix or complete", A)
-    how: Any = mode
-    found: Any = np.linalg.qr(ops.stop_gradient(A).asnumpy(), how)
-    if mode == "r":
-        return ms.Tensor(np.zeros(0, found.dtype)), ms.Tensor(found)
-    if not has_gradient:
+    if mode == "r" or (mode == "complete" and rows > columns):
+        refuse_gradient("linalg.qr of a tall matrix (complete) or of R alone", A)
+        how: Any = mode
+        found: Any = np.linalg.qr(A.asnumpy(), how)
+        if mode == "r":
+            return ms.Tensor(np.zeros(0, found.dtype)), ms.Tensor(found)
         return ms.Tensor(found[0]), ms.Tensor(found[1])
+    if rows < columns:
+        q, r = _reduced_qr(A[..., :rows])
+        return q, ops.cat([r, ops.matmul(ops.swapaxes(q, -1, -2), A[..., rows:])], -1)
+    return _reduced_qr(A)
+
+
+def _reduced_qr(A: Any) -> tuple[Any, Any]:  # noqa: N803
+    """Q and R of a square or tall matrix, with a gradient."""
+    found = np.linalg.qr(ops.stop_gradient(A).asnumpy())
     q, r, moved = ms.Tensor(found[0]), ms.Tensor(found[1]), _moved(A)
     inverse = ops.inverse(r)
     inner = ops.matmul(ops.matmul(ops.swapaxes(q, -1, -2), moved), inverse)

@@ -126,6 +126,7 @@ def batch_norm1d_cell(
     It starts in training, as torch's.
     """
     cell = nn.BatchNorm1d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
+    cell.affine = affine  # without it gamma and beta are no parameters
     return cell.set_train()
 
 
@@ -142,6 +143,7 @@ def batch_norm2d_cell(
     It starts in training, as torch's.
     """
     cell = nn.BatchNorm2d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
+    cell.affine = affine  # without it gamma and beta are no parameters
     return cell.set_train()
 
 

@@ -24,6 +24,13 @@ def is_statistic(name: str, parameter: Any) -> bool:
     return name in STATISTICS and not parameter.requires_grad
 
 
+def is_constant(cell: Any, name: str) -> bool:
+    """Whether torch's norm has no such parameter (affine=False); an optimizer would decay it."""
+    norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm)
+    without = isinstance(cell, norms) and not getattr(cell, "affine", True)
+    return without and name in ("gamma", "beta")
+
+
 def named_children(cell: Any) -> Iterator[tuple[str, Any]]:
     """The cells right below one with their names, each once."""
     if not isinstance(cell, nn.Cell):
@@ -73,6 +80,7 @@ def named_parameters(
         for path, part in _parts(cell, prefix, recurse, remove_duplicate)
         for name, parameter in part._params.items()
         if parameter is not None and not is_statistic(name, parameter)
+        if not is_constant(part, name)
     )
     return _once(found, remove_duplicate)
 
@@ -225,6 +233,7 @@ def load_own(
         hook(cell, *rest)
     kept = (n for n in cell._buffers if n not in cell._non_persistent_buffers_set)
     own = {**cell._params, **{name: cell._buffers[name] for name in kept}}
+    own = {name: value for name, value in own.items() if not is_constant(cell, name)}
     own = {f"{prefix}{name}": value for name, value in own.items() if value is not None}
     for key, target in own.items():
         value = state_dict.get(key)

@@ -50,6 +50,12 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return choose(scaled > threshold, input, log1p(exp(_below(scaled, threshold))) / beta)
 
 
+def logit(input: Any, eps: Any = None) -> Any:
+    """The inverse of the sigmoid; MindSpore 2.10's own writes its gradient beyond its memory."""
+    share = input if eps is None else ops.clamp(input, eps, 1 - eps)
+    return ops.log(share / (1 - share))
+
+
 def log_sigmoid(input: Any) -> Any:
     """log of the sigmoid, without overflow."""
     falling = choose(input > 0, -input, input)

@@ -80,7 +80,7 @@ def _operation(node: ast.expr, file: FileEdit) -> tuple[ast.expr | None, bool]:
             other = part.right if part.left is inner else part.left
             if isinstance(other, ast.Call) and file.use(other.func) is not None:
                 return part, True
-            found = None if isinstance(other, ast.Constant) and found is None else part
+            found = None if _is_number(other) and found is None else part
         elif isinstance(part, ast.Call) and file.api_of_call(part):
             return found, found is not None
         elif not isinstance(part, ast.UnaryOp):
@@ -88,3 +88,8 @@ def _operation(node: ast.expr, file: FileEdit) -> tuple[ast.expr | None, bool]:
         assert isinstance(part, ast.expr)
         inner = part
     return found, False
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether this is a number as it is written, with or without a sign."""
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)

@@ -68,6 +68,11 @@ POINTWISE = frozenset(
     mish hardswish hardsigmoid elu softplus leaky_relu reciprocal sin cos lerp addcmul addcdiv
     square _softmax softmax exp2 logit atan2 prelu _prelu_kernel glu""".split()
 )
+#: Functions whose results lie between two numbers, in every implementation.
+_RANGES = {
+    **dict.fromkeys(("sigmoid", "softmax", "_softmax", "hardsigmoid"), (0.0, 1.0)),
+    **dict.fromkeys(("tanh", "erf", "sin", "cos"), (-1.0, 1.0)),
+}
 
 
 class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
@@ -90,7 +95,12 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         name = func._schema.name.partition("::")[2]
         base = name.rstrip("_") if not name.startswith("_") else name
         # Of tensors without memory (`_with_memory`) torch asks the shape of the result by itself.
-        if base in EXACT or func.is_view or any(t.is_meta for t in _tensors(args)):
+        if (
+            base in EXACT
+            or func.is_view
+            or _is_identity(base, args)
+            or any(t.is_meta for t in _tensors(args))
+        ):
             return func(*args, **(kwargs or {}))
         read = tuple(_with_memory(argument) for argument in args)
         # Before the operator runs: it may change its input in place.
@@ -163,6 +173,8 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
                 moved = torch.addcmul(values, scale, self._draw(len(values)), value=share)
                 if not math.isfinite(float(moved.sum())):
                     moved = torch.where(torch.isfinite(values), moved, values)
+                if name in _RANGES:
+                    moved.clamp_(*_RANGES[name])
                 values.copy_(moved)
             if work.data_ptr() != tensor.data_ptr():
                 tensor.copy_(work)
@@ -181,6 +193,13 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         if count < _FEW:
             draw = torch.copysign(0.5 + 0.5 * draw.abs(), draw)
         return draw
+
+
+def _is_identity(base: str, args: tuple[Any, ...]) -> bool:
+    """Whether an operator does nothing: times 1, plus 0."""
+    neutral = {"mul": 1, "div": 1, "add": 0, "sub": 0}.get(base)
+    other = args[1] if neutral is not None and len(args) > 1 else None
+    return isinstance(other, (int, float)) and other == neutral
 
 
 def _nonlinear_in(base: str, args: tuple[Any, ...]) -> torch.Tensor:

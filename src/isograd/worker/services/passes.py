@@ -6,14 +6,15 @@ float64 result and one number per tensor cross the pipe.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from isograd.errors import UsageError
+from isograd.errors import UsageError, UserCodeError
 from isograd.frameworks.base import (
     FLOAT64,
     NATIVE,
@@ -37,6 +38,8 @@ from isograd.worker.protocols import Chance, Passes, Reach
 from isograd.worker.requests import PassRequest, UnitMeasured, UnitRequest
 from isograd.worker.services.base import FrameworkService
 from isograd.worker.subject import under
+
+_Variant = TypeVar("_Variant")
 
 
 class PassService(FrameworkService, Passes, Reach, Chance):
@@ -205,7 +208,21 @@ def errors_of(
     run: Callable[[Arithmetic], Tensors], variants: Sequence[Arithmetic]
 ) -> dict[str, Errors]:
     """A run in float64, and the errors of the native variants against it."""
-    return errors_against(run(FLOAT64), (run(variant) for variant in variants))
+    return errors_against(run(FLOAT64), valid_runs(run, variants))
+
+
+def valid_runs(
+    run: Callable[[_Variant], Tensors], variants: Sequence[_Variant]
+) -> Iterator[Tensors]:
+    """The runs of the variants; the first is the program as it is, and must not raise.
+
+    Noise may leave a domain that the program checks (a probability just above 1): such a run says
+    nothing.
+    """
+    yield from map(run, variants[:1])
+    for variant in variants[1:]:
+        with contextlib.suppress(UserCodeError):
+            yield run(variant)
 
 
 def _distances(plain: Tensors, moved: Tensors) -> dict[str, float]:

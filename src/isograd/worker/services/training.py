@@ -10,6 +10,7 @@ from isograd.noise.envelope import Errors, errors_against
 from isograd.worker.protocols import Rules, Training
 from isograd.worker.requests import StepRequest
 from isograd.worker.services.base import FrameworkService
+from isograd.worker.services.passes import valid_runs
 
 
 class TrainingService(FrameworkService, Training, Rules):
@@ -47,7 +48,7 @@ class TrainingService(FrameworkService, Training, Rules):
             return found
 
         reference = run(tracks[0])
-        return errors_against(reference, (run(track) for track in tracks[1:]))
+        return errors_against(reference, valid_runs(run, tracks[1:]))
 
     def watch_update(self, track: str, indices: Tensors) -> None:
         """Note these elements when gradients are fed; a framework without rules notes nothing."""

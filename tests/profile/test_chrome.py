@@ -149,13 +149,21 @@ _json = st.recursive(
 _names = st.text(alphabet='ab"\\{}[], :\n\u00e9', max_size=12)
 
 
-@given(st.lists(st.tuples(_names, _json), min_size=1, max_size=20), st.integers(4, 300))
+@given(
+    st.lists(st.tuples(_names, _json), min_size=1, max_size=20),
+    st.integers(4, 300),
+    st.sampled_from([None, 0, 2]),
+)
 def test_blocks_of_any_size_yield_the_same_events(
-    tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, Any]], size: int
+    tmp_path_factory: pytest.TempPathFactory,
+    entries: list[tuple[str, Any]],
+    size: int,
+    indent: int | None,
 ) -> None:
     events = [_event(name, 1.0 * n, 1.0, args={"x": x}) for n, (name, x) in enumerate(entries)]
     file = tmp_path_factory.mktemp("blocks") / "t.json"
-    file.write_text(json.dumps({"traceEvents": events, "after": [{"name": "no event"}, {}]}))
+    content = {"traceEvents": events, "after": [{"name": "no event"}, {}]}
+    file.write_text(json.dumps(content, indent=indent))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_BYTES", size)
         found = Blocks(file, EventDecoder())

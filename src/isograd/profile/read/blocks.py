@@ -164,7 +164,7 @@ def _read(stream: BufferedIOBase, size: int) -> bytes:
 
 def _after_comma(rest: bytes) -> bytes:
     rest = rest.lstrip()
-    return rest[1:] if rest[:1] == b"," else rest
+    return rest[1:].lstrip() if rest[:1] == b"," else rest
 
 
 def _event_ends(block: bytes) -> tuple[npt.NDArray[np.int64], int | None]:

@@ -46,7 +46,11 @@ class Difference:
 
 
 def patterns(values: Float64) -> NDArray[np.int8]:
-    """0 finite, 1 NaN, 2 +Inf, 3 masked (-Inf or far below everything else)."""
+    """0 finite, 1 NaN, 2 +Inf, 3 masked (-Inf or far below everything else).
+
+    values: any shape, float64.
+    returns: the same shape, int8.
+    """
     found = np.zeros(values.shape, np.int8)
     if not values.size:
         return found
@@ -63,7 +67,10 @@ def patterns(values: Float64) -> NDArray[np.int8]:
 
 
 def difference(reference: Array, other: Array) -> Difference:
-    """Compare two arrays of one shape; complex numbers as pairs, integers and booleans exactly."""
+    """Compare two arrays of one shape; complex numbers as pairs, integers and booleans exactly.
+
+    reference, other: one shape, any dtypes.
+    """
     quick = _difference_of_ordinary(reference, other)
     if quick is not None:
         return quick
@@ -83,13 +90,18 @@ def relative_gap(reference: Array, other: Array) -> float:
 
     Infinite where one of them alone is masked, infinite or no number at a place: an additive mask
     of zeros and -inf is not its transpose.
+
+    reference, other: one shape, any dtypes.
     """
     found = difference(reference, other)
     return math.inf if found.pattern_mismatches else found.error / (found.size + 1e-30)
 
 
 def is_close(reference: Array, other: Array, tolerance: float) -> bool:
-    """Whether two arrays have one shape and are one but for so much of the first one's norm."""
+    """Whether two arrays have one shape and are one but for so much of the first one's norm.
+
+    reference, other: any shape and dtype.
+    """
     return reference.shape == other.shape and relative_gap(reference, other) <= tolerance
 
 
@@ -119,14 +131,21 @@ def _difference_of_ordinary(reference: Array, other: Array) -> Difference | None
 
 
 def as_float64(values: Array) -> Float64:
-    """Any dtype as float64; complex as a last axis of two."""
+    """Any dtype as float64; complex as a last axis of two.
+
+    values: any shape and dtype.
+    returns: the same shape, or (*shape, 2) for complex numbers, float64.
+    """
     if np.iscomplexobj(values):
         values = np.stack([np.real(values), np.imag(values)], axis=-1)
     return np.asarray(values, dtype=np.float64)
 
 
 def norm(values: Float64) -> float:
-    """Frobenius norm, accumulated in float64 and safe against overflow."""
+    """Frobenius norm, accumulated in float64 and safe against overflow.
+
+    values: any shape, float64.
+    """
     if not values.size:
         return 0.0
     flat = values.reshape(-1)

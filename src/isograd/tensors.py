@@ -46,23 +46,37 @@ class TensorValue:
 
 
 def tensor_value(values: Array) -> TensorValue:
-    """Wrap a plain numpy array."""
+    """Wrap a plain numpy array.
+
+    values, returns: any shape and dtype.
+    """
     return TensorValue(values, str(values.dtype))
 
 
 def contiguous(values: Array) -> Array:
-    """The array in C order, of the same shape; numpy's own function makes 0-d arrays 1-d."""
+    """The array in C order, of the same shape; numpy's own function makes 0-d arrays 1-d.
+
+    values, returns: any shape and dtype.
+    """
     return np.ascontiguousarray(values).reshape(values.shape)
 
 
 def bfloat16_to_bits(values: Array) -> NDArray[np.uint16]:
-    """The upper halves of float32 values that are exact in bfloat16."""
+    """The upper halves of float32 values that are exact in bfloat16.
+
+    values: any shape, float32.
+    returns: the same shape, uint16.
+    """
     contiguous = np.ascontiguousarray(values, dtype=np.float32)
     return (contiguous.view(np.uint32) >> np.uint32(16)).astype(np.uint16).reshape(values.shape)
 
 
 def bfloat16_from_bits(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """float32 values of bfloat16 bits."""
+    """float32 values of bfloat16 bits.
+
+    bits: any shape, uint16.
+    returns: the same shape, float32.
+    """
     wide = np.ascontiguousarray(bits, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
     return wide.view(np.float32).reshape(bits.shape)
 

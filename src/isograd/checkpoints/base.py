@@ -96,7 +96,11 @@ class TensorSource(abc.ABC):
         return self.raw(name)
 
     def read(self, name: str) -> TensorValue:
-        """The values of one tensor; float32 for the dtypes that numpy lacks."""
+        """The values of one tensor.
+
+        Returns any shape; float32 for the dtypes that numpy lacks, else the dtype of the file.
+        Raises CheckpointError for an unknown name or a damaged file.
+        """
         found = self.raw(name)
         return decoded(found.bits, found.dtype)
 
@@ -229,6 +233,8 @@ def view(
     """An array over mapped bytes; copied where they are not aligned and that is asked for.
 
     Raises ValueError where the bytes end before the array.
+
+    returns: of the given shape; the dtype is the one that holds the named dtype's bits.
     """
     size = size_in_bytes(dtype, shape)
     if start < 0 or start + size > len(data):

@@ -48,7 +48,11 @@ def item_size_bytes(dtype: str) -> int:
 
 
 def decoded(bits: Array, dtype: str) -> TensorValue:
-    """The values of bits as `RawTensor` holds them; no copy for numpy's own dtypes."""
+    """The values of bits as `RawTensor` holds them; no copy for numpy's own dtypes.
+
+    bits: any shape; uint16 for bfloat16, uint8 for the 8-bit floats, else of the dtype itself.
+    returns: the same shape; float32 for the dtypes that numpy lacks, else the dtype of the bits.
+    """
     if dtype == "bfloat16":
         return TensorValue(bfloat16_from_bits(bits.astype(np.uint16, copy=False)), dtype)
     if dtype in FOREIGN:

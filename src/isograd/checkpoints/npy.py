@@ -86,7 +86,11 @@ def _evaluated(literal: bytes) -> tuple[object, object, object]:
 
 
 def elements(data: memoryview, header: NpyHeader, *, aligned: bool = True) -> Array:
-    """The elements in C order; a view where the file has them so. ValueError where it is short."""
+    """The elements in C order; a view where the file has them so.
+
+    returns: the shape and the dtype of the header.
+    Raises ValueError where the bytes are fewer or more than the header announces.
+    """
     from isograd.checkpoints.base import view
 
     if header.start + header.size_bytes != len(data):

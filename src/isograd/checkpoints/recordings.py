@@ -55,6 +55,10 @@ class RecordingSource(IndexedSource):
         return RawTensor(found.values, found.dtype)
 
     def read(self, name: str) -> TensorValue:
+        """The values of one tensor, in the shape and dtype of the recording; float32 for bfloat16.
+
+        Raises CheckpointError where the name is unknown or the recording is damaged.
+        """
         self.info(name)
         step, value = self._places[name]
         try:

@@ -113,7 +113,11 @@ class Feed:
         return len(self._files)
 
     def batch(self, number: int) -> tuple[NDArray[Any], ...]:
-        """The arrays of one batch, in the order of the fields."""
+        """The arrays of one batch in the order of the fields, in the shapes and dtypes that were
+        stored.
+
+        Raises DataError where the file is missing or is not what was stored.
+        """
         name, digest = self._files[number]
         path = self.folder / name
         if Path(name).name != name or not path.is_file():

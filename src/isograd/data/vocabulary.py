@@ -42,7 +42,10 @@ class Vocabulary:
         return len(ids) > 1 and bool(value.max() > 1) and known * 2 > len(ids)
 
     def decode(self, ids: Array) -> str:
-        """The tokens as the vocabulary writes them, between spaces; an unknown id as ‹id›."""
+        """The tokens as the vocabulary writes them, between spaces; an unknown id as ‹id›.
+
+        ids: any shape, integers.
+        """
         found = [self._tokens.get(int(n), f"‹{n}›") for n in ids.reshape(-1)[:_DECODED].tolist()]
         more = f" … {ids.size:,} in all" if ids.size > _DECODED else ""
         return " ".join(found) + more

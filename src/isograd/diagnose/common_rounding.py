@@ -45,6 +45,8 @@ def without_common_rounding(
     A replicate has the signs of whole rows (the last axis) exchanged at random, so that errors
     which a row has in common, as behind a normalisation, stay together (the wild bootstrap by
     clusters: Cameron, Gelbach and Miller 2008).
+    port, native: by name, any shapes and dtypes.
+    base: the same shapes, float64: the exact results.
     """
     equal = total = 0
     apart: dict[str, Float64] = {}

@@ -46,11 +46,17 @@ class Judge(Protocol):
     threshold: float
 
     def cost(self, tensors: dict[str, Array]) -> float:
-        """The sum of squared ratios."""
+        """The sum of squared ratios.
+
+        tensors: by name, the shapes of the reference's tensors, any dtypes.
+        """
         ...
 
     def ratio(self, tensors: dict[str, Array]) -> float:
-        """The worst ratio."""
+        """The worst ratio.
+
+        tensors: by name, the shapes of the reference's tensors, any dtypes.
+        """
         ...
 
 

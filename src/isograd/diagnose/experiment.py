@@ -125,11 +125,17 @@ class Experiment:
         self.ratio_before = self.ratio(self.base)
 
     def ratio(self, tensors: dict[str, Array]) -> float:
-        """The worst error of the port against these tensors, over the envelope."""
+        """The worst error of the port against these tensors, over the envelope.
+
+        tensors: by name, any shapes and dtypes.
+        """
         return max((self._ratio(key, tensors) for key in self.wanted), default=0.0)
 
     def cost(self, tensors: dict[str, Array]) -> float:
-        """The sum of squared ratios: what an estimate makes small."""
+        """The sum of squared ratios: what an estimate makes small.
+
+        tensors: by name, any shapes and dtypes.
+        """
         return sum(min(self._ratio(key, tensors), 1e30) ** 2 for key in self.wanted)
 
     def _ratio(self, key: str, tensors: dict[str, Array]) -> float:
@@ -312,6 +318,8 @@ class Experiment:
 
         Written as 1 + <port - changed, D> / <D, D>, which is the same and also holds where the
         change alters shapes (D is then the changed result itself).
+
+        tensors: by name, any shapes and dtypes.
         """
         direction: dict[str, Array] = {}
         for key, changed in tensors.items():

@@ -47,7 +47,11 @@ class Projection:
 
 
 def weights_of(reference: Mapping[str, Array]) -> dict[str, Vector]:
-    """1/|y|² of each element of each tensor, with small elements held up; 0 where not finite."""
+    """1/|y|² of each element of each tensor, with small elements held up; 0 where not finite.
+
+    reference: any shapes and dtypes.
+    returns: the same shapes, float64.
+    """
     result = {}
     for key, values in reference.items():
         wide = as_float64(values)
@@ -62,7 +66,11 @@ def weights_of(reference: Mapping[str, Array]) -> dict[str, Vector]:
 def project(
     error: Mapping[str, Array], direction: Mapping[str, Array], weights: Mapping[str, Vector]
 ) -> float:
-    """<error, direction> / <direction, direction> over all tensors that both have."""
+    """<error, direction> / <direction, direction> over all tensors that both have.
+
+    error, direction: any shapes and dtypes; a tensor of two shapes is left out.
+    weights: the shapes of direction, float64.
+    """
     above = below = 0.0
     for key, change in direction.items():
         weight = weights.get(key)
@@ -82,7 +90,11 @@ def project(
 
 
 def subtract(first: Mapping[str, Array], second: Mapping[str, Array]) -> dict[str, Array]:
-    """Differences of the tensors that both have in one shape."""
+    """Differences of the tensors that both have in one shape.
+
+    first, second: any shapes and dtypes.
+    returns: the shapes of first, float64.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         return {
             key: as_float64(values) - as_float64(second[key])
@@ -96,7 +108,11 @@ def deviation_of(
     direction: Mapping[str, Array],
     weights: Mapping[str, Vector],
 ) -> float:
-    """How far rounding alone moves alpha: root mean square over replicate noise runs."""
+    """How far rounding alone moves alpha: root mean square over replicate noise runs.
+
+    replicates, direction: any shapes and dtypes; a tensor of two shapes is left out.
+    weights: the shapes of direction, float64.
+    """
     found = [project(replicate, direction, weights) for replicate in replicates]
     usable = [value for value in found if math.isfinite(value)]
     return math.sqrt(sum(value * value for value in usable) / len(usable)) if usable else 0.0

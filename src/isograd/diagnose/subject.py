@@ -27,7 +27,11 @@ class Subject(Protocol):
     """What is diagnosed."""
 
     def run(self, trials: Sequence[Trial], arithmetic: Arithmetic, backward: bool) -> Tensors:
-        """Its tensors under trials; with backward their gradients too."""
+        """Its tensors under trials; with backward their gradients too.
+
+        returns: the shapes of its tensors; float64 for the floating ones in that arithmetic, else
+        their own dtypes.
+        """
         ...
 
     def sites(
@@ -51,6 +55,7 @@ def diagnose(
 
     around: what is known of its surroundings.  likely: hypotheses that explained other modules of
     this port; where they explain this one too, nothing else is tried.
+    port: by name, the shapes of the subject's tensors, any dtypes.
     """
     surroundings = Context(subject.sites(), **asdict(around))
     library = all_hypotheses()
@@ -77,7 +82,10 @@ def diagnose_quietly(
     threshold: float,
     limit_s: float,
 ) -> Diagnosis:
-    """Look for small changes within the noise, by projection."""
+    """Look for small changes within the noise, by projection.
+
+    port: by name, the shapes of the subject's tensors, any dtypes.
+    """
     surroundings = Context(subject.sites(), **asdict(around))
     library = all_hypotheses()
     quiet = {
@@ -106,7 +114,10 @@ def diagnose_quietly(
 def projected(
     subject: Subject, port: Tensors, wanted: tuple[str, ...], trials: tuple[Trial, ...]
 ) -> tuple[float, float]:
-    """alpha of trials in the port's error, and its deviation."""
+    """alpha of trials in the port's error, and its deviation.
+
+    port: by name, the shapes of the subject's tensors, any dtypes.
+    """
     experiment = Experiment(subject.run, port, wanted, all_hypotheses(), 0.0, below_noise=True)
     found = subject.run(trials, FLOAT64, False)
     return experiment.projection({k: found[k].values for k in wanted if k in found})

@@ -112,7 +112,10 @@ Tensors = dict[str, TensorValue]
 
 
 def in_slots(tensors: Tensors, word: str) -> tuple[TensorValue, ...]:
-    """The tensors that are named WORD.0, WORD.1 and so on, in order."""
+    """The tensors that are named WORD.0, WORD.1 and so on, in order.
+
+    tensors, returns: any shapes and dtypes.
+    """
     count = sum(1 for key in tensors if key.startswith(f"{word}."))
     return tuple(tensors[f"{word}.{i}"] for i in range(count))
 
@@ -311,19 +314,18 @@ class Framework(Protocol):
 
     def build(self, spec: SideSpec, seed: int) -> Structure:
         """Import the callables, seed the framework and build the network."""
-        ...
 
     def describe(self) -> dict[str, str]:
         """Versions and the device: framework_version, python_version, numpy_version, device."""
-        ...
 
     def state(self) -> Tensors:
-        """All parameters and buffers by name."""
-        ...
+        """All parameters and buffers by name, in their own shapes and dtypes."""
 
     def load_state(self, tensors: Tensors) -> None:
-        """Overwrite parameters and buffers; unknown names and wrong shapes raise."""
-        ...
+        """Overwrite parameters and buffers; unknown names and wrong shapes raise.
+
+        tensors: the shapes of the network's, any dtypes.
+        """
 
     def forward(
         self,
@@ -335,24 +337,29 @@ class Framework(Protocol):
         backward: bool = False,
         arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
-        """One end-to-end pass; with record, keep every call's tensors for `replay`."""
-        ...
+        """One end-to-end pass; with record, keep every call's tensors for `replay`.
+
+        inputs, targets: any shapes and dtypes that the network and its loss take.
+        returns: the network's shapes and dtypes, or float64 in that arithmetic.
+        """
 
     def calls(self) -> tuple[CallInfo, ...]:
         """The calls of the recorded pass."""
-        ...
 
     def recorded(self, call: int) -> Tensors:
-        """A recorded call's tensors: input.I, output.I, gradient.input.I, gradient.output.I."""
-        ...
+        """A recorded call's tensors: input.I, output.I, gradient.input.I, gradient.output.I.
+
+        returns: the shapes and dtypes that the pass had.
+        """
 
     def replay(self, request: ReplayRequest, arithmetic: Arithmetic = NATIVE) -> Tensors:
-        """Run one recorded call again, alone."""
-        ...
+        """Run one recorded call again, alone.
+
+        returns: the call's shapes and dtypes, or float64 in that arithmetic.
+        """
 
     def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
         """The functions that one recorded call runs, without those inside its pins."""
-        ...
 
     def forward_shifted(
         self,
@@ -366,8 +373,10 @@ class Framework(Protocol):
         """An end-to-end pass in which a recorded call's inputs or outputs are moved by a shift.
 
         Buffers as the pass leaves them are among the results, as ``state.NAME``.
+
+        inputs, targets: any shapes and dtypes that the network and its loss take.
+        returns: the network's shapes and dtypes, or float64 in that arithmetic.
         """
-        ...
 
     def loss(
         self,
@@ -375,12 +384,14 @@ class Framework(Protocol):
         targets: list[TensorValue],
         arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
-        """The loss of given outputs and its gradient with respect to them."""
-        ...
+        """The loss of given outputs and its gradient with respect to them.
+
+        outputs, targets: any shapes and dtypes that the loss takes; None for a recorded output.
+        returns: a scalar and the outputs' shapes, in their dtypes or float64.
+        """
 
     def start_training(self, track: str, arithmetic: Arithmetic = NATIVE) -> tuple[str, ...]:
         """Make a fresh optimizer over a copy of the network; the names that it updates."""
-        ...
 
     def train_step(
         self,
@@ -396,31 +407,29 @@ class Framework(Protocol):
 
         With gradients (by parameter name) forward and backward are replaced by them.  lent: the
         state may be the track's own memory, which is looked at before its next step.
+
+        state, gradients: by name, in the shapes of the parameters and buffers, any dtypes.
+        inputs, targets: any shapes and dtypes that the network and its loss take.
+        returns: a scalar and the shapes of parameters and buffers, in their dtypes or float64.
         """
-        ...
 
     def end_training(self) -> None:
         """Drop all tracks; the network is as it was before `start_training`."""
-        ...
 
     def dropout_sites(self, mode: str, seed: int = 0) -> tuple[DropoutSite, ...]:
         """What the dropouts of the recorded pass would do in this mode, by experiment.
 
         seed: another one gives independent draws.
         """
-        ...
 
     def draws(self) -> tuple[str, ...]:
         """The random functions that the recorded pass called, dropouts apart."""
-        ...
 
     def draws_by_hand(self) -> bool:
         """Whether the recorded pass draws uniform or Bernoulli numbers outside the dropouts."""
-        ...
 
     def keep_scale(self, keeps: bool) -> None:
         """Whether neutral dropout multiplies by 1 / (1 - p), as a mask drawn by hand does."""
-        ...
 
 
 class Port(Framework, Protocol):
@@ -437,13 +446,11 @@ class Port(Framework, Protocol):
         fixes: tuple[PortFix, ...] = (),
     ) -> Tensors:
         """Run one recorded call again, alone, with these fixes."""
-        ...
 
     def trace(
         self, request: ReplayRequest, fixes: tuple[PortFix, ...] = ()
     ) -> tuple[FunctionCall, ...]:
         """The functions that one recorded call runs; a fix keeps the positions before it."""
-        ...
 
     def loss(
         self,
@@ -453,7 +460,6 @@ class Port(Framework, Protocol):
         fixes: tuple[PortFix, ...] = (),
     ) -> Tensors:
         """The loss of given outputs; fixes refer to them as ``@input.I``, ``@target.I``."""
-        ...
 
     def trace_loss(
         self,
@@ -461,19 +467,18 @@ class Port(Framework, Protocol):
         targets: list[TensorValue],
         fixes: tuple[PortFix, ...] = (),
     ) -> tuple[FunctionCall, ...]:
-        """The functions that the loss runs."""
-        ...
+        """The functions that the loss runs.
+
+        outputs, targets: any shapes and dtypes that the loss takes; None for a recorded output.
+        """
 
     def dropout_sites(
         self, mode: str, seed: int = 0, fixes: tuple[PortFix, ...] = ()
     ) -> tuple[DropoutSite, ...]:
         """What the dropouts of the recorded pass would do in this mode, with these fixes."""
-        ...
 
     def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:
         """How a setting of a torch function is made on a library module; None if it has none."""
-        ...
 
     def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
         """The edit of the user's source that a fix makes, in words, and ``file:line``."""
-        ...

@@ -48,7 +48,11 @@ class Diagnosable(Protocol):
     def loss_sites(
         self, outputs: list[TensorValue | None], targets: list[TensorValue], with_values: bool
     ) -> tuple[FunctionSite, ...]:
-        """The functions that the loss of these outputs runs."""
+        """The functions that the loss of these outputs runs.
+
+        outputs: the shapes and dtypes of the network's outputs; None for a recorded one.
+        targets: any shapes and dtypes that the loss takes.
+        """
         ...
 
 
@@ -72,7 +76,10 @@ class ReplaysRules(Protocol):
     """A reference that replays rules of optimizers on watched elements of its parameters."""
 
     def watch_update(self, track: str, indices: Tensors) -> None:
-        """Note these elements of each parameter when gradients are fed to this track."""
+        """Note these elements of each parameter when gradients are fed to this track.
+
+        indices: by parameter, (watched,) int64: flat indices of its elements.
+        """
         ...
 
     def update_outline(self) -> dict[str, Any]:
@@ -80,7 +87,10 @@ class ReplaysRules(Protocol):
         ...
 
     def update_slices(self, names: list[str]) -> Tensors:
-        """The watched elements: initial.NAME, and given.NAME and effective.NAME step by step."""
+        """The watched elements: initial.NAME, and given.NAME and effective.NAME step by step.
+
+        returns: (watched,) initially and (steps, watched) step by step, float64.
+        """
         ...
 
     def measure_rules(
@@ -90,7 +100,10 @@ class ReplaysRules(Protocol):
         keep: bool,
         dtype: str,
     ) -> Tensors:
-        """Rules by parameter on the watched elements: expected.NAME and allowed.NAME."""
+        """Rules by parameter on the watched elements: expected.NAME and allowed.NAME.
+
+        returns: (steps, watched) trajectories and (steps,) allowances, float64.
+        """
         ...
 
     def grant_rules(self, rules: dict[str, dict[str, Any]]) -> None:
@@ -120,7 +133,10 @@ class CompilesModules(Protocol):
     def record(
         self, mode: str, inputs: dict[str, TensorValue], targets: list[TensorValue]
     ) -> tuple[CallInfo, ...]:
-        """Record an eager pass for `alone`; its calls."""
+        """Record an eager pass for `alone`; its calls.
+
+        inputs, targets: any shapes and dtypes that the network and its loss take.
+        """
         ...
 
     def once(
@@ -136,6 +152,7 @@ class CompilesModules(Protocol):
 
         must_run: false where another mode runs as well; the answer is ``unread`` then where no
         module reads its mode.
+        inputs, targets: any shapes and dtypes that the network and its loss take.
         """
         ...
 
@@ -150,6 +167,9 @@ class CompilesModules(Protocol):
         """One training step of a way from a given state: loss, outputs, gradients, state.
 
         is_first: with a fresh optimizer.
+        state: by name, in the shapes and dtypes of the parameters and buffers; None for the current
+        one.
+        inputs, targets: any shapes and dtypes that the network and its loss take.
         """
         ...
 
@@ -158,7 +178,10 @@ class CompilesModules(Protocol):
         ...
 
     def loss_alone(self, way: str, targets: list[TensorValue]) -> dict[str, Any]:
-        """How the loss compiles on the recorded output."""
+        """How the loss compiles on the recorded output.
+
+        targets: any shapes and dtypes that the loss takes.
+        """
         ...
 
     def statements(self, call: int, way: str, backward: bool, verdict: str) -> dict[str, Any]:

@@ -53,7 +53,10 @@ class Kernel:
         return scale if key == "output" else 1.0
 
     def values(self, scale: float) -> tuple[Tensors, Tensors]:
-        """Floating inputs by name, and the integer labels if there are any."""
+        """Floating inputs by name, and the integer labels if there are any.
+
+        returns: the shapes of kernels.toml; float32 inputs and integer labels.
+        """
         generator = np.random.default_rng(20261121)
         drawn = {name: generator.standard_normal(shape) for name, shape in self.inputs.items()}
         if self.sign:
@@ -97,7 +100,12 @@ def _kernel(entry: dict[str, Any], sign: int) -> Kernel:
 def run_torch(
     expression: str, inputs: Tensors, labels: Tensors, arithmetic: Arithmetic, floors: Floors
 ) -> Tensors:
-    """The result of an expression, and the gradients of its sum with fixed weights."""
+    """The result of an expression, and the gradients of its sum with fixed weights.
+
+    inputs: the shapes of the micro-benchmark, float32.
+    labels: the shapes of the micro-benchmark, int64.
+    returns: the shapes of the result and of the inputs; float64 in that arithmetic, else float32.
+    """
     import torch
     from torch.nn import functional
 
@@ -124,7 +132,12 @@ def run_torch(
 
 
 def run_mindspore(expression: str, inputs: Tensors, labels: Tensors) -> Tensors:
-    """The same in MindSpore."""
+    """The same in MindSpore.
+
+    inputs: the shapes of the micro-benchmark, float32.
+    labels: the shapes of the micro-benchmark, int64.
+    returns: the shapes of the result and of the inputs, float32.
+    """
     import mindspore as ms
     from mindspore import nn, ops
 

@@ -142,6 +142,9 @@ def watched(gradient: NDArray[Any]) -> NDArray[np.int64]:
     """Flat indices of the elements to watch, evenly spread over those with a gradient.
 
     Of an embedding few rows have one; elsewhere nothing would be seen of the averages.
+
+    gradient: any shape and float dtype.
+    returns: (watched,) int64.
     """
     flat = gradient.reshape(-1)
     if flat.size <= WATCHED_ELEMENTS:

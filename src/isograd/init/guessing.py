@@ -71,7 +71,10 @@ def _of_features(features: int) -> list[TensorSpec]:
 
 
 def target_candidates(outputs: Sequence[TensorValue], kind: str) -> list[TensorSpec]:
-    """What the target of a loss may be, by the network's outputs; the loss's own kind first."""
+    """What the target of a loss may be, by the network's outputs; the loss's own kind first.
+
+    outputs: any shapes and dtypes.
+    """
     classes: list[TensorSpec] = []
     like: list[TensorSpec] = []
     shares: list[TensorSpec] = []

@@ -91,7 +91,10 @@ class Errors:
     unreliable: int = 0
 
     def beside(self, run: TensorValue) -> Errors:
-        """With one more run."""
+        """With one more run.
+
+        run: the shape of the float64 result, any dtype.
+        """
         if not self.value.is_floating:
             return self
         found = difference(self.value.values, run.values)
@@ -105,6 +108,8 @@ def errors_against(reference: Tensors, runs: Iterable[Tensors]) -> dict[str, Err
     """The errors of native runs against a float64 one, tensor by tensor.
 
     A run that lacks a tensor, or has one of another shape, says nothing about it.
+
+    reference, runs: tensors by name: any shape, float64 in the reference and any dtype in the runs.
     """
     found = {key: Errors(value, value.dtype) for key, value in reference.items()}
     for position, run in enumerate(runs):
@@ -131,7 +136,11 @@ def measured(errors: Mapping[str, Errors]) -> dict[str, Measured]:
 
 
 def compare(name: str, reference: Measured, port: TensorValue) -> Comparison:
-    """Judge a port's tensor against a float64 reference and its envelope; shapes must agree."""
+    """Judge a port's tensor against a float64 reference and its envelope.
+
+    port: the shape of the reference, any dtype.
+    Raises ValueError where the shapes differ.
+    """
     first, second = reference.values, port.values
     if first.shape != second.shape:
         raise ValueError(f"{name}: shapes {first.shape} and {second.shape}")

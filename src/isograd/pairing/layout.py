@@ -26,12 +26,20 @@ class Layout:
     axes: tuple[int, ...] | None = None
 
     def to_port(self, values: Array) -> Array:
-        """A reference tensor as the port holds it."""
+        """A reference tensor as the port holds it.
+
+        values: the reference's shape, any dtype.
+        returns: the port's shape, the same dtype.
+        """
         moved = values if self.axes is None else np.transpose(values, self.axes)
         return np.ascontiguousarray(moved).reshape(self.port_shape)
 
     def to_reference(self, values: Array) -> Array:
-        """A port tensor as the reference holds it."""
+        """A port tensor as the reference holds it.
+
+        values: the port's shape, any dtype.
+        returns: the reference's shape, the same dtype.
+        """
         if self.axes is None:
             return np.ascontiguousarray(values).reshape(self.reference_shape)
         moved = [self.reference_shape[a] for a in self.axes]
@@ -48,6 +56,8 @@ def find_layout(
     """The layout between two shapes; recorded values decide where shapes leave a choice.
 
     None where no permutation and no reshaping fits.
+
+    reference, port: the recorded values: the two shapes, any dtypes; None where there are none.
     """
     if reference_shape == port_shape:
         return Layout(reference_shape, port_shape)
@@ -80,6 +90,8 @@ def match_slots(reference: list[Array], port: list[Array]) -> list[tuple[int, in
 
     Where the sizes disagree (an earlier layer of the port has the wrong stride), tensors of equal
     position and number of axes are paired as they are.
+
+    reference, port: any shapes and dtypes.
     """
     pairs = _in_order(reference, port)
     free = [i for i in range(len(reference)) if all(i != pair[0] for pair in pairs)]

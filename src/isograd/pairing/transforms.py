@@ -23,11 +23,17 @@ class Identity:
     """The same array."""
 
     def apply(self, arrays: Sequence[Array]) -> list[Array]:
-        """Reference to port."""
+        """Reference to port.
+
+        arrays, returns: one array, any shape and dtype.
+        """
         return list(arrays)
 
     def invert(self, arrays: Sequence[Array]) -> list[Array]:
-        """Port to reference."""
+        """Port to reference.
+
+        arrays, returns: one array, any shape and dtype.
+        """
         return list(arrays)
 
 
@@ -38,11 +44,17 @@ class Transpose:
     axes: tuple[int, ...]
 
     def apply(self, arrays: Sequence[Array]) -> list[Array]:
-        """Reference to port."""
+        """Reference to port.
+
+        arrays, returns: as many axes as `axes`, any shape and dtype; the results are views.
+        """
         return [np.transpose(array, self.axes) for array in arrays]
 
     def invert(self, arrays: Sequence[Array]) -> list[Array]:
-        """Port to reference."""
+        """Port to reference.
+
+        arrays, returns: as many axes as `axes`, any shape and dtype; the results are views.
+        """
         return [np.transpose(array, np.argsort(self.axes)) for array in arrays]
 
 
@@ -54,11 +66,19 @@ class Reshape:
     port: Shape
 
     def apply(self, arrays: Sequence[Array]) -> list[Array]:
-        """Reference to port."""
+        """Reference to port.
+
+        arrays: one of the shape `reference`, any dtype.
+        returns: one of the shape `port`, the same dtype.
+        """
         return [array.reshape(self.port) for array in arrays]
 
     def invert(self, arrays: Sequence[Array]) -> list[Array]:
-        """Port to reference."""
+        """Port to reference.
+
+        arrays: one of the shape `port`, any dtype.
+        returns: one of the shape `reference`, the same dtype.
+        """
         return [array.reshape(self.reference) for array in arrays]
 
 
@@ -70,11 +90,19 @@ class Concatenate:
     sizes: tuple[int, ...]
 
     def apply(self, arrays: Sequence[Array]) -> list[Array]:
-        """Reference to port."""
+        """Reference to port.
+
+        arrays: one shape except along the axis, any dtype.
+        returns: one array of the sum of these shapes along the axis, the same dtype.
+        """
         return [np.concatenate(list(arrays), axis=self.axis)]
 
     def invert(self, arrays: Sequence[Array]) -> list[Array]:
-        """Port to reference."""
+        """Port to reference.
+
+        arrays: one, along the axis of its shape as long as all sizes together, any dtype.
+        returns: its parts, whose shapes have these sizes along the axis, the same dtype.
+        """
         return _cut(arrays, self.axis, self.sizes)
 
 
@@ -86,11 +114,19 @@ class Split:
     sizes: tuple[int, ...]
 
     def apply(self, arrays: Sequence[Array]) -> list[Array]:
-        """Reference to port."""
+        """Reference to port.
+
+        arrays: one, along the axis of its shape as long as all sizes together, any dtype.
+        returns: its parts, whose shapes have these sizes along the axis, the same dtype.
+        """
         return _cut(arrays, self.axis, self.sizes)
 
     def invert(self, arrays: Sequence[Array]) -> list[Array]:
-        """Port to reference."""
+        """Port to reference.
+
+        arrays: one shape except along the axis, any dtype.
+        returns: one array of the sum of these shapes along the axis, the same dtype.
+        """
         return [np.concatenate(list(arrays), axis=self.axis)]
 
 
@@ -101,14 +137,22 @@ class Chain:
     steps: tuple[Transform, ...]
 
     def apply(self, arrays: Sequence[Array]) -> list[Array]:
-        """Reference to port."""
+        """Reference to port.
+
+        arrays: the shapes that the first transform takes, any dtype.
+        returns: the shapes that the last one returns, the same dtypes.
+        """
         result = list(arrays)
         for step in self.steps:
             result = step.apply(result)
         return result
 
     def invert(self, arrays: Sequence[Array]) -> list[Array]:
-        """Port to reference."""
+        """Port to reference.
+
+        arrays: the shapes that the last transform returns, any dtype.
+        returns: the shapes that the first one takes, the same dtypes.
+        """
         result = list(arrays)
         for step in reversed(self.steps):
             result = step.invert(result)

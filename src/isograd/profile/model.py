@@ -83,7 +83,11 @@ class Spans:
         return int(self.name.size)
 
     def launch_ns(self, rows: Ints) -> Ints:
-        """When the host had launched these kernels; their start where that is not known."""
+        """When the host had launched these kernels; their start where that is not known.
+
+        rows: shape (kernels,), int64.
+        returns: shape (kernels,), int64.
+        """
         known = self.start_ns[rows]
         if self.launches is None or not rows.size:
             return known
@@ -92,7 +96,10 @@ class Spans:
         return np.asarray(np.where(kernels[place] == rows, np.minimum(at[place], known), known))
 
     def numbers_of(self, texts: Sequence[str]) -> Codes:
-        """The numbers of those texts that occur."""
+        """The numbers of those texts that occur.
+
+        returns: shape (found,), int32.
+        """
         wanted = set(texts)
         found = [number for number, text in enumerate(self.texts) if text in wanted]
         return np.asarray(found, dtype=np.int32)
@@ -137,7 +144,10 @@ class Steps:
 
     @property
     def seconds(self) -> Floats:
-        """What each step takes where nothing else wants the processor, shape (steps,)."""
+        """What each step takes where nothing else wants the processor, shape (steps,).
+
+        returns: shape (steps,), float64.
+        """
         if self.delayed_ns is None:
             return self.clock_s
         own = self.end_ns - self.start_ns - self.delayed_ns
@@ -145,11 +155,17 @@ class Steps:
 
     @property
     def clock_s(self) -> Floats:
-        """Duration of each step on the clock, shape (steps,)."""
+        """Duration of each step on the clock, shape (steps,).
+
+        returns: shape (steps,), float64.
+        """
         return np.asarray((self.end_ns - self.start_ns) / 1e9, dtype=np.float64)
 
     def phase(self, phase: Phase) -> Floats:
-        """Seconds of a phase in each step, shape (steps,); NaN where not measured."""
+        """Seconds of a phase in each step, shape (steps,); NaN where not measured.
+
+        returns: shape (steps,), float64.
+        """
         return np.asarray(self.phases_s[:, PHASES.index(phase)], dtype=np.float64)
 
 
@@ -345,7 +361,10 @@ class Marks:
     intervals: Ints
 
     def chosen(self, window: str) -> Ints:
-        """Rows of the steps of a window."""
+        """Rows of the steps of a window.
+
+        returns: shape (chosen,), int64.
+        """
         return np.flatnonzero(np.asarray([name == window for name in self.window], dtype=bool))
 
     def take(self, window: str) -> Steps:

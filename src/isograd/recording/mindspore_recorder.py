@@ -310,6 +310,8 @@ def as_array(tensor: Any) -> tuple[Array | None, str]:
     """A tensor's elements, without a copy on a CPU, and its dtype; or None and why not.
 
     bfloat16 comes as its bits in uint16.
+
+    returns: the shape of the tensor; its dtype, or uint16 for bfloat16.
     """
     try:
         array = tensor.asnumpy()

@@ -81,6 +81,8 @@ class RecordedStep:
         """Elements of a value; read from the file when asked for.
 
         Raises RecordingError where only statistics were recorded, or the file is damaged.
+
+        returns: the recorded shape and dtype; float32 values for bfloat16.
         """
         info = self.info.values[value]
         if info.file is None:

@@ -59,7 +59,10 @@ class Statistics:
 
 
 def statistics_of(value: TensorValue) -> Statistics:
-    """Measure a tensor."""
+    """Measure a tensor.
+
+    value: any shape and dtype.
+    """
     return Statistics.from_row(measure(value.values))
 
 
@@ -68,6 +71,7 @@ def measure(values: Array, is_bfloat16_bits: bool = False) -> Row:
 
     A complex array is measured by its magnitudes, a boolean one as 0 and 1.
     is_bfloat16_bits: whether values are uint16 that hold the bits of bfloat16.
+    values: any shape and dtype.
     """
     if values.size == 0:
         return (0.0, 0.0, 0.0, math.nan, math.nan, math.nan, 0.0)

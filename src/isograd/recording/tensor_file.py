@@ -74,7 +74,11 @@ def write_tensor_file(file: BinaryIO, entries: list[Entry], body: memoryview) ->
 
 
 def page_buffer(size_bytes: int) -> NDArray[np.uint8]:
-    """A buffer of whole pages, as `write_tensor_file_past_cache` needs it."""
+    """A buffer of whole pages, (bytes,) uint8 in one piece, as `write_tensor_file_past_cache` needs
+    it.
+
+    returns: of shape (bytes,), uint8, at least as long as asked.
+    """
     pages = mmap.mmap(-1, max(1, -(-size_bytes // PAGE_BYTES)) * PAGE_BYTES)
     return np.frombuffer(pages, np.uint8)
 
@@ -86,6 +90,8 @@ def write_tensor_file_past_cache(
 
     The kernel's copying and writing back would compete with the training for the processor:
     measured with ResNet-50 on two cores, they cost more than the training step itself.
+
+    buffer: of shape (bytes,), uint8, from `page_buffer`; its first `used` bytes are written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     try:
@@ -147,7 +153,11 @@ class TensorFile:
         return iter(self._entries.values())
 
     def tensor(self, name: str) -> TensorValue:
-        """Read one tensor: read-only views of the file, except bfloat16, which becomes float32."""
+        """Read one tensor: read-only views of the file, except bfloat16, which becomes float32.
+
+        returns: the shape and dtype that the file names.
+        Raises RecordingError where there is no tensor of this name or its dtype is unknown.
+        """
         try:
             entry = self._entries[name]
         except KeyError:

@@ -276,6 +276,8 @@ def as_array(tensor: torch.Tensor) -> tuple[Array | None, str]:
     """A tensor's elements, without a copy on a CPU, and its dtype; or None and why not.
 
     bfloat16 comes as its bits in uint16; float8 and quantised numbers come as float32.
+
+    returns: the shape of the tensor; its dtype except for those.
     """
     simple = _SIMPLE.get(tensor.dtype)
     if simple is not None:

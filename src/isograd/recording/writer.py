@@ -83,7 +83,10 @@ class StepBuilder:
         return len(self._calls)
 
     def add(self, values: Array, dtype: str) -> int:
-        """Add a tensor and return its number; arguments as in `fill`."""
+        """Add a tensor and return its number; arguments as in `fill`.
+
+        values: any shape and dtype.
+        """
         number = self.reserve()
         self.fill(number, values, dtype)
         return number
@@ -97,7 +100,8 @@ class StepBuilder:
     def fill(self, number: int, values: Array, dtype: str) -> None:
         """Add a numbered tensor.
 
-        values: of that dtype, or for "bfloat16" its bits as uint16; of any layout, copied if kept.
+        values: any shape and layout, of that dtype, or for "bfloat16" its bits as uint16; copied if
+        kept.
         """
         self.rows[number] = measure(values, dtype == "bfloat16")
         file = self._keep(number, values, dtype) if self._writer.is_full else None
@@ -108,7 +112,10 @@ class StepBuilder:
         self._values[number] = layout.ValueInfo(dtype, shape, None, why)
 
     def add_value(self, value: TensorValue) -> int:
-        """Add a tensor in the form that crosses isograd's protocols, and return its number."""
+        """Add a tensor in the form that crosses isograd's protocols, and return its number.
+
+        value: any shape and dtype.
+        """
         if value.dtype == "bfloat16":
             return self.add(bfloat16_to_bits(value.values), "bfloat16")
         return self.add(value.values, value.dtype)
@@ -255,7 +262,10 @@ class RecordingWriter:
         self._check()
 
     def take_buffer(self, size_bytes: int) -> NDArray[np.uint8]:
-        """Take a buffer of at least this size, waiting for the disk where all are in use."""
+        """Take a buffer of at least this size, waiting for the disk where all are in use.
+
+        returns: of shape (bytes,), uint8.
+        """
         if size_bytes > CHUNK_BYTES:
             return page_buffer(size_bytes)
         if self._buffers_made < CHUNKS and self._buffers.empty():

@@ -52,7 +52,11 @@ def missing(dtype: str) -> np.floating[Any]:
 
 
 def is_missing(values: Floats) -> NDArray[np.bool_]:
-    """Which of the values were not measured."""
+    """Which of the values were not measured.
+
+    values: any shape, float32 or float64.
+    returns: the same shape, bool.
+    """
     bits = _MISSING_BITS[values.dtype.name]
     found: NDArray[np.bool_] = np.ascontiguousarray(values).view(bits.dtype) == bits
     return found
@@ -204,7 +208,10 @@ class Table:
         return np.concatenate([part.time for part in self._parts] or [np.empty(0)])
 
     def series(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Steps and values of one column where it was measured; empty where there is none such."""
+        """Steps and values of one column where it was measured; empty where there is none such.
+
+        returns: the steps, shape (rows,) int64, and the values, shape (rows,) float64.
+        """
         steps, values = [np.empty(0, np.int64)], [np.empty(0, np.float64)]
         for part, places in zip(self._parts, self._places, strict=True):
             if name in places:

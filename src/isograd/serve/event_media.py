@@ -53,7 +53,10 @@ class Histogram:
     counts: Numbers
 
     def at_shares(self, shares: Sequence[float]) -> Numbers:
-        """The values below which these shares of all elements lie, linear inside of a bin."""
+        """The values below which these shares of all elements lie, linear inside of a bin.
+
+        returns: the shape of shares, float64; NaN where the histogram is empty.
+        """
         whole = np.concatenate(([0.0], np.cumsum(self.counts)))
         if whole[-1] <= 0:
             return np.full(len(shares), np.nan)

@@ -64,7 +64,9 @@ class ConformanceNetwork:
 
     @pytest.fixture
     def inputs(self) -> dict[str, TensorValue]:
-        """Two arguments by position and one by keyword."""
+        """Two arguments by position and one by keyword: (BATCH, FEATURES) and (FEATURES,) float32,
+        (BATCH,) int64.
+        """
         generator = np.random.default_rng(5)
         return {
             "0": tensor_value(generator.standard_normal((BATCH, FEATURES)).astype(np.float32)),
@@ -74,7 +76,7 @@ class ConformanceNetwork:
 
     @pytest.fixture
     def targets(self) -> list[TensorValue]:
-        """What the loss compares the logits with."""
+        """What the loss compares the logits with: (BATCH, FEATURES) float32."""
         drawn = np.random.default_rng(6).standard_normal((BATCH, FEATURES))
         return [tensor_value(drawn.astype(np.float32))]
 
@@ -85,7 +87,11 @@ class ConformanceNetwork:
         inputs: dict[str, TensorValue],
         targets: list[TensorValue],
     ) -> Tensors:
-        """The results of a recorded pass in training mode with gradients."""
+        """The results of a recorded pass in training mode with gradients.
+
+        inputs, targets: the shapes and dtypes of `inputs` and `targets`.
+        returns: the shapes and dtypes of the network's tensors.
+        """
         return framework.forward("train", inputs, targets, record=True, backward=True)
 
     def _failing(self, where: str) -> Framework:

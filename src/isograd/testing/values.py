@@ -28,7 +28,12 @@ def children_of(calls: tuple[CallInfo, ...], index: int) -> tuple[int, ...]:
 def shifted_by(
     values: Sequence[TensorValue], shifts: tuple[TensorValue | None, ...], step: float
 ) -> tuple[TensorValue | None, ...]:
-    """Values moved by a multiple of their shifts; None where there is no shift."""
+    """Values moved by a multiple of their shifts; None where there is no shift.
+
+    values: any shapes and dtypes.
+    shifts: the shapes of values, any dtypes.
+    returns: the shapes and dtypes of values.
+    """
     result: list[TensorValue | None] = []
     for value, shift in zip(values, shifts, strict=True):
         if shift is None:
@@ -40,28 +45,44 @@ def shifted_by(
 
 
 def dot(first: TensorValue, second: TensorValue) -> float:
-    """The scalar product of two tensors."""
+    """The scalar product of two tensors.
+
+    first, second: one shape, any dtypes.
+    """
     return float(np.vdot(as_float64(first.values), as_float64(second.values)))
 
 
 def outputs_of(tensors: Tensors) -> Tensors:
-    """The outputs among recorded tensors."""
+    """The outputs among recorded tensors.
+
+    tensors: any shapes and dtypes.
+    returns: their shapes and dtypes.
+    """
     return {k: v for k, v in tensors.items() if k.startswith("output.")}
 
 
 def trained_in(passed: Tensors) -> list[str]:
-    """The parameters that have a gradient in a pass."""
+    """The parameters that have a gradient in a pass.
+
+    passed: any shapes and dtypes.
+    """
     prefix = "gradient.parameter."
     return [k.removeprefix(prefix) for k in passed if k.startswith(prefix)]
 
 
 def untied(state: Tensors) -> Tensors:
-    """A state may hold a shared tensor once or under each of its names."""
+    """A state may hold a shared tensor once or under each of its names.
+
+    state, returns: any shapes and dtypes.
+    """
     return {name: value for name, value in state.items() if not name.startswith("tied.")}
 
 
 def moved(state: Tensors) -> Tensors:
-    """A state of other numbers."""
+    """A state of other numbers.
+
+    state, returns: any shapes and real dtypes.
+    """
     generator = np.random.default_rng(1)
     result = {}
     for name, value in state.items():
@@ -71,12 +92,18 @@ def moved(state: Tensors) -> Tensors:
 
 
 def differ(first: TensorValue, second: TensorValue) -> bool:
-    """Whether two tensors differ in any bit."""
+    """Whether two tensors differ in any bit.
+
+    first, second: any shapes and dtypes.
+    """
     return not np.array_equal(first.values, second.values)
 
 
 def assert_same(found: Tensors, expected: Tensors) -> None:
-    """Names, dtypes and bits agree."""
+    """Names, dtypes and bits agree.
+
+    found, expected: any shapes and dtypes.
+    """
     assert set(found) == set(expected)
     for key, value in expected.items():
         assert found[key].dtype == value.dtype, key
@@ -84,7 +111,10 @@ def assert_same(found: Tensors, expected: Tensors) -> None:
 
 
 def assert_close(found: Tensors, expected: Tensors, tolerance: float) -> None:
-    """What is expected is found, nearly."""
+    """What is expected is found, nearly.
+
+    found, expected: any shapes and dtypes; the shapes must agree.
+    """
     for key, value in expected.items():
         assert found[key].shape == value.shape, key
         np.testing.assert_allclose(

@@ -45,7 +45,10 @@ class Claim:
 
 
 def rotated(values: Array) -> Array:
-    """The rows of an array, each one place further: other pairs of rows and targets."""
+    """The rows of an array, each one place further: other pairs of rows and targets.
+
+    values, returns: (rows, ...) or 0-d, any dtype.
+    """
     return np.roll(values, 1, axis=0) if values.ndim else values
 
 

@@ -34,6 +34,8 @@ def settle_pairing(session: Session, state: Tensors, mode: str) -> list[str]:
     """Try the open possibilities; the session's pairing is changed where one is confirmed.
 
     Returns a sentence for each change and for each confirmed guess.
+
+    state: by name, the shapes and dtypes of the reference's parameters and buffers.
     """
     transposable = _transposable(session.pairing)
     exchangeable = [list(group) for group in session.pairing.ambiguous]

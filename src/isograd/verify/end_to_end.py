@@ -102,7 +102,10 @@ def _within(found: Comparison, before: float, now: float) -> Comparison:
 
 
 def judge(session: Session, reference: dict[str, Measured], port: Tensors) -> PassResult:
-    """Compare a port's pass with a measured one, tensor by tensor."""
+    """Compare a port's pass with a measured one, tensor by tensor.
+
+    port: by name, the port's shapes, any dtypes.
+    """
     gradients = gradients_of_parameters(port)
     theirs: Tensors = {k: v for k, v in keyed(port) if k.role is not Role.PARAMETER}
     for name, value in session.as_reference(gradients, summed=True).items():
@@ -135,7 +138,11 @@ def _one_sided(reference: dict[str, Measured], port: Tensors) -> dict[str, str]:
 
 
 def require_numbers(native: Tensors, mode: str, framework: str) -> None:
-    """Raise where the reference itself yields NaN: there is nothing to be equal to."""
+    """Refuse a reference that yields NaN itself: there is nothing to be equal to.
+
+    native: by name, any shapes and dtypes.
+    Raises IsogradError where a floating tensor holds NaN.
+    """
     for key, value in native.items():
         if value.is_floating and np.isnan(value.values).any():
             count = int(np.isnan(value.values).sum())

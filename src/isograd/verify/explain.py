@@ -50,7 +50,7 @@ class Subject:
         return "the loss" if self.request is None else self.surroundings.root or "the network"
 
     def given(self) -> dict[str, Array]:
-        """What it is given, by the names that `Operand.source` uses."""
+        """What it is given, in its shapes and dtypes, by the names that `Operand.source` uses."""
         inputs = self.outputs if self.request is None else self.request.inputs
         found = {TensorKey.input(i): v.values for i, v in enumerate(inputs) if v is not None}
         return found | {f"target.{i}": v.values for i, v in enumerate(self.targets)}
@@ -67,7 +67,8 @@ def ask(
     """The diagnosis of one stage of a subject; None where it could not be asked.
 
     Why not is kept for the report (`Session.unanswered`).
-    port: the port's tensors under the reference's names.  fixed: causes that are granted.
+    port: under the reference's names, in its shapes, any dtypes.
+    fixed: causes that are granted.
     likely: hypotheses that are tried first.
     """
     wanted = wanted_keys(stage, port)
@@ -89,7 +90,10 @@ def ask(
 def ask_quietly(
     session: Session, subject: Subject, port: Tensors, wanted: tuple[str, ...]
 ) -> Diagnosis | None:
-    """A small change within the noise; None where it could not be asked, as for `ask`."""
+    """A small change within the noise; None where it could not be asked, as for `ask`.
+
+    port: under the reference's names, in its shapes, any dtypes.
+    """
     request = DiagnosisRequest(
         subject.asked(), port, wanted, ISOLATED_THRESHOLD, QUIET_LIMIT_S, subject.surroundings
     )
@@ -115,7 +119,10 @@ def _answer(
 
 
 def wanted_keys(stage: Stage, port: Tensors) -> tuple[str, ...]:
-    """The tensors that a stage judges: floating ones, and positions or tokens handed on."""
+    """The tensors that a stage judges: floating ones, and positions or tokens handed on.
+
+    port: by name, any shapes and dtypes.
+    """
     prefixes = _PREFIXES[stage]
     return tuple(
         key
@@ -194,7 +201,10 @@ def _same_parameter(session: Session, name: str) -> str | None:
 def judged_as_reference(
     reference: Mapping[str, Measured], port: Tensors, wanted: Sequence[str]
 ) -> bool:
-    """Whether the port's tensors agree with the unchanged reference."""
+    """Whether the port's tensors agree with the unchanged reference.
+
+    port: by name, any shapes and dtypes; another shape than the reference's disagrees.
+    """
     for key in wanted:
         expected, found = reference.get(key), port.get(key)
         if expected is None or found is None or found.shape != expected.values.shape:

@@ -175,7 +175,10 @@ def _fans(session: Session, module: str, shape: tuple[int, ...]) -> tuple[int, i
 
 
 def differ(first: Array, second: Array) -> bool:
-    """Whether two sets of initial values cannot come from one distribution."""
+    """Whether two sets of initial values cannot come from one distribution.
+
+    first, second: (values,) of any real dtype.
+    """
     first, second = (np.asarray(v[:_MOST_VALUES], np.float64) for v in (first, second))
     if not (np.isfinite(first).all() and np.isfinite(second).all()) or first.size < 2:
         return False  # one number does not show its distribution
@@ -195,7 +198,10 @@ def _smirnov(first: Array, second: Array) -> float:
 
 
 def distribution(values: Array, fan_in: int, fan_out: int) -> Distribution:
-    """The rule by which values look drawn; a plain uniform or normal where no rule fits."""
+    """The rule by which values look drawn; a plain uniform or normal where no rule fits.
+
+    values: (values,) of any real dtype.
+    """
     wide = np.asarray(values, np.float64)
     if np.ptp(wide) == 0:
         return _constant(float(wide[0]))

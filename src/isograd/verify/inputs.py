@@ -164,7 +164,7 @@ def make_argument(spec: Argument, stream: tuple[int, ...]) -> Nested:
 
 
 def make_tensor(spec: TensorSpec, stream: tuple[int, ...]) -> TensorValue:
-    """Draw or read one tensor."""
+    """Draw or read one tensor, of the shape and dtype of its specification."""
     if spec.file is not None:
         return _read(spec)
     generator = np.random.default_rng((spec.seed, *stream))

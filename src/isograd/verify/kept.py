@@ -74,7 +74,10 @@ class Kept:
             self._steps.append(found)
 
     def steps_from(self, state: Tensors, count: int) -> tuple[KeptStep, ...]:
-        """The first steps of a training that began from exactly this state; empty otherwise."""
+        """The first steps of a training that began from exactly this state; empty otherwise.
+
+        state: by name, any shapes and dtypes.
+        """
         if len(self._steps) < count or not _are_equal(self._steps[0].state, state):
             return ()
         return tuple(self._steps[:count])

@@ -82,7 +82,11 @@ class Places:
         return key.role is Role.INPUT and self.makes_own
 
     def as_reference(self, answer: Tensors) -> Tensors:
-        """The port's results under the reference's names and in its layouts."""
+        """The port's results under the reference's names and in its layouts.
+
+        answer: the port's shapes, any dtypes.
+        returns: the reference's shapes, the same dtypes.
+        """
         groups: list[tuple[Callable[[int], TensorKey], Slots]] = [
             (TensorKey.output, self.outputs),
             (lambda slot: TensorKey.input(slot).gradient, self.inputs),
@@ -118,7 +122,11 @@ def _gradient_of_pin(pin: int, slot: int) -> TensorKey:
 def in_port_slots(
     values: tuple[TensorValue | None, ...], slots: Slots, count: int
 ) -> tuple[TensorValue | None, ...]:
-    """The reference's tensors in the port's slots and layouts; None where there is none."""
+    """The reference's tensors in the port's slots and layouts; None where there is none.
+
+    values: the reference's shapes, any dtypes.
+    returns: the port's shapes, the same dtypes.
+    """
     result: list[TensorValue | None] = [None] * count
     for ours, theirs, layout in slots:
         value = values[ours] if ours < len(values) else None
@@ -128,7 +136,10 @@ def in_port_slots(
 
 
 def joined_slots(reference: list[Array], slots: Slots) -> tuple[tuple[int, int], ...]:
-    """Slots of the reference without a counterpart, each with one of equal values that has one."""
+    """Slots of the reference without a counterpart, each with one of equal values that has one.
+
+    reference: any shapes and dtypes.
+    """
     matched = [ours for ours, _, _ in slots]
     return tuple(
         (lacking, next(iter(same)))
@@ -141,7 +152,10 @@ def joined_slots(reference: list[Array], slots: Slots) -> tuple[tuple[int, int],
 def added_up(
     values: tuple[TensorValue | None, ...], joins: tuple[tuple[int, int], ...]
 ) -> tuple[TensorValue | None, ...]:
-    """What flows back into an input that is passed several times, added up."""
+    """What flows back into an input that is passed several times, added up.
+
+    values, returns: any shapes and dtypes.
+    """
     result = list(values)
     for lacking, kept in joins:
         own, more = result[kept], result[lacking]

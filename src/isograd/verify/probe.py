@@ -19,7 +19,11 @@ _STATISTICS = {"running_mean": 0.0, "running_var": 1.0}
 def probe_state(
     state: Tensors, parameters: tuple[ParameterInfo, ...], seed: int
 ) -> tuple[Tensors, tuple[str, ...]]:
-    """The state with its constant tensors moved, and the names of those."""
+    """The state with its constant tensors moved, and the names of those.
+
+    state: by name, any shapes and dtypes.
+    returns: the same shapes and dtypes.
+    """
     result = dict(state)
     moved: list[str] = []
     for number, info in enumerate(parameters):

@@ -245,7 +245,10 @@ def _position(target: str) -> int:
 
 
 def distance(first: Array, second: Array) -> float | None:
-    """Relative distance of two values if they may be the same, else None; shapes must agree."""
+    """Relative distance of two values if they may be the same, else None; shapes must agree.
+
+    first, second: any shapes and dtypes.
+    """
     if first.shape != second.shape or first.size > _MOST_ELEMENTS or not first.size:
         return None
     if first.dtype.kind in "bi" or second.dtype.kind in "bi":

@@ -246,7 +246,11 @@ class Replayer:
         )
 
     def named(self, answer: Tensors, places: Places) -> Tensors:
-        """The port's answer to a replay under the reference's names and in its layouts."""
+        """The port's answer to a replay under the reference's names and in its layouts.
+
+        answer: the port's shapes, any dtypes.
+        returns: the reference's shapes, the same dtypes.
+        """
         port = places.as_reference(answer)
         gradients = gradients_of_parameters(answer)
         for name, value in self.session.as_reference(gradients, summed=True).items():

@@ -202,7 +202,10 @@ class Session:
         return PassRequest(mode, self.inputs(step), self.targets(step), backward, record)
 
     def step_request(self, step: int, state: Tensors | None = None) -> StepRequest:
-        """A training step on the inputs and targets of one step, from a state or from its own."""
+        """A training step on the inputs and targets of one step, from a state or from its own.
+
+        state: by name, the shapes and dtypes of the parameters and buffers.
+        """
         return StepRequest(state, self.inputs(step), self.targets(step))
 
     @property
@@ -222,7 +225,11 @@ class Session:
             self.unanswered.append(note)
 
     def transfer(self, state: Tensors) -> Tensors:
-        """The reference's parameters and buffers as the port holds them."""
+        """The reference's parameters and buffers as the port holds them.
+
+        state: the reference's shapes, any dtypes.
+        returns: the port's shapes, the same dtypes.
+        """
         result: Tensors = {}
         for pair in self.pairing.pairs:
             if not all(name in state for name in pair.reference):
@@ -238,6 +245,9 @@ class Session:
 
         With summed, tensors that the port keeps apart for one tied reference are added, as
         gradients are.
+
+        tensors: the port's shapes, any dtypes.
+        returns: the reference's shapes, the same dtypes.
         """
         result: Tensors = {}
         for pair in self.pairing.pairs:

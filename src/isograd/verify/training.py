@@ -90,19 +90,28 @@ class UpdateRecord:
     kept_bytes: int = 0
 
     def begin(self, session: Session, gradients: Tensors) -> None:
-        """Choose the elements by the first gradients, and tell the reference."""
+        """Choose the elements by the first gradients, and send them to the reference.
+
+        gradients: by parameter, in its shape and any float dtype.
+        """
         self.indices = {n: tensor_value(watched(v.values)) for n, v in gradients.items()}
         session.reference.ask(Rules.watch_update, "float64", self.indices)
 
     def note(self, found: Tensors) -> None:
-        """Take the port's parameters after a step."""
+        """Take the port's parameters after a step.
+
+        found: by parameter, in its shape and any float dtype.
+        """
         for name, value in found.items():
             if name in self.indices:
                 chosen = value.values.reshape(-1)[self.indices[name].values]
                 self.port.setdefault(name, []).append(chosen.astype(np.float64))
 
     def keep(self, moved: Tensors) -> None:
-        """Keep what was fed to the port, if all of it stays small."""
+        """Keep what was fed to the port, if all of it stays small.
+
+        moved: by parameter, in its shape and dtype.
+        """
         self.kept_bytes += sum(v.values.nbytes for v in moved.values())
         if self.kept_bytes <= _KEPT_BYTES:
             self.fed.append(moved)
@@ -204,6 +213,8 @@ def resynchronised_steps(
     few values multiply the noise of one run in ten, and an optimizer that divides by the gradient's
     magnitude makes a whole step of one that rounding takes to zero; in vain where the stages
     before explain it.
+    returns: beside the result the state: the shapes and dtypes of the reference's parameters and
+    buffers.
     """
     session.reference.ask(Rules.grant_rules, dict(granted or {}))
     start: Tensors = session.reference.ask(Networks.state)

@@ -91,7 +91,11 @@ class UnitResult:
 
 
 def with_misshapen(found: Tensors, answer: Tensors, reference: dict[str, Measured]) -> Tensors:
-    """The tensors, with those of another shape as the port has them."""
+    """The tensors, with those of another shape as the port has them.
+
+    found, answer: by name, any shapes and dtypes.
+    returns: their shapes and dtypes.
+    """
     result = dict(found)
     for key in reference:
         if key not in result and key in answer and key.startswith(("output.", "input_of.")):

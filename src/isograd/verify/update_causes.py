@@ -34,7 +34,10 @@ class RemoteRules:
         return self._reference.ask(Rules.update_outline)
 
     def update_slices(self, names: list[str]) -> Tensors:
-        """The watched elements of these parameters and of their gradients."""
+        """The watched elements of these parameters and of their gradients.
+
+        returns: (watched,) initially and (steps, watched) step by step, float64.
+        """
         return self._reference.ask(Rules.update_slices, names)
 
     def measure_rules(
@@ -44,7 +47,10 @@ class RemoteRules:
         keep: bool,
         dtype: str,
     ) -> Tensors:
-        """Other rules on the watched elements, with their envelope."""
+        """Other rules on the watched elements, with their envelope.
+
+        returns: (steps, watched) trajectories and (steps,) allowances, float64.
+        """
         return self._reference.ask(Rules.measure_rules, rules, variants, keep, dtype)
 
 

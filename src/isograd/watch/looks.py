@@ -23,14 +23,21 @@ SATURATION = {"Tanh": (-_TANH, _TANH), "Sigmoid": (1.0 - _SIGMOID, _SIGMOID)}
 
 
 def sample_of(values: Numbers) -> Numbers:
-    """At most `SAMPLE` elements at even distances, as an array of one axis."""
+    """At most `SAMPLE` elements at even distances, as an array of one axis.
+
+    values: any shape and dtype.
+    returns: 1-d of the same dtype.
+    """
     flat = values.reshape(-1)
     # A copy, because each pass over elements far apart costs as many cache lines.
     return flat[:: max(1, -(-flat.size // SAMPLE))].copy()
 
 
 def extended_row(values: Numbers) -> list[float]:
-    """The row of a `TensorTable`: (count, NaN, infinities, min, max, mean, |mean|, norm, zeros)."""
+    """The row of a `TensorTable`: (count, NaN, infinities, min, max, mean, |mean|, norm, zeros).
+
+    values: any shape and dtype.
+    """
     count, nans, infinities, low, high, mean, norm = measure(values)
     sample = sample_of(values)
     finite = sample[np.isfinite(sample)] if nans or infinities else sample
@@ -49,6 +56,8 @@ def fast_norm(values: Numbers) -> float:
     """Root of the sum of squares; NaN or infinite where, and only where, an element is not finite.
 
     One pass in the array's own precision; where that overflows it is asked again in float64.
+
+    values: any shape and dtype.
     """
     flat = values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -61,7 +70,10 @@ def fast_norm(values: Numbers) -> float:
 
 
 def change_of(before: Numbers, after: Numbers) -> float:
-    """The update ratio: mean |change| / mean |weight|, NaN where the weights are all zero."""
+    """The update ratio: mean |change| / mean |weight|, NaN where the weights are all zero.
+
+    before, after: one shape, any float dtype.
+    """
     size = float(np.abs(before).mean()) if before.size else 0.0
     if size <= 0.0:
         return math.nan
@@ -73,6 +85,8 @@ def dead_share(values: Numbers) -> float:
 
     Channels are axis 1 of images and the last axis of rows; of three axes the smaller share of
     both counts.
+
+    values: any shape and dtype.
     """
     if values.ndim < 2 or not values.size:
         return math.nan
@@ -85,7 +99,10 @@ def dead_share(values: Numbers) -> float:
 
 
 def inside_share(values: Numbers, borders: tuple[float, float]) -> float:
-    """The share of elements strictly between two borders."""
+    """The share of elements strictly between two borders.
+
+    values: any shape and real dtype.
+    """
     sample = sample_of(values)
     low, high = borders
     return float(((sample > low) & (sample < high)).mean()) if sample.size else math.nan

@@ -94,7 +94,10 @@ def is_floating(tensor: Any) -> bool:
 
 
 def numbers_of(tensor: Any) -> Numbers | None:
-    """A tensor's elements as float32 or float64, without a copy where that is possible."""
+    """A tensor's elements as float32 or float64, without a copy where that is possible.
+
+    returns: the shape of the tensor; float32 for float16 and bfloat16, else its own dtype.
+    """
     array, dtype = as_array(tensor)
     if array is None:
         return None

@@ -86,6 +86,9 @@ def _state(optimizer: Any) -> list[Any]:
 
 
 def put_back(parameters: list[Any], values: list[Numbers]) -> None:
-    """Give parameters these values by assignment, which compiled functions see."""
+    """Give parameters these values by assignment, which compiled functions see.
+
+    values: the shapes of the parameters, any dtype that converts to theirs.
+    """
     for parameter, value in zip(parameters, values, strict=True):
         mindspore.ops.assign(parameter, mindspore.Tensor(value, parameter.dtype))

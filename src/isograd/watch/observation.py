@@ -40,7 +40,10 @@ class TensorTable:
     values: Floats
 
     def column(self, name: str) -> Floats:
-        """One statistic of all tensors."""
+        """One statistic of all tensors.
+
+        returns: shape (tensors,), float64.
+        """
         found: Floats = self.values[:, _PLACES[name]]
         return found
 

@@ -65,7 +65,10 @@ class TensorFacts:
 
 
 def facts_of(values: Array, dtype: str, is_bfloat16_bits: bool = False) -> TensorFacts:
-    """Measure a tensor for the report; of any shape and dtype."""
+    """Measure a tensor for the report.
+
+    values: any shape and dtype.
+    """
     row = measure(values, is_bfloat16_bits)
     zeros = int(values.size - np.count_nonzero(values))
     return TensorFacts(tuple(values.shape), dtype, row[3], row[4], int(row[1]), int(row[2]), zeros)

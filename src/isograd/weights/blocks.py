@@ -13,7 +13,11 @@ BLOCK_BYTES = 1 << 22
 
 
 def contiguous_blocks(array: Array) -> Iterator[Array]:
-    """The elements in C order as one-dimensional arrays; copies only what is not contiguous."""
+    """The elements in C order as one-dimensional arrays; copies only what is not contiguous.
+
+    array: any shape and dtype.
+    returns: 1-d views or copies of the same dtype.
+    """
     if array.size == 0:
         return
     if array.flags.c_contiguous:
@@ -33,7 +37,10 @@ def contiguous_blocks(array: Array) -> Iterator[Array]:
 
 
 def bytes_of(bits: Array) -> memoryview:
-    """The bytes of an array in C order, without a copy where it is so already."""
+    """The bytes of an array in C order, without a copy where it is so already.
+
+    bits: any shape and dtype.
+    """
     flat = np.ascontiguousarray(bits).reshape(-1)
     return flat.view(np.uint8).data if flat.size else memoryview(b"")
 

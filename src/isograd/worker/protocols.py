@@ -55,11 +55,14 @@ class Networks(Protocol):
         ...
 
     def state(self) -> Tensors:
-        """All parameters and buffers by name."""
+        """All parameters and buffers by name, in their own shapes and dtypes."""
         ...
 
     def load_state(self, tensors: Tensors) -> None:
-        """Overwrite parameters and buffers."""
+        """Overwrite parameters and buffers.
+
+        tensors: the shapes of the network's, any dtypes.
+        """
         ...
 
     def set_floors(self, floors: Floors) -> None:
@@ -88,11 +91,20 @@ class Kernels(Protocol):
         variants: list[Arithmetic],
         floors: Floors,
     ) -> dict[str, Errors]:
-        """One in torch, with its envelope."""
+        """One in torch, with its envelope.
+
+        inputs: the shapes of the micro-benchmark, float32.
+        labels: the shapes of the micro-benchmark, integers.
+        """
         ...
 
     def run_kernel(self, expression: str, inputs: Tensors, labels: Tensors) -> Tensors:
-        """The same in MindSpore; nothing where this build has no such kernel."""
+        """The same in MindSpore; nothing where this build has no such kernel.
+
+        inputs: the shapes of the micro-benchmark, float32.
+        labels: the shapes of the micro-benchmark, integers.
+        returns: the shapes of the result and of the inputs, float32.
+        """
         ...
 
 
@@ -100,7 +112,11 @@ class Passes(Protocol):
     """Whole passes, and recorded calls alone."""
 
     def forward(self, request: PassRequest) -> Tensors:
-        """One end-to-end pass."""
+        """One end-to-end pass.
+
+        returns: the shapes of the network's tensors; float64 for the floating ones in that
+        arithmetic, else their own dtypes.
+        """
         ...
 
     def measure_forward(
@@ -114,7 +130,7 @@ class Passes(Protocol):
         ...
 
     def recorded(self, call: int) -> Tensors:
-        """A recorded call's tensors."""
+        """A recorded call's tensors, in the shapes and dtypes that the pass had."""
         ...
 
     def borrowed(self) -> dict[str, tuple[str, ...]]:
@@ -131,7 +147,11 @@ class Passes(Protocol):
         arithmetic: Arithmetic = NATIVE,
         fixes: tuple[PortFix, ...] = (),
     ) -> Tensors:
-        """Run one recorded call again, alone; with fixes in a port."""
+        """Run one recorded call again, alone; with fixes in a port.
+
+        returns: the shapes of the call's tensors; float64 for the floating ones in that arithmetic,
+        else their own dtypes.
+        """
         ...
 
     def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
@@ -144,7 +164,11 @@ class Passes(Protocol):
         targets: list[Any],
         fixes: tuple[PortFix, ...] = (),
     ) -> Tensors:
-        """The loss of given outputs and its gradient; with fixes in a port."""
+        """The loss of given outputs and its gradient; with fixes in a port.
+
+        outputs: the shapes and dtypes of the network's outputs; None for a recorded one.
+        returns: the loss as a scalar, gradients in the shapes of the outputs, in their own dtypes.
+        """
         ...
 
     def measure_loss(
@@ -153,13 +177,19 @@ class Passes(Protocol):
         targets: list[Any],
         variants: tuple[Arithmetic, ...],
     ) -> dict[str, Errors]:
-        """The loss alone in float64, and the errors of the native variants against it."""
+        """The loss alone in float64, and the errors of the native variants against it.
+
+        outputs: the shapes and dtypes of the network's outputs; None for a recorded one.
+        """
         ...
 
     def trace_loss(
         self, outputs: list[TensorValue | None], targets: list[Any]
     ) -> tuple[FunctionCall, ...]:
-        """The functions that a port's loss runs."""
+        """The functions that a port's loss runs.
+
+        outputs: the shapes and dtypes of the network's outputs; None for a recorded one.
+        """
         ...
 
 
@@ -205,7 +235,11 @@ class Training(Protocol):
         ...
 
     def train_step(self, track: str, request: StepRequest, kinds: tuple[str, ...]) -> Tensors:
-        """One step; of what it yields the named kinds: loss, gradient, state."""
+        """One step; of what it yields the named kinds: loss, gradient, state.
+
+        returns: a scalar loss, and gradients and state in the shapes of the parameters and buffers,
+        in the dtypes of the track.
+        """
         ...
 
     def measure_step(self, tracks: tuple[str, ...], request: StepRequest) -> dict[str, Errors]:
@@ -221,7 +255,10 @@ class Rules(Protocol):
     """Rules of the reference's optimizer on watched elements; nothing without `ReplaysRules`."""
 
     def watch_update(self, track: str, indices: Tensors) -> None:
-        """Note these elements when gradients are fed."""
+        """Note these elements when gradients are fed.
+
+        indices: by parameter, (watched,) int64: flat indices of its elements.
+        """
         ...
 
     def update_outline(self) -> dict[str, Any]:
@@ -229,7 +266,10 @@ class Rules(Protocol):
         ...
 
     def update_slices(self, names: list[str]) -> Tensors:
-        """The watched elements of these parameters and of their gradients."""
+        """The watched elements of these parameters and of their gradients.
+
+        returns: (watched,) initially and (steps, watched) step by step, float64.
+        """
         ...
 
     def measure_rules(
@@ -239,7 +279,10 @@ class Rules(Protocol):
         keep: bool,
         dtype: str,
     ) -> Tensors:
-        """Other optimizer rules on the watched elements, with their envelope."""
+        """Other optimizer rules on the watched elements, with their envelope.
+
+        returns: (steps, watched) trajectories and (steps,) allowances, float64.
+        """
         ...
 
     def grant_rules(self, rules: dict[str, dict[str, Any]]) -> None:
@@ -265,7 +308,10 @@ class Causes(Protocol):
         wanted: tuple[str, ...],
         trials: tuple[Trial, ...],
     ) -> tuple[float, float]:
-        """How much of the change that trials make is in the port's error, and its deviation."""
+        """How much of the change that trials make is in the port's error, and its deviation.
+
+        port: by name, the shapes of the subject's tensors, any dtypes.
+        """
         ...
 
     def site_values(

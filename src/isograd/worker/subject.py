@@ -72,7 +72,11 @@ class FrameworkSubject:
     targets: list[Any]
 
     def run(self, trials: Sequence[Trial], arithmetic: Arithmetic, backward: bool) -> Tensors:
-        """The subject's tensors under trials, on top of what is granted for good."""
+        """The subject's tensors under trials, on top of what is granted for good.
+
+        returns: the shapes of the call's tensors; float64 for the floating ones in that arithmetic,
+        else their own dtypes.
+        """
         with under(self.framework, trials, is_loss=self.request is None):
             if self.request is None:
                 return self.framework.loss(self.outputs, self.targets, arithmetic)

@@ -96,6 +96,7 @@ def compare_tensors(
     """Compare two tensors of one shape; raises ValueError where the shapes differ.
 
     tolerance: what an element may differ by; by default that of the coarser dtype.
+    reference, other: one shape, any dtypes.
     """
     if reference.shape != other.shape:
         raise ValueError(f"shapes {reference.shape} and {other.shape} differ")

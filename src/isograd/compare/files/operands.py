@@ -50,12 +50,18 @@ class Operand:
         return self.dtype in FOREIGN or self.bits.dtype.char in "fe"
 
     def piece(self, start: int, stop: int) -> Array:
-        """The bits of a segment; copied where they are not aligned in their file."""
+        """The bits of a segment; copied where they are not aligned in their file.
+
+        Returns (stop - start,) in the dtype of the stored bits.
+        """
         bits = self.bits[start:stop]
         return bits if bits.flags.aligned else bits.copy()
 
     def values(self, start: int, stop: int) -> Array:
-        """The values of a segment; float32 for the dtypes that numpy lacks."""
+        """The values of a segment; float32 for the dtypes that numpy lacks.
+
+        Returns (stop - start,) in the tensor's dtype; float32 for the dtypes that numpy lacks.
+        """
         return decoded(self.piece(start, stop), self.dtype).values
 
 
@@ -65,7 +71,10 @@ def operand(raw: RawTensor) -> Operand:
 
 
 def operand_of_value(value: TensorValue) -> Operand:
-    """A tensor in memory."""
+    """A tensor in memory.
+
+    value: any shape and dtype.
+    """
     if value.dtype == "bfloat16":
         return Operand(_flat(bfloat16_to_bits(value.values)), value.dtype, value.shape)
     return Operand(_flat(value.values), str(value.values.dtype), value.shape)
@@ -88,7 +97,10 @@ def coarser(first: str, second: str) -> str | None:
 
 
 def signed_bits(side: Operand, dtype: str, start: int, stop: int) -> tuple[Array, int]:
-    """The bits of a segment in a dtype, as integers with the element's sign, and their mask."""
+    """The bits of a segment in a dtype, as integers with the element's sign, and their mask.
+
+    returns: (stop - start,) integers: int64 for float64, int32 for every other dtype.
+    """
     if dtype == side.dtype:
         bits = side.piece(start, stop)
     else:
@@ -128,7 +140,10 @@ def _map_of(array: Array) -> mmap.mmap | None:
 
 
 def is_mapped(array: Array) -> bool:
-    """Whether an array is a view of a mapped file."""
+    """Whether an array is a view of a mapped file.
+
+    array: any shape and dtype.
+    """
     return _map_of(array) is not None
 
 
@@ -136,6 +151,8 @@ def drop_pages(array: Array) -> None:
     """Let the system take back the pages of a segment of a large map; they stay cached.
 
     Smaller maps are let go as a whole soon enough.
+
+    array: any shape and dtype, contiguous.
     """
     mapped = _map_of(array)
     if mapped is None or len(mapped) < _LARGE_BYTES or not hasattr(mmap, "MADV_DONTNEED"):

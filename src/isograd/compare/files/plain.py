@@ -38,15 +38,14 @@ def measure(
     ulps: NDArray[np.int64],
     histogram: NDArray[np.int64],
 ) -> Row:
-    """Measure two arrays of one length.
+    """Measure two arrays of one length; the fields of a `Tally` as far as its tables.
 
-    bits, other_bits: signed integers whose sign is the element's, and whose magnitude is what
-    `mask` leaves of them.
+    reference, other: (n,) of any float dtype.
+    bits, other_bits: (n,) int32 or int64 with the element's sign; `mask` leaves the magnitude.
     relative, low, high: an element is outside beyond relative × |reference| + an absolute
-    allowance that is known to lie between low and high only; a block in which that leaves a doubt
-    gets its mark, and is counted by `recount`.
-    ulps, histogram: tables that the differences are counted in; empty where none is wanted.
-    Returns the fields of a `Tally` as far as its tables.
+    allowance that is known to lie between low and high only.
+    marks: (blocks,) uint8, written: 1 where that leaves a doubt; `recount` counts those blocks.
+    ulps, histogram: int64 tables of shape (places,) to count in; (0,) where none is wanted.
     """
     sums = [0.0, 0.0, 0.0, 0.0]
     greatest, greatest_at, ratio, ratio_at = 0.0, -1, 0.0, -1
@@ -89,7 +88,11 @@ def measure(
 def recount(
     reference: Array, other: Array, relative: float, absolute: float, marks: NDArray[np.uint8]
 ) -> int:
-    """How many elements of the marked blocks are outside."""
+    """How many elements of the marked blocks are outside.
+
+    reference, other: (n,) of any float dtype.
+    marks: (blocks,) uint8, not 0 for a block to count.
+    """
     outside = 0
     with np.errstate(all="ignore"):
         for start, first, second in _blocks(reference, other):
@@ -154,7 +157,11 @@ def _count(
 
 
 def steps_between(bits: Array, other_bits: Array, mask: int) -> Floats:
-    """How many numbers of the dtype lie between each two."""
+    """How many numbers of the dtype lie between each two.
+
+    bits, other_bits: one shape, integers with the element's sign; `mask` leaves their magnitude.
+    returns: the same shape, float64.
+    """
     first, second = bits.astype(np.int64), other_bits.astype(np.int64)
     mine, its = (first & mask).view(np.uint64), (second & mask).view(np.uint64)
     greater, lesser = np.maximum(mine, its), np.minimum(mine, its)

@@ -100,7 +100,10 @@ def _added(first: Counts | None, second: Counts | None) -> Counts | None:
 
 
 def sparse(table: NDArray[np.int64]) -> Counts | None:
-    """The places of a table that are not zero; None for no table."""
+    """The places of a table that are not zero; None for no table.
+
+    table: (places,) int64.
+    """
     if not table.size:
         return None
     places = np.flatnonzero(table)
@@ -134,7 +137,10 @@ def careful_block(
     exponent: int = 0,
     is_counting: bool = False,
 ) -> Block:
-    """Measure a block in which anything may stand."""
+    """Measure a block in which anything may stand.
+
+    reference, other: (n,) of any float or complex dtype.
+    """
     first, second = _wide(reference), _wide(other)
     finite = np.isfinite(first) & np.isfinite(second)
     agree = finite | _same_pattern(first, second)
@@ -223,7 +229,10 @@ def exact_block(
     exponent: int = 0,
     is_counting: bool = False,
 ) -> Block:
-    """Measure a block of integers or booleans, subtracted without overflow."""
+    """Measure a block of integers or booleans, subtracted without overflow.
+
+    reference, other: (n,) integers or booleans of any dtype.
+    """
     first, second = _same_integers(reference, other)
     above = np.greater(first, second)
     gap = np.where(above, first, second)

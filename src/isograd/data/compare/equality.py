@@ -47,7 +47,10 @@ STRUCTURAL = Gap(math.inf, 0.0, is_structural=True)
 
 
 def allowance(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """The allowed absolute difference of two arrays of one shape."""
+    """The allowed absolute difference of two arrays of one shape.
+
+    a, b: one shape; 0 where neither dtype is a float.
+    """
     roundoff = max(
         (UNIT_ROUNDOFF.get(str(x.dtype), 0.0) for x in (a, b) if x.dtype.kind == "f"),
         default=0.0,
@@ -58,7 +61,10 @@ def allowance(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def greatest(values: NDArray[Any]) -> float:
-    """The greatest finite magnitude; 0 where there is none."""
+    """The greatest finite magnitude; 0 where there is none.
+
+    values: any shape and real dtype.
+    """
     if values.size == 0:
         return 0.0
     wide = np.abs(values.astype(np.float64))
@@ -84,7 +90,10 @@ def _is_unread(value: Value, decoded: NDArray[Any] | None) -> bool:
 
 
 def array_gap(a: NDArray[Any], b: NDArray[Any]) -> Gap:
-    """How far two arrays are apart; integers and floats are of different kinds."""
+    """How far two arrays are apart; integers and floats are of different kinds.
+
+    a, b: any shape and real dtype; other shapes are a structural difference.
+    """
     if a.shape != b.shape:
         return STRUCTURAL
     if (a.dtype.kind == "f") != (b.dtype.kind == "f"):

@@ -60,7 +60,11 @@ def _in_unit(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def in_layout(values: NDArray[Any], example: NDArray[Any]) -> NDArray[Any] | None:
-    """An array with its axes as an example has them; None where that cannot be."""
+    """An array with its axes as an example has them; None where that cannot be.
+
+    values, example: (H, W), (H, W, C) or (C, H, W), any dtype.
+    returns: a view with the axes of the example's shape, the dtype of values.
+    """
     if values.ndim == 3 and example.ndim == 2 and 1 in (values.shape[0], values.shape[2]):
         return values[0] if values.shape[0] == 1 else values[..., 0]
     if values.ndim == 2 and example.ndim == 3:

@@ -35,6 +35,7 @@ def compare_draws(a: NDArray[Any], b: NDArray[Any], tolerance: float = 0.0) -> C
 
     tolerance: a shift of any value by less than that is no difference (Lévy's distance with a
     width that is given); the test stays conservative.
+    a, b: (draws, features) of any real dtype; the numbers of draws may differ.
     """
     draws = (len(a), len(b))
     if a.shape[1:] != b.shape[1:] or not all(draws):

@@ -188,7 +188,11 @@ def open_side(address: str, name: str, python: str | None = None) -> Iterator[Si
 
 
 def numbers(value: Value) -> np.ndarray[Any, Any] | None:
-    """The numbers of a field: of an encoded image its pixels; None for texts and other bytes."""
+    """The numbers of a field: of an encoded image its pixels; None for texts and other bytes.
+
+    Returns (H, W) or (H, W, C) for an image, (T,) or (T, channels) for a sound, else the array of
+    the field; the dtype is that of the content.
+    """
     if isinstance(value, str):
         return None
     if isinstance(value, bytes):

@@ -80,7 +80,10 @@ class Hypothesis:
 
 
 def channels_last(values: Numbers) -> bool | None:
-    """Whether an array's channels come last; None where it is no picture."""
+    """Whether an array's channels come last; None where it is no picture.
+
+    values: any shape and dtype.
+    """
     if values.ndim < 3:
         return None
     if values.shape[-1] in (1, 3, 4):
@@ -89,13 +92,20 @@ def channels_last(values: Numbers) -> bool | None:
 
 
 def channel_axis(values: Numbers) -> int | None:
-    """The axis of channels, counted from the end; None where it is no picture."""
+    """The axis of channels, counted from the end; None where it is no picture.
+
+    values: any shape and dtype.
+    """
     last = channels_last(values)
     return None if last is None else (-1 if last else -3)
 
 
 def as_hwc(values: Numbers) -> Numbers | None:
-    """A picture with channels last, (H, W, C); None where it is no picture."""
+    """A picture with channels last, (H, W, C); None where it is no picture.
+
+    values: any shape and dtype.
+    returns: a view (H, W, C) of the same dtype.
+    """
     if values.ndim == 2:
         return values[..., None]
     if values.ndim != 3:
@@ -107,7 +117,12 @@ def as_hwc(values: Numbers) -> Numbers | None:
 
 
 def like(values: Numbers, example: Numbers) -> Numbers:
-    """A picture (H, W, C) in the layout of an example."""
+    """A picture (H, W, C) in the layout of an example.
+
+    values: (H, W, C), any dtype.
+    example: (H, W), (H, W, C) or (C, H, W), any dtype.
+    returns: a view with the axes of the example's shape, the dtype of values.
+    """
     if example.ndim == 2:
         return values[..., 0]
     return values if channels_last(example) else values.transpose(2, 0, 1)
@@ -119,7 +134,10 @@ def number(value: float) -> str:
 
 
 def listed(values: Sequence[float] | Numbers) -> str:
-    """Numbers in a message."""
+    """Numbers in a message.
+
+    values: any shape and real dtype; the first eight are written.
+    """
     flat = np.asarray(values).reshape(-1)
     return "(" + ", ".join(number(float(v)) for v in flat[:8]) + (", …)" if flat.size > 8 else ")")
 

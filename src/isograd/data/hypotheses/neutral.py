@@ -16,7 +16,11 @@ FILTERS = ("nearest", "bilinear", "bicubic", "box", "hamming", "lanczos")
 
 
 def pillow_resize(picture: Numbers, height: int, width: int, name: str) -> Numbers:
-    """Resize (H, W, C) by a filter of Pillow; floats channel by channel."""
+    """Resize (H, W, C) by a filter of Pillow; floats channel by channel.
+
+    picture: (H, W, C), uint8 or any real dtype.
+    returns: (height, width, C) of the same dtype.
+    """
     image_module = pillow()
     kernel = getattr(image_module.Resampling, name.upper())
     if picture.dtype == np.uint8 and picture.shape[2] in (1, 3, 4):
@@ -38,6 +42,9 @@ def point_resize(picture: Numbers, height: int, width: int, name: str) -> Number
     """Resize (H, W, C) by points without antialiasing, as OpenCV and torch's tensors do.
 
     Half-pixel centres; "bicubic" with OpenCV's and torch's a = -0.75.
+
+    picture: (H, W, C), integers of 0 to 255 or floats: any such dtype.
+    returns: (height, width, C) of the same dtype.
     """
     wide = picture.astype(np.float64)
     rows = _weights(picture.shape[0], height, name)
@@ -80,7 +87,11 @@ def _cubic(distance: float, a: float = -0.75) -> float:
 
 
 def area_resize(picture: Numbers, height: int, width: int) -> Numbers:
-    """Resize (H, W, C) by the mean over each target pixel's area."""
+    """Resize (H, W, C) by the mean over each target pixel's area.
+
+    picture: (H, W, C), integers of 0 to 255 or floats: any such dtype.
+    returns: (height, width, C) of the same dtype.
+    """
     rows, columns = _area(picture.shape[0], height), _area(picture.shape[1], width)
     found = np.einsum("ij,jkc->ikc", rows, picture.astype(np.float64))
     found = np.einsum("lk,ikc->ilc", columns, found)
@@ -100,7 +111,11 @@ def _area(size: int, target: int) -> NDArray[np.float64]:
 
 
 def crop(picture: Numbers, top: int, left: int, height: int, width: int) -> Numbers:
-    """A window of (H, W, C), filled with zeros where it leaves the picture."""
+    """A window of (H, W, C), filled with zeros where it leaves the picture.
+
+    picture: (H, W, C), any dtype.
+    returns: (height, width, C) of the same dtype.
+    """
     found = np.zeros((height, width, *picture.shape[2:]), picture.dtype)
     y0, x0 = max(0, top), max(0, left)
     y1, x1 = min(picture.shape[0], top + height), min(picture.shape[1], left + width)
@@ -133,6 +148,10 @@ def busy(rng: np.random.Generator, height: int, width: int) -> Numbers:
 
 
 def grey(picture: Numbers) -> Numbers:
-    """Pillow's luma of (H, W, 3) uint8, repeated in three channels."""
+    """Pillow's luma of (H, W, 3) uint8, repeated in three channels.
+
+    picture: (H, W, 3) uint8.
+    returns: (H, W, 3) uint8.
+    """
     luma = np.asarray(pillow().fromarray(np.ascontiguousarray(picture)).convert("L"))
     return np.repeat(luma[..., None], 3, axis=2)

@@ -123,7 +123,10 @@ def _channels(values: Numbers) -> NDArray[np.float64]:
 
 
 def affine_of(observations: Sequence[Observation]) -> tuple[Numbers, Numbers] | None:
-    """Slope and shift of each channel of B over A by least squares; None where none is fixed."""
+    """Slope and shift of each channel of B over A by least squares; None where none is fixed.
+
+    Returns two arrays of shape (channels,), float64.
+    """
     firsts = [_channels(one.a) for one in observations]
     seconds = [_channels(one.b) for one in observations]
     if len({len(x) for x in (*firsts, *seconds)}) != 1:

@@ -54,7 +54,11 @@ class FieldCensus:
         self._shortest, self._longest, self._total = -1, 0, 0
 
     def add(self, position: int, key: str, value: Value, decoded: Array | None) -> None:
-        """Add the field of one sample; decoded: the pixels or tones of encoded bytes."""
+        """Add the field of one sample.
+
+        decoded: the pixels (H, W) or (H, W, C) or the tones (T,) or (T, channels) of encoded bytes,
+        in their dtype.
+        """
         self.seen += 1
         if isinstance(value, (bytes, str)) and decoded is None:
             kind = "text" if isinstance(value, str) else "bytes"
@@ -151,7 +155,11 @@ class Census:
         return tuple(self._split_codes)
 
     def take(self, items: Iterator[Item]) -> Iterator[tuple[Sample, dict[str, Array]]]:
-        """Count every item, and pass each sound sample on with what was decoded of it."""
+        """Count every item, and pass each sound sample on with what was decoded of it.
+
+        Yields the decoded arrays by field: pixels (H, W) or (H, W, C), tones (T,) or (T, channels),
+        in their own dtype.
+        """
         for item in items:
             if isinstance(item, Problem):
                 self._damaged(item.key, item.what)
@@ -193,7 +201,10 @@ class Census:
         return _NO_LABEL
 
     def labels_at(self, positions: Array) -> list[int]:
-        """The labels of some samples; those without one are left out."""
+        """The labels of some samples; those without one are left out.
+
+        positions: (n,) integers.
+        """
         found = (self.label_of[int(position)] for position in positions)
         return [label for label in found if label != _NO_LABEL]
 

@@ -69,7 +69,10 @@ class Fingerprints:
         self._exact.append(int.from_bytes(found.digest(), "little"))
 
     def add_image(self, position: int, pixels: Array) -> None:
-        """The image of the sample at a position; only 8-bit images have hashes."""
+        """The image of the sample at a position; only 8-bit images have hashes.
+
+        pixels: (H, W) or (H, W, C) uint8; an array of another shape or dtype is left out.
+        """
         if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or min(pixels.shape[:2]) < 9:
             return
         grey = pixels if pixels.ndim == 2 else pixels[..., 0]
@@ -82,7 +85,10 @@ class Fingerprints:
         self._places.append(position)
 
     def equal(self) -> list[NDArray[np.int64]]:
-        """Groups of positions whose contents are equal, in their order."""
+        """Groups of positions whose contents are equal, in their order.
+
+        Returns arrays of shape (members,), int64.
+        """
         return _groups(np.frombuffer(self._exact, np.uint64))
 
     def near(self) -> list[tuple[int, int]]:

@@ -43,7 +43,11 @@ class Gallery:
         self._seen = 0
 
     def offer(self, sample: Sample, decoded: dict[str, Array], label: str | None) -> None:
-        """Keep the sample with the right probability."""
+        """Keep the sample with the right probability.
+
+        decoded: by field, pixels (H, W) or (H, W, C) or tones (T,) or (T, channels), in their
+        dtype.
+        """
         position = self._seen
         self._seen += 1
         if position < self._room:
@@ -137,6 +141,9 @@ def as_picture(
     """A PNG of an image or a heat map of numbers; None for what has fewer than two axes.
 
     boxes (N, 4): x, y, width and height in pixels; mask (H, W): drawn in colours over the image.
+
+    values: any shape and real dtype; (H, W), (H, W, C) or (C, H, W) is an image or a heat map.
+    mask: (H, W) integers, drawn in colours over the image.
     """
     plane = _plane(values)
     if plane is None:
@@ -202,7 +209,10 @@ def _with_boxes(image: object, boxes: Array) -> object:
 
 
 def waveform(tones: Array) -> bytes:
-    """A PNG of a sound's envelope, 256 × 64 pixels."""
+    """A PNG of a sound's envelope, 256 × 64 pixels.
+
+    tones: (T,) or (T, channels), any real dtype; the first channel is drawn.
+    """
     mono = tones if tones.ndim == 1 else tones[:, 0]
     columns, height = 256, 64
     picture = np.full((height, columns), 255, np.uint8)

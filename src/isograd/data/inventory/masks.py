@@ -19,7 +19,11 @@ _TURN = 0.618034
 
 
 def mask_of(values: Array, height: int, width: int) -> Array | None:
-    """The mask (height, width) that an array is; None for any other array."""
+    """The mask (height, width) that an array is; None for any other array.
+
+    values: any shape and dtype.
+    returns: (height, width) integers or booleans of the same dtype.
+    """
     if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]):
         values = values[0] if values.shape[0] == 1 else values[..., 0]
     if values.shape != (height, width) or values.dtype.kind not in "biu":
@@ -34,7 +38,12 @@ def colour(value: int) -> tuple[int, int, int]:
 
 
 def overlaid(pixels: NDArray[np.uint8], mask: Array) -> NDArray[np.uint8]:
-    """An image (H, W) or (H, W, 3 or 4) as (H, W, 3), coloured wherever the mask is not 0."""
+    """An image (H, W) or (H, W, 3 or 4) as (H, W, 3), coloured wherever the mask is not 0.
+
+    pixels: (H, W), (H, W, 3) or (H, W, 4) uint8.
+    mask: (H, W) integers.
+    returns: (H, W, 3) uint8.
+    """
     image = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else pixels[..., :3].copy()
     for value in np.unique(mask[mask != 0]).tolist():
         here = mask == value
@@ -44,7 +53,10 @@ def overlaid(pixels: NDArray[np.uint8], mask: Array) -> NDArray[np.uint8]:
 
 
 def legend(mask: Array) -> tuple[tuple[str, str], ...]:
-    """For each value of a mask its CSS colour ("" for 0, which has none) and its share."""
+    """For each value of a mask its CSS colour ("" for 0, which has none) and its share.
+
+    mask: (H, W) integers.
+    """
     values, counts = np.unique(mask, return_counts=True)
     return tuple(
         (_css(int(value)), f"{int(value)}: {count / mask.size:.1%}")

@@ -51,7 +51,10 @@ class ChannelTally:
         self._generator = np.random.default_rng((seed, 9))
 
     def add(self, values: NDArray[Any]) -> None:
-        """Add the elements of a block."""
+        """Add the elements of a block.
+
+        values: any shape and dtype.
+        """
         flat = values.reshape(-1)
         if flat.dtype == np.uint8:
             counts = np.bincount(flat, minlength=256)
@@ -154,7 +157,10 @@ class BlockTally:
         self.nonfinite_count = 0
 
     def add(self, position: int, values: Array) -> None:
-        """Add the array of one sample."""
+        """Add the array of one sample.
+
+        values: any shape and dtype.
+        """
         key = (values.dtype.str, values.shape)
         places, arrays = self._waiting.setdefault(key, ([], []))
         places.append(position)

@@ -16,7 +16,10 @@ _MOST = 32
 
 
 def probe(like: NDArray[Any]) -> NDArray[Any]:
-    """An array of the shape and dtype of a transform's input that shows what becomes of it."""
+    """An array of the shape and dtype of a transform's input that shows what becomes of it.
+
+    like: (H, W), (H, W, C) or (C, H, W), any dtype; an array of another shape is returned itself.
+    """
     shape = like.shape
     if like.ndim == 2:
         height, width, layout = *shape, "hw"
@@ -43,7 +46,11 @@ def probe(like: NDArray[Any]) -> NDArray[Any]:
 
 
 def features(output: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers that describe one output: extents, corners, centre, means and deviations."""
+    """Numbers that describe one output: extents, corners, centre, means and deviations.
+
+    output: any shape and real dtype; (H, W, C) or (C, H, W) is a picture.
+    returns: (features,) float64.
+    """
     values = output.astype(np.float64)
     if values.ndim == 3 and values.shape[0] in (1, 3, 4) and values.shape[2] not in (1, 3, 4):
         values = values.transpose(1, 2, 0)

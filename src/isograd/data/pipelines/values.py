@@ -51,7 +51,10 @@ def _is_torch(value: Any) -> bool:
 
 
 def as_array(value: Any) -> np.ndarray[Any, Any] | None:
-    """The numbers of a value; None where it holds something else."""
+    """The numbers of a value; None where it holds something else.
+
+    Returns the shape of the value in its dtype; float32 for bfloat16, (bytes,) uint8 for bytes.
+    """
     if _is_torch(value):
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":
@@ -73,7 +76,10 @@ def as_array(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 def in_container(values: np.ndarray[Any, Any], container: str) -> Any:
-    """The value that a transform takes, of an array and the container's name."""
+    """The value that a transform takes, of an array and the container's name.
+
+    values: any shape and dtype that the container can hold.
+    """
     if container.startswith("pil:"):
         from PIL import Image
 

@@ -95,7 +95,10 @@ def inside(path: Path, root: Path) -> bool:
 
 
 def as_bytes(value: Value) -> bytes:
-    """What stands for a value in digests: its kind, dtype and shape, then its bytes."""
+    """The bytes of a value in digests: its kind, dtype and shape, then its content.
+
+    value: an array of any shape and dtype, bytes or a text.
+    """
     if isinstance(value, str):
         return b"text:" + value.encode("utf-8", errors="surrogatepass")
     if isinstance(value, bytes):
@@ -105,7 +108,10 @@ def as_bytes(value: Value) -> bytes:
 
 
 def digest(fields: dict[str, Value]) -> bytes:
-    """16 bytes that two samples share if and only if names and values are equal."""
+    """16 bytes that two samples share if and only if names and values are equal.
+
+    fields: arrays of any shape and dtype, bytes and texts by name.
+    """
     found = hashlib.blake2b(digest_size=16)
     for name in sorted(fields):
         content = as_bytes(fields[name])
@@ -115,7 +121,7 @@ def digest(fields: dict[str, Value]) -> bytes:
 
 
 def scalar(value: bool | int | float) -> Array:
-    """A Python number as an array without axes: int64, float64 or bool."""
+    """A Python number as a 0-d array: int64, float64 or bool."""
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return np.asarray(float(value))
     return np.asarray(value)

@@ -19,7 +19,11 @@ _IDX_DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 def read_idx(path: Path) -> Array:
-    """The array of an IDX file, also gzipped; DataError where it is damaged."""
+    """The array of an IDX file, also gzipped.
+
+    Returns the shape and the dtype (big-endian) that its header names. Raises DataError where the
+    file is damaged.
+    """
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     try:

@@ -92,7 +92,10 @@ def _integers(data: memoryview, start: int, end: int) -> Array:
 
 
 def unpack_varints(data: memoryview) -> NDArray[np.int64]:
-    """Packed varints as int64, all at once."""
+    """Packed varints as (n,) int64, all at once.
+
+    Raises MalformedError where the last number is cut off or one is too long.
+    """
     octets = np.frombuffer(data, np.uint8)
     if octets.size == 0:
         return np.zeros(0, np.int64)
@@ -132,7 +135,10 @@ def _add_list(found: dict[str, Value], name: str, data: memoryview, start: int, 
 
 
 def encode_example(features: dict[str, list[bytes] | Array]) -> bytes:
-    """An Example of features: byte strings, float32 or integer arrays of one axis."""
+    """An Example of features: byte strings, float32 or integer arrays of one axis.
+
+    features: byte strings, or (n,) float32 or integers, by name.
+    """
     body = b"".join(_entry(name, value) for name, value in features.items())
     return _tagged(1, body)
 
@@ -148,7 +154,10 @@ def _entry(name: str, value: list[bytes] | Array) -> bytes:
 
 
 def pack_varints(values: Array) -> bytes:
-    """Integers of one axis as packed varints."""
+    """Integers of one axis as packed varints.
+
+    values: (n,) integers.
+    """
     unsigned = values.astype(np.int64).view(np.uint64)
     if unsigned.size and int(unsigned.max()) < 128:
         return unsigned.astype(np.uint8).tobytes()

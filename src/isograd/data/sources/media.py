@@ -113,7 +113,11 @@ _WIDTHS: dict[int, np.dtype[Any]] = {1: np.dtype("u1"), 2: np.dtype("<i2"), 4: n
 
 
 def decode_audio(data: bytes) -> tuple[Array, int]:
-    """Samples of a PCM WAVE file as (T,) or (T, channels), and its rate in Hz."""
+    """Samples of a PCM WAVE file as (T,) or (T, channels), and its rate in Hz.
+
+    Returns unsigned or signed integers of the file's width as dtype. Raises UndecodableError where
+    the file is damaged or has another width.
+    """
     try:
         with wave.open(io.BytesIO(data)) as file:
             parameters = file.getparams()
@@ -134,7 +138,10 @@ def decode_audio(data: bytes) -> tuple[Array, int]:
 
 
 def encode_png(pixels: Array) -> bytes:
-    """A PNG of (H, W) or (H, W, 3 or 4) uint8 pixels."""
+    """A PNG of (H, W) or (H, W, 3 or 4) uint8 pixels.
+
+    pixels: (H, W), (H, W, 3) or (H, W, 4) uint8.
+    """
     stream = io.BytesIO()
     pillow().fromarray(np.ascontiguousarray(pixels)).save(stream, "PNG")
     return stream.getvalue()

@@ -240,7 +240,10 @@ _CODED: tuple[Callable[[NDArray[np.int64]], NDArray[np.bool_]], ...] = tuple(
 
 
 def encode_integers(values: NDArray[np.int64]) -> bytes:
-    """Integers in as few bytes each as they need; the codes of widths come first."""
+    """Integers in as few bytes each as they need; the codes of widths come first.
+
+    values: (n,) int64.
+    """
     count = len(values)
     codes = np.full(count, 3, np.uint8)
     for code in (2, 1, 0):

@@ -117,7 +117,11 @@ def _descend(part: Part, rule_of: RuleOf, unknowns: tuple[Unknown, ...], place: 
 def derivative(
     part: Part, rule_of: RuleOf, unknowns: tuple[Unknown, ...], place: Float64
 ) -> Float64:
-    """Of the trajectory in units of the envelope: elements × unknowns."""
+    """The derivative of the trajectory in units of the envelope, by finite differences.
+
+    place: (unknowns,) float64, on the scales of the unknowns.
+    returns: (steps * elements, unknowns) float64.
+    """
     here = part.simulate(rule_of(_values(unknowns, place)))
     columns = []
     for i, unknown in enumerate(unknowns):
@@ -130,7 +134,10 @@ def derivative(
 
 
 def deviations(part: Part, updates: Updates, rule: Rule) -> list[Float64]:
-    """What the noise tracks make of a rule, against float64, in units of the envelope."""
+    """What the noise tracks make of a rule, against float64, in units of the envelope.
+
+    returns: (steps, elements) float64, one per noise track.
+    """
     found = updates.measure(dict.fromkeys(part.names, rule), keep=True)
     runs, i = [], 0
     while f"deviation.{i}.{part.names[0]}" in found:
@@ -150,7 +157,10 @@ def intervals(
     values: tuple[float, ...],
     noise: list[Float64],
 ) -> list[tuple[float, float]]:
-    """Between which values each number lies, as far as rounding lets it be known."""
+    """Between which values each number lies, as far as rounding lets it be known.
+
+    noise: (steps, elements) float64, as `deviations` returns it.
+    """
     if not unknowns:
         return []
     place = np.array([to_scale(u.scale, v) for u, v in zip(unknowns, values, strict=True)])
@@ -219,7 +229,10 @@ def _round_values(unknown: Unknown, value: float) -> list[float]:
 def explained_share(
     part: Part, rule: Rule, noise: list[Float64]
 ) -> tuple[float, tuple[float, float]]:
-    """How much of the change that a rule makes is in the port's error, and its interval."""
+    """How much of the change that a rule makes is in the port's error, and its interval.
+
+    noise: (steps, elements) float64, as `deviations` returns it.
+    """
     with np.errstate(all="ignore"):
         change = part.weighted(part.simulate(rule) - part.simulate(part.rule)).reshape(-1)
         size = float(change @ change)

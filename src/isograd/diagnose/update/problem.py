@@ -38,7 +38,10 @@ class Rules(Protocol):
         ...
 
     def update_slices(self, names: list[str]) -> Tensors:
-        """The watched elements of these parameters and of their gradients."""
+        """The watched elements of these parameters and of their gradients.
+
+        returns: (watched,) initially and (steps, watched) step by step, float64.
+        """
         ...
 
     def measure_rules(
@@ -48,7 +51,10 @@ class Rules(Protocol):
         keep: bool,
         dtype: str,
     ) -> Tensors:
-        """Rules by parameter on the watched elements, with their envelope."""
+        """Rules by parameter on the watched elements, with their envelope.
+
+        returns: (steps, watched) trajectories and (steps,) allowances, float64.
+        """
         ...
 
 
@@ -104,7 +110,10 @@ class Updates:
         self.total_norms = np.sqrt(np.sum(norms, axis=0)) if norms else np.zeros(0)
 
     def measure(self, rules: dict[str, Rule], keep: bool = False) -> Tensors:
-        """The rules' trajectories and envelopes by parameter, from the reference's worker."""
+        """The rules' trajectories and envelopes by parameter, from the reference's worker.
+
+        returns: (steps, watched) trajectories and (steps,) allowances, float64.
+        """
         found: Tensors = {}
         for dtype in {self.parameters[n].dtype for n in rules}:
             plain = {n: r.plain() for n, r in rules.items() if self.parameters[n].dtype == dtype}
@@ -219,7 +228,10 @@ class Part:
         return len(self.port)
 
     def simulate(self, rule: Rule) -> Float64:
-        """The trajectory under a rule in float64: steps × elements."""
+        """The trajectory under a rule.
+
+        returns: (steps, elements) float64.
+        """
         value, state, found = self.start, dict[str, Any](), []
         with np.errstate(all="ignore"):
             for step in range(self.steps):
@@ -231,18 +243,27 @@ class Part:
         return np.stack(found)
 
     def weighted(self, values: Float64) -> Float64:
-        """Values in units of the envelope."""
+        """Values in units of the envelope.
+
+        values, returns: (steps, elements) float64.
+        """
         result = np.empty_like(values)
         for i, segment in enumerate(self.segments):
             result[:, segment] = values[:, segment] / self.allowed[:, i : i + 1]
         return result
 
     def residual(self, rule: Rule) -> Float64:
-        """The port's error under a rule, in units of the envelope."""
+        """The port's error under a rule, in units of the envelope.
+
+        returns: (steps, elements) float64.
+        """
         return self.weighted(self.port - self.simulate(rule))
 
     def worst(self, residual: Float64) -> float:
-        """The greatest norm of any tensor at any step."""
+        """The greatest norm of any tensor at any step.
+
+        residual: (steps, elements) float64.
+        """
         norms = [np.linalg.norm(residual[:, s], axis=1).max() for s in self.segments]
         worst = float(max(norms))
         return worst if math.isfinite(worst) else math.inf
@@ -266,7 +287,10 @@ def worst_ratio(port: Any, expected: Any, allowed: Any) -> float:
 
 
 def cost_of(residual: Float64) -> float:
-    """The sum of squares; infinite where a rule ran away."""
+    """The sum of squares; infinite where a rule ran away.
+
+    residual: any shape, float64.
+    """
     with np.errstate(all="ignore"):
         cost = float(np.vdot(residual, residual))
     return cost if math.isfinite(cost) else math.inf

@@ -13,7 +13,11 @@ from isograd.tensors import TensorKey
 
 
 def end_gradients(model: Module, leaves: dict[str, Tensor], found: dict[Node, Values]) -> Tensors:
-    """Gradients of parameters and inputs of an end-to-end pass, by name."""
+    """Gradients of parameters and inputs of an end-to-end pass, by name.
+
+    found: by node, in its shape and dtype.
+    returns: the shapes and dtypes of the parameters and inputs.
+    """
     results: Tensors = {}
     for name in state_of(model):
         parameter = dict(model.named_parameters())[name]
@@ -32,7 +36,10 @@ def replayed_gradients(
     pins: list[Pin],
     outputs: list[Tensor],
 ) -> Tensors:
-    """Gradients of a replay's inputs, pins and parameters, given those at its ends."""
+    """Gradients of a replay's inputs, pins and parameters, given those at its ends.
+
+    returns: the shapes and dtypes of the inputs, pins and parameters.
+    """
     ends = list(zip([t.node for t in outputs], request.output_cotangents, strict=False))
     for pin, given in zip(pins, request.pin_cotangents, strict=False):
         ends += zip(pin.seen, given, strict=False)
@@ -48,7 +55,10 @@ def replayed_gradients(
 
 
 def give_gradients(model: Module, given: Tensors) -> None:
-    """Hand gradients to the parameters, and none to the others."""
+    """Hand gradients to the parameters, and none to the others.
+
+    given: the shapes of the parameters, any dtypes.
+    """
     parameters = dict(model.named_parameters())
     for parameter in parameters.values():
         parameter.gradient = None

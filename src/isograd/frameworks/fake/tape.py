@@ -45,6 +45,9 @@ def rounded(values: Values, *, cancels: bool = False) -> Values:
     """An operator's result, moved by simulated rounding where the arithmetic asks for it.
 
     Where terms may cancel, the error is relative to the typical element instead of the element.
+
+    values: any shape and dtype.
+    returns: the same shape and dtype.
     """
     arithmetic = Rounding.arithmetic
     unit = UNIT_ROUNDOFF.get(str(values.dtype))
@@ -80,6 +83,7 @@ class Tensor:
 
     @property
     def values(self) -> Values:
+        """The node's numbers, in any shape and dtype."""
         return self.node.values
 
     @property
@@ -116,7 +120,10 @@ class Parameter(Tensor):
         self.gradient: Values | None = None
 
     def assign(self, values: Values) -> None:
-        """Overwrite the numbers, in the parameter's own dtype."""
+        """Overwrite the numbers, in the parameter's own dtype.
+
+        values: the parameter's shape, any dtype.
+        """
         self.node = Node(np.array(values, self.values.dtype))
 
 
@@ -134,7 +141,10 @@ class Tracing:
 
 
 def make(values: Values, parents: Sequence[Tensor], rule: Rule) -> Tensor:
-    """A result of an operator over these tensors."""
+    """A result of an operator over these tensors.
+
+    values: any shape and dtype.
+    """
     nodes = tuple(parent.node for parent in parents)
     node = Node(np.asarray(values), nodes, rule)
     if Tracing.on_result is not None:
@@ -253,7 +263,11 @@ def rows(table: Tensor, index: Tensor) -> Tensor:
 
 
 def gradients(ends: Sequence[tuple[Node, Values]]) -> dict[Node, Values]:
-    """Gradients of all nodes before these ends, given the gradients at the ends."""
+    """Gradients of all nodes before these ends, given the gradients at the ends.
+
+    ends: nodes, each with the gradient of its shape and dtype.
+    returns: by node, in its shape and dtype.
+    """
     order: list[Node] = []
     seen: set[Node] = set()
 

@@ -16,7 +16,10 @@ def dtype_name(tensor: Any) -> str:
 
 
 def to_value(tensor: Any) -> TensorValue:
-    """Copy a tensor or parameter out of MindSpore."""
+    """Copy a tensor or parameter out of MindSpore.
+
+    returns: the shape and dtype of the tensor; bfloat16 as float32 values with its own dtype name.
+    """
     if tensor.dtype == ms.bfloat16:
         return TensorValue(np.array(tensor.astype(ms.float32).asnumpy()), "bfloat16")
     values = np.array(tensor.asnumpy())
@@ -24,7 +27,10 @@ def to_value(tensor: Any) -> TensorValue:
 
 
 def from_value(value: TensorValue, dtype: Any = None) -> ms.Tensor:
-    """Make a MindSpore tensor, of its own dtype or of the given one."""
+    """Make a MindSpore tensor, of its own dtype or of the given one.
+
+    value: any shape and dtype.
+    """
     tensor = ms.Tensor(value.values)
     if dtype is None and value.dtype != str(value.values.dtype):
         dtype = getattr(ms, value.dtype)

@@ -175,6 +175,9 @@ class MindSporeNetwork:
         return {name: to_value(t) for name, t in self._parameters.items()}
 
     def load_state(self, tensors: Tensors) -> None:
+        """Overwrite parameters and buffers; CaseError is raised for an unknown name or a wrong
+        shape.
+        """
         self._look_up_buffers()
         for name, value in tensors.items():
             target = self._parameters.get(name)

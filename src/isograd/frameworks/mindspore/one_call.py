@@ -49,7 +49,10 @@ class Leaves:
 
 
 def leaves_of(given: Sequence[TensorValue | None], recorded: list[Any]) -> list[Any]:
-    """The given tensors, and the recorded ones where none is given."""
+    """The given tensors, and the recorded ones where none is given.
+
+    given: the shapes of the recorded tensors, slot by slot; any float dtype for floats.
+    """
     values = [*given, *[None] * (len(recorded) - len(given))]
     leaves = []
     for value, own in zip(values, recorded, strict=True):
@@ -115,7 +118,7 @@ class CallRun:
         return _weighted_sum(self._request, outputs, pins) if self._request.backward else None
 
     def results(self) -> Tensors:
-        """What the last run yielded."""
+        """What the last run yielded, in the shapes and dtypes of the call's tensors."""
         return {key: to_value(t) for key, t in self._caught.items()} | self._buffers
 
     def _at_pin(self, target: str, tensor: Any) -> Any:

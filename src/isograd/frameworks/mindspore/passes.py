@@ -264,6 +264,7 @@ class MindSporePasses(MindSporeNetwork):
         shift: Shift,
         arithmetic: Arithmetic = NATIVE,
     ) -> Tensors:
+        """Raises NotImplementedError: passes are shifted in the reference, which torch runs."""
         raise NotImplementedError("shifts are applied on the reference's side, in torch")
 
     def loss(

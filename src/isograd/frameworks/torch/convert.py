@@ -11,6 +11,7 @@ def to_value(tensor: torch.Tensor, *, lent: bool = False) -> TensorValue:
     """Copy a tensor out of torch; bfloat16 becomes float32 values with its own dtype name.
 
     lent: the tensor's own memory will do, because nobody writes to it as long as the value lives.
+    returns: the shape and dtype of the tensor.
     """
     plain = tensor.detach()
     if plain.layout is not torch.strided:
@@ -33,6 +34,7 @@ def from_value(
     """Make a torch tensor, of its own dtype or of the given one.
 
     lent: the value's own memory will do, because nobody writes to the tensor.
+    value: any shape and dtype.
     """
     values = contiguous(value.values)
     tensor = torch.from_numpy(values if lent and values.flags.writeable else values.copy())

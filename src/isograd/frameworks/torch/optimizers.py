@@ -228,7 +228,10 @@ class UpdateLog:
         return rule
 
     def slices(self, names: list[str]) -> Tensors:
-        """``initial.NAME``, and for every step ``given.NAME`` and ``effective.NAME``."""
+        """``initial.NAME``, and for every step ``given.NAME`` and ``effective.NAME``.
+
+        returns: (watched,) initially and (steps, watched) step by step, float64.
+        """
         found: Tensors = {}
         for name in names:
             watched = self.parameters[name]
@@ -249,6 +252,8 @@ class UpdateLog:
 
         ``expected.NAME`` (steps × elements), ``allowed.NAME`` (steps): the largest error of the
         other variants; with keep, ``deviation.I.NAME``: their differences themselves.
+
+        returns: (steps, watched) trajectories and (steps,) allowances, float64.
         """
         found: Tensors = {}
         together: dict[str, list[str]] = {}

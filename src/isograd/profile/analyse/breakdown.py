@@ -85,9 +85,10 @@ def _confidence(agrees: Mask) -> float:
 def break_down(
     profile: Profile, steps: Steps, self_ns: Ints | None, *, has_marks: bool
 ) -> Breakdown:
-    """Split the steps of a profile; self_ns: of every span, shape (spans,).
+    """Split the steps of a profile.
 
     has_marks: the steps were found among the spans, so that both have one clock.
+    self_ns: of every span, shape (spans,), int64.
     """
     if profile.marks is not None:
         return _of_recording(profile, self_ns)
@@ -129,7 +130,10 @@ def _rest_is_host(step_s: Floats, seconds: Floats, small: float) -> Breakdown:
 
 
 def data_rows(spans: Spans) -> tuple[Ints, Ints]:
-    """The waits for data that a trace shows, merged, in ns of the trace."""
+    """The waits for data that a trace shows, merged, in ns of the trace.
+
+    returns: begins and ends, both of shape (waits,), int64.
+    """
     from isograd.profile.analyse.marks import _DATA, _rows
 
     rows = _rows(spans, _DATA)
@@ -197,7 +201,10 @@ def _of_device(spans: Spans, steps: Steps) -> Breakdown:
 
 
 def waits(profile: Profile) -> tuple[Ints, Ints]:
-    """The marked waits for data, merged, in ns of the trace."""
+    """The marked waits for data, merged, in ns of the trace.
+
+    returns: begins and ends, both of shape (waits,), int64.
+    """
     assert profile.marks is not None
     intervals = profile.marks.intervals
     found = intervals[intervals[:, 0] == PHASES.index(Phase.DATA)]

@@ -16,6 +16,9 @@ def parents(track: Codes, start_ns: Ints, duration_ns: Ints) -> Ints:
 
     Rows are ordered by track, start, and longest first. Intervals that overlap without nesting
     (clocks that go back) are siblings. Shape (rows,).
+
+    track: shape (rows,), int32.
+    start_ns, duration_ns, returns: shape (rows,), int64.
     """
     found = np.full(start_ns.size, -1, dtype=np.int64)
     borders = np.flatnonzero(np.diff(track)) + 1
@@ -69,7 +72,11 @@ def crossings(spans: Spans, rows: Ints) -> int:
 
 
 def self_times(spans: Spans, parent: Ints) -> Ints:
-    """Nanoseconds of each interval that no interval within it covers, at least 0. Shape (rows,)."""
+    """Nanoseconds of each interval that no interval within it covers, at least 0. Shape (rows,).
+
+    parent: shape (rows,), int64: the row that encloses each, or -1.
+    returns: shape (rows,), int64.
+    """
     inner = parent >= 0
     covered = np.bincount(
         parent[inner], weights=spans.duration_ns[inner], minlength=len(spans)
@@ -78,7 +85,10 @@ def self_times(spans: Spans, parent: Ints) -> Ints:
 
 
 def union_ns(start: Ints, end: Ints) -> int:
-    """Nanoseconds that at least one of these intervals covers."""
+    """Nanoseconds that at least one of these intervals covers.
+
+    start, end: shape (intervals,), int64 ns.
+    """
     if start.size == 0:
         return 0
     order = np.argsort(start, kind="stable")
@@ -88,7 +98,12 @@ def union_ns(start: Ints, end: Ints) -> int:
 
 
 def union_within(start: Ints, end: Ints, begin: Ints, finish: Ints) -> Ints:
-    """Nanoseconds that the intervals cover within each window, shape (windows,)."""
+    """Nanoseconds that the intervals cover within each window, shape (windows,).
+
+    start, end: shape (intervals,), int64 ns.
+    begin, finish: shape (windows,), int64 ns.
+    returns: shape (windows,), int64.
+    """
     merged_start, merged_end = merge(start, end)
     return _covered_before(merged_start, merged_end, finish) - _covered_before(
         merged_start, merged_end, begin
@@ -96,7 +111,11 @@ def union_within(start: Ints, end: Ints, begin: Ints, finish: Ints) -> Ints:
 
 
 def merge(start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The same cover as disjoint intervals in order."""
+    """The same cover as disjoint intervals in order.
+
+    start, end: shape (intervals,), int64 ns.
+    returns: begins and ends, both of shape (merged,), int64.
+    """
     keep = end > start
     start, end = start[keep], end[keep]
     if start.size == 0:

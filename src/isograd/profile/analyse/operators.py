@@ -27,7 +27,10 @@ MARKS = ("ProfilerStep#", "isograd::", "PyTorch Profiler", "[")
 
 
 def operator_rows(spans: Spans) -> Ints:
-    """Rows that are operators: by category, without steps, scopes and marks. Shape (rows,)."""
+    """Rows that are operators: by category, without steps, scopes and marks. Shape (rows,).
+
+    returns: shape (rows,), int64.
+    """
     categories = spans.numbers_of(OPERATOR_CATEGORIES)
     marks = [n for n, text in enumerate(spans.texts) if text.startswith(MARKS)]
     is_operator = np.isin(spans.category, categories) & ~np.isin(spans.name, marks)
@@ -64,6 +67,10 @@ def is_dispatch(
 
     One call alone does not tell: on a busy machine any of them may be interrupted for
     milliseconds. Shapes (rows,). tiny: types whose tensors are small, for traces without shapes.
+
+    name, shapes: shape (rows,), int32: numbers of the texts.
+    own_ns: shape (rows,), int64.
+    returns: shape (rows,), bool.
     """
     if not name.size:
         return np.zeros(0, dtype=bool)
@@ -120,7 +127,12 @@ def summarise(
 
 
 def covered(at: Ints, start: Ints, end: Ints) -> Mask:
-    """Whether each time lies in one of the disjoint ordered intervals."""
+    """Whether each time lies in one of the disjoint ordered intervals.
+
+    at: shape (times,), int64 ns.
+    start, end: shape (intervals,), int64 ns.
+    returns: shape (times,), bool.
+    """
     if not start.size:
         return np.zeros(at.size, dtype=bool)
     index = np.maximum(np.searchsorted(start, at, side="right") - 1, 0)

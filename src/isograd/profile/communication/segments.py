@@ -50,7 +50,10 @@ class Segments:
 
 
 def finish(ends: Sequence[int], ready_s: Floats, size_bytes: Floats, cost: Cost) -> float:
-    """When the last segment is sent. Shapes (L,); seconds and bytes."""
+    """When the last segment is sent. Shapes (L,); seconds and bytes.
+
+    ready_s, size_bytes: shape (L,), float64.
+    """
     total = np.concatenate([[0.0], np.cumsum(size_bytes)])
     now, begin = 0.0, 0
     for end in ends:
@@ -61,7 +64,10 @@ def finish(ends: Sequence[int], ready_s: Floats, size_bytes: Floats, cost: Cost)
 
 
 def best_segments(ready_s: Floats, size_bytes: Floats, cost: Cost) -> Segments:
-    """The cut that finishes first. Shapes (L,); raise UsageError for malformed input."""
+    """The cut that finishes first. Shapes (L,); raise UsageError for malformed input.
+
+    ready_s, size_bytes: shape (L,), float64.
+    """
     ready_s, size_bytes = _checked(ready_s, size_bytes)
     if isinstance(cost, Affine):
         return _linear(ready_s, size_bytes, cost)
@@ -74,6 +80,8 @@ def fewest_segments(
     """The fewest segments whose exposed tail is within `slack` of the best finish.
 
     The tail is the time after the last gradient is ready; the slack is a share of it.
+
+    ready_s, size_bytes: shape (L,), float64.
     """
     ready_s, size_bytes = _checked(ready_s, size_bytes)
     best = best_segments(ready_s, size_bytes, cost)

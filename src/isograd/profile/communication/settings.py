@@ -24,7 +24,10 @@ def mindspore_settings(segments: Segments) -> str:
 
 
 def torch_settings(segments: Segments, size_bytes: Floats) -> str:
-    """`bucket_cap_mb_list` cuts exactly there; `bucket_cap_mb` is the one size that is nearest."""
+    """`bucket_cap_mb_list` cuts exactly there; `bucket_cap_mb` is the one size that is nearest.
+
+    size_bytes: shape (L,), float64.
+    """
     total = np.concatenate([[0.0], np.cumsum(size_bytes)])
     begins = [0, *segments.ends[:-1]]
     sizes = [total[e] - total[b] for b, e in zip(begins, segments.ends, strict=True)]

@@ -51,7 +51,10 @@ class Windows:
 
 
 def windows_of(profile: Profile, steps: tuple[Ints, Ints] | None) -> Windows | None:
-    """The profiled steps of a recording, else the given ones, with their waits and phases."""
+    """The profiled steps of a recording, else the given ones, with their waits and phases.
+
+    steps: begins and ends in ns, both of shape (steps,), int64.
+    """
     nothing = np.zeros((0, 3), dtype=np.int64)
     if profile.marks is None:
         if steps is None or profile.spans is None:
@@ -66,7 +69,10 @@ def windows_of(profile: Profile, steps: tuple[Ints, Ints] | None) -> Windows | N
 
 
 def build_steps(profile: Profile, windows: Windows, self_ns: Ints) -> tuple[Step, ...]:
-    """Tasks of each window; of a long trace only the last windows. self_ns: of every span."""
+    """Tasks of each window; of a long trace only the last windows.
+
+    self_ns: of every span, shape (spans,), int64.
+    """
     spans = profile.spans
     if spans is None or not windows.begin_ns.size:
         return ()

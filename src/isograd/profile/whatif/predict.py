@@ -78,7 +78,11 @@ class Model:
 def model_of(
     profile: Profile, step_s: float, self_ns: Ints | None, windows: tuple[Ints, Ints] | None
 ) -> Model | None:
-    """The model of a profile with spans, None without. windows: begin and end of its steps, ns."""
+    """The model of a profile with spans; None for one without.
+
+    self_ns: of every span, shape (spans,), int64.
+    windows: begins and ends of its steps in ns, both of shape (steps,), int64.
+    """
     if profile.spans is None or self_ns is None or not step_s > 0:
         return None
     found = windows_of(profile, windows)

@@ -215,7 +215,10 @@ class _Machine:
 
 
 def critical_path(schedule: Schedule) -> Ints:
-    """Rows of the tasks that decided when the last one ended, from first to last."""
+    """Rows of the tasks that decided when the last one ended, from first to last.
+
+    returns: shape (tasks on the path,), int64.
+    """
     if not schedule.end_ns.size:
         return np.zeros(0, dtype=np.int64)
     found, at = [], int(np.argmax(schedule.end_ns))

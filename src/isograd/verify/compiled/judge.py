@@ -70,7 +70,10 @@ class WayResult:
 def note(
     result: WayResult, expected: dict[str, Measured], eager: Tensors, found: Tensors, step: int
 ) -> None:
-    """Compare everything that the reference, the eager run and the compiled one have."""
+    """Compare everything that the reference, the eager run and the compiled one have.
+
+    eager, found: by name, any shapes and dtypes.
+    """
     for key, comparison, lost in _compared(expected, eager, found):
         result.checked += 1
         if comparison.exceeds(END_TO_END_THRESHOLD):
@@ -115,7 +118,11 @@ def _is_lost(key: str, own: TensorValue, other: TensorValue) -> bool:
 
 
 def by_reference(session: Session, found: Tensors) -> Tensors:
-    """A port's results under the reference's names: gradients and states of parameters too."""
+    """A port's results under the reference's names: gradients and states of parameters too.
+
+    found: by name, the port's shapes, any dtypes.
+    returns: the reference's shapes for parameters and states, the port's dtypes.
+    """
     result = {k: v for k, v in found.items() if not k.startswith(("gradient.parameter.", "state."))}
     for prefix, summed in (("gradient.parameter.", True), ("state.", False)):
         own = {k[len(prefix) :]: v for k, v in found.items() if k.startswith(prefix)}

@@ -252,7 +252,10 @@ def _cotangents(
 
 
 def usable(gradient: Array) -> bool:
-    """Whether a recorded gradient, of any shape, can be fed in again: finite, and not all zero."""
+    """Whether a recorded gradient can be fed in again: finite, and not all zero.
+
+    gradient: any shape and float dtype.
+    """
     return bool(np.isfinite(gradient).all() and np.any(gradient))
 
 

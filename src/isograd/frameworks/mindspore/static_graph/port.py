@@ -183,7 +183,10 @@ class StaticGraphPort(MindSporeFramework):
 
     @staticmethod
     def arguments(inputs: dict[str, TensorValue]) -> CallText:
-        """The network's arguments as text."""
+        """The network's arguments as text.
+
+        inputs: any shapes and dtypes that the network takes.
+        """
         arguments = Arguments(inputs)
         positional, keywords = arguments.put(map(from_value, arguments.tensors.values()))
         return CallText(positional, keywords)

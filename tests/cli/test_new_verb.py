@@ -15,7 +15,8 @@ from pathlib import Path
 
 import click
 
-from isograd.cli.verb import INPUT, Output, verb
+from isograd.cli.inputs import INPUT
+from isograd.cli.verb import Output, verb
 from isograd.findings import Finding, Level, Location
 from isograd.report.base import Report
 from isograd.report.document import Column, Document, FindingList, Outcome, Table, Tone

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from isograd.cli.inputs import OUTPUT
 from isograd.cli.verb import Output, verb
 from isograd.errors import UsageError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from isograd.progress import Progress
 
 _STEPS = re.compile(r"(\d*):(\d*)")
-_FILE = click.Path(path_type=Path)
 #: Options that hold for every kind of input, and those that hold for one kind only.
 _ALWAYS = frozenset({"inputs", "json_file", "csv_file", "quiet", "is_all"})
 _OF_CURVES = frozenset({"html_file", "steps", "series"})
@@ -46,12 +46,12 @@ _OF_QUESTIONS = frozenset({"sql"})
     help="Ask Parquet files a question instead: they are the tables result, result2, …",
 )
 @click.option(
-    "--map", "map_file", type=_FILE, metavar="FILE", help="Which name of A is which of B."
+    "--map", "map_file", type=OUTPUT, metavar="FILE", help="Which name of A is which of B."
 )
 @click.option(
     "--envelope",
     "envelope_file",
-    type=_FILE,
+    type=OUTPUT,
     metavar="FILE",
     help="JSON with the relative error that each tensor may have; `*` is all others.",
 )
@@ -84,7 +84,7 @@ _OF_QUESTIONS = frozenset({"sql"})
     is_flag=True,
     help="Count neither ulps nor a histogram, which takes half of the time.",
 )
-@click.option("--resume", "journal", type=_FILE, metavar="FILE", help="Keep finished pairs here.")
+@click.option("--resume", "journal", type=OUTPUT, metavar="FILE", help="Keep finished pairs here.")
 @click.option(
     "--threads",
     type=click.IntRange(min=0),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from isograd.cli.convert_builders import BuilderRequest, builder_options
+from isograd.cli.inputs import OUTPUT
 from isograd.cli.selection import selection_options
 from isograd.cli.verb import is_asked_for, text_to_error, verb
 from isograd.errors import UsageError
@@ -18,16 +19,14 @@ if TYPE_CHECKING:
     from isograd.convert.model import ConvertReport
     from isograd.progress import Progress
 
-_FILE = click.Path(path_type=Path)
-
 
 @verb(
     document="isograd.convert.document:document",
     page="isograd.convert.document:page",
     sarif=True,
 )
-@click.argument("path", type=_FILE, metavar="PATH")
-@click.option("-o", "--out", type=_FILE, metavar="OUT", help="Where the port appears.")
+@click.argument("path", type=OUTPUT, metavar="PATH")
+@click.option("-o", "--out", type=OUTPUT, metavar="OUT", help="Where the port appears.")
 @click.option("--check", is_flag=True, help="Write nothing; say what would be left to do.")
 @click.option("--diff", is_flag=True, help="Show the edits as a unified diff.")
 @click.option(
@@ -51,13 +50,8 @@ def command(
     ignore: tuple[str, ...],
     exclude: tuple[str, ...],
     with_ignored: bool,
-    verified: tuple[str, ...],
-    exported: str | None,
-    inputs: tuple[str, ...],
-    seeds: tuple[int, ...],
-    preludes: tuple[Path, ...],
-    torch_python: str | None,
     progress: Progress,
+    **builders: Any,
 ) -> ConvertReport | ExportReport:
     """What is this PyTorch code in MindSpore?
 
@@ -69,13 +63,13 @@ def command(
     Exit status: 0 everything was converted, and what was verified is equivalent; 1 a person has to
     finish something; 2 isograd was called wrongly or could not do its work.
     """
-    asked = BuilderRequest(verified, exported, inputs, seeds, preludes, torch_python)
+    asked = BuilderRequest(**builders)
     if out is None and not (check or diff):
         raise UsageError("no place for the port is given", "Give -o OUT, or --check or --diff.")
     if out is not None and check:
         raise UsageError("--check writes nothing, and -o OUT is given", "Give one of the two.")
     asked.check(path, out, check or diff)
-    if exported is not None and out is not None:
+    if asked.exported is not None and out is not None:
         return asked.export(path, out, progress)
     from isograd.convert.run import Options, convert_path
     from isograd.scan.selection import Selection
@@ -88,7 +82,7 @@ def command(
         selection=Selection(select, ignore, exclude, with_ignored),
     )
     report = convert_path(path, out, options)
-    if verified and out is not None:
+    if asked.verified and out is not None:
         report = replace(report, builders=asked.verify(path, out, progress))
     if diff:
         from isograd.convert.document import diff_text

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from isograd.cli.inputs import OUTPUT
+from isograd.cli.verb import stacked
 from isograd.errors import UsageError
 from isograd.files import prepare_folder
 
@@ -18,61 +19,54 @@ if TYPE_CHECKING:
     from isograd.convert.verifying.places import Place
     from isograd.progress import Progress
 
-_FILE = click.Path(path_type=Path)
-Command = TypeVar("Command", bound=Callable[..., object])
 
-
-def builder_options(command: Command) -> Command:
-    """The options that concern builders."""
-    decorators = (
-        click.option(
-            "--verify",
-            "verified",
-            multiple=True,
-            metavar="BUILDER",
-            help="Verify the port's `package.module:function`, or `…:function(width=8)`, against "
-            "the original's; more than once for several.",
-        ),
-        click.option(
-            "--from-export",
-            "exported",
-            metavar="BUILDER",
-            help="Write the builder's network from its graph (torch.export) instead of its source.",
-        ),
-        click.option(
-            "--input",
-            "inputs",
-            multiple=True,
-            metavar="SIZES",
-            help="The network's arguments in order: 2x3x64x64, or 2x16:int64<1000. Guessed from "
-            "its first layer where it is not given.",
-        ),
-        click.option(
-            "--seed",
-            "seeds",
-            multiple=True,
-            type=click.IntRange(min=0),
-            default=(0,),
-            show_default=True,
-            help="Seeds to verify with; more than once for several.",
-        ),
-        click.option(
-            "--before",
-            "preludes",
-            multiple=True,
-            type=_FILE,
-            metavar="FILE.py",
-            help="Run this file before the original is imported.",
-        ),
-        click.option(
-            "--torch-python",
-            metavar="PYTHON",
-            help="The interpreter that has torch, if it is not this one.",
-        ),
-    )
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
+#: The options that concern builders: the fields of a `BuilderRequest`.
+builder_options = stacked(
+    click.option(
+        "--verify",
+        "verified",
+        multiple=True,
+        metavar="BUILDER",
+        help="Verify the port's `package.module:function`, or `…:function(width=8)`, against "
+        "the original's; more than once for several.",
+    ),
+    click.option(
+        "--from-export",
+        "exported",
+        metavar="BUILDER",
+        help="Write the builder's network from its graph (torch.export) instead of its source.",
+    ),
+    click.option(
+        "--input",
+        "inputs",
+        multiple=True,
+        metavar="SIZES",
+        help="The network's arguments in order: 2x3x64x64, or 2x16:int64<1000. Guessed from "
+        "its first layer where it is not given.",
+    ),
+    click.option(
+        "--seed",
+        "seeds",
+        multiple=True,
+        type=click.IntRange(min=0),
+        default=(0,),
+        show_default=True,
+        help="Seeds to verify with; more than once for several.",
+    ),
+    click.option(
+        "--before",
+        "preludes",
+        multiple=True,
+        type=OUTPUT,
+        metavar="FILE.py",
+        help="Run this file before the original is imported.",
+    ),
+    click.option(
+        "--torch-python",
+        metavar="PYTHON",
+        help="The interpreter that has torch, if it is not this one.",
+    ),
+)
 
 
 @dataclass(frozen=True)

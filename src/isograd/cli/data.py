@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from isograd.cli.verb import OUTPUT, Output, verb
+from isograd.cli.inputs import OUTPUT
+from isograd.cli.verb import Output, verb
 from isograd.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--vocabulary",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FILE",
     help="Show ids as tokens of vocab.txt (a token per line), vocab.json or tokenizer.json.",
 )
@@ -91,22 +91,7 @@ if TYPE_CHECKING:
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all choices."
 )
 def command(
-    sources: tuple[str, ...],
-    label: str | None,
-    classes: int | None,
-    limit: int | None,
-    output: Path | None,
-    batches: int | None,
-    against: str | None,
-    key: str | None,
-    samples: int,
-    draws: int,
-    python_a: str | None,
-    python_b: str | None,
-    shown: int,
-    seed: int,
-    vocabulary: Path | None,
-    progress: Progress,
+    sources: tuple[str, ...], limit: int | None, progress: Progress, **given: Any
 ) -> DataReport:
     """What does this data set or pipeline yield, and do two of them yield the same?
 
@@ -120,22 +105,5 @@ def command(
 
     if len(sources) > 2:
         raise UsageError(f"{len(sources)} sources are given", "Give A, or A and B.")
-    return data(
-        sources[0],
-        sources[1] if len(sources) == 2 else None,
-        against=against,
-        output=output,
-        batches=batches,
-        label=label,
-        classes=classes,
-        limit=limit or 0,
-        key=key,
-        samples=samples,
-        draws=draws,
-        python_a=python_a,
-        python_b=python_b,
-        shown=shown,
-        seed=seed,
-        vocabulary=vocabulary,
-        progress=progress,
-    )
+    second = sources[1] if len(sources) == 2 else None
+    return data(sources[0], second, limit=limit or 0, progress=progress, **given)

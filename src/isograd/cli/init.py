@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.verb import INPUT, OUTPUT, verb
+from isograd.cli.inputs import INPUT, OUTPUT
+from isograd.cli.verb import verb
 
 if TYPE_CHECKING:
     from isograd.init.model import InitReport

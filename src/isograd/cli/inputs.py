@@ -10,6 +10,8 @@ import click
 from isograd.errors import UsageError
 from isograd.files import require_path
 
+_CASE_ADVICE = "Give the path of a case file in TOML."
+
 
 class Input(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
     """A file or a folder that a verb reads: UsageError where it is not there or unreadable."""
@@ -23,20 +25,6 @@ class Input(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         return path
 
 
-class CaseFile(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A case file of `verify`: UsageError where it is not there or unreadable."""
-
-    name = "case"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path."""
-        path, advice = Path(value), "Give the path of a case file in TOML."
-        require_path(path, advice, what="the case file ")
-        if path.is_dir():
-            raise UsageError(f"the case file {path} is a folder", advice)
-        return path
-
-
 class CaseFiles(click.ParamType):  # type: ignore[type-arg]  # as above
     """A case file of `verify`, or a folder of them: UsageError where it is not there."""
 
@@ -45,7 +33,18 @@ class CaseFiles(click.ParamType):  # type: ignore[type-arg]  # as above
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path."""
         path = Path(value)
-        require_path(path, "Give the path of a case file in TOML.", what="the case file ")
+        require_path(path, _CASE_ADVICE, what="the case file ")
+        return path
+
+
+class CaseFile(CaseFiles):
+    """A case file of `verify`: UsageError where it is a folder, too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        path = super().convert(value, param, ctx)
+        if path.is_dir():
+            raise UsageError(f"the case file {path} is a folder", _CASE_ADVICE)
         return path
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.verb import INPUT, OUTPUT, Output, verb
+from isograd.cli.inputs import INPUT, OUTPUT
+from isograd.cli.verb import Output, verb
 from isograd.errors import UsageError
 
 if TYPE_CHECKING:

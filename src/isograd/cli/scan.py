@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from isograd.cli.inputs import OUTPUT
 from isograd.cli.selection import selection_options
 from isograd.cli.verb import Output, verb
 
@@ -24,7 +25,7 @@ _KINDS = ("missing", "differs", "hazard")
     sarif=True,
     outputs=(Output("csv", "Write a row per use and hazard.", "isograd.scan.data:render_csv"),),
 )
-@click.argument("path", type=click.Path(path_type=Path), metavar="PATH")
+@click.argument("path", type=OUTPUT, metavar="PATH")
 @click.option(
     "--fail-on",
     "kinds",

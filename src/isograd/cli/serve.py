@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from isograd.cli.inputs import OUTPUT
+
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER …]")
+@click.argument("folders", nargs=-1, type=OUTPUT, metavar="[FOLDER …]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Default: 8765, or the next free one.")
 @click.option(
     "--host",
@@ -19,7 +21,7 @@ import click
 @click.option(
     "--export",
     "export_folder",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FOLDER",
     help="Write the same pages as static files into this new folder, and end.",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -48,18 +48,7 @@ if TYPE_CHECKING:
     help="What runs the trials (extra `dask`).",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask's scheduler, as tcp://host:8786.")
-def command(
-    study: Path,
-    trials: int | None,
-    jobs: int,
-    storage: str | None,
-    seed: int | None,
-    same_as: Path | None,
-    verify: Path | None,
-    engine: str,
-    scheduler: str | None,
-    progress: Progress,
-) -> TuneReport:
+def command(study: Path, progress: Progress, **given: Any) -> TuneReport:
     """Which hyper-parameters are best?
 
     STUDY is isograd's TOML or MindOptimizer's YAML. The training script is not changed; it gets the
@@ -72,17 +61,6 @@ def command(
     from isograd.errors import UsageError
     from isograd.tune.run import tune
 
-    if scheduler is not None and engine != "dask":
+    if given["scheduler"] is not None and given["engine"] != "dask":
         raise UsageError("--scheduler is given without --engine dask", "Give both or neither.")
-    return tune(
-        study,
-        trials=trials,
-        jobs=jobs,
-        storage=storage,
-        seed=seed,
-        same_as=same_as,
-        verify=verify,
-        engine=engine,
-        scheduler=scheduler,
-        progress=progress,
-    )
+    return tune(study, progress=progress, **given)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isograd.cli.config import ConfiguredCommand
-from isograd.cli.inputs import INPUT, OUTPUT
+from isograd.cli.inputs import OUTPUT
 from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_output
 from isograd.errors import UsageError
 
@@ -41,17 +41,6 @@ if TYPE_CHECKING:
     from isograd.report.base import Report
     from isograd.report.document import Document
     from isograd.report.screen_progress import ScreenProgress
-
-__all__ = [
-    "INPUT",
-    "OUTPUT",
-    "Output",
-    "is_asked_for",
-    "output_files",
-    "show_before",
-    "text_to_error",
-    "verb",
-]
 
 _JSON_HELP = (
     "Write the report as JSON; `-` is standard output and moves the text to standard error."
@@ -131,6 +120,17 @@ def _known(page: str, sarif: str, outputs: Sequence[Output]) -> list[Output]:
     if sarif:
         known.append(Output("sarif", "Write SARIF for code scanning.", sarif))
     return [*known, *outputs]
+
+
+def stacked(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Options that several verbs share, as one decorator."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def _options(known: Sequence[Output]) -> Iterator[Callable[[Any], Any]]:

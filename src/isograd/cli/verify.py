@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isograd.cli.inputs import CASES, SEED_HELP
+from isograd.cli.inputs import CASES, OUTPUT, SEED_HELP
 from isograd.cli.verb import show_before, verb
 from isograd.errors import UsageError
 from isograd.files import prepare_folder
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=SEED_HELP)
 @click.option(
     "--keep",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FOLDER",
     help="Keep the recordings of both sides in this new or empty folder.",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from isograd.cli.inputs import OUTPUT
 from isograd.cli.verb import verb
 from isograd.errors import UsageError
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FOLDER",
     help="RUN is a training script: run it unchanged under watch, into this new folder.",
 )
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--tensorboard",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     metavar="FOLDER",
     help="Write the scalars as TensorBoard events (extra `tensorboard`).",
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from isograd.cli.inputs import OUTPUT
 from isograd.cli.verb import output_files, verb
 from isograd.errors import UsageError
 
@@ -15,12 +16,10 @@ if TYPE_CHECKING:
     from isograd.progress import Progress
     from isograd.weights.model import ConversionReport
 
-_FILE = click.Path(path_type=Path)
-
 
 @verb(document="isograd.weights.document:document")
 @click.argument("source", metavar="SRC")
-@click.option("-o", "--output", "target", type=_FILE, required=True, metavar="DST")
+@click.option("-o", "--output", "target", type=OUTPUT, required=True, metavar="DST")
 @click.option(
     "--to",
     "names",
@@ -42,8 +41,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--rename", multiple=True, metavar="OLD=NEW", help="A tensor's or a module's other name."
 )
-@click.option("--map", "map_file", type=_FILE, metavar="FILE", help="Convert by this map.")
-@click.option("--write-map", type=_FILE, metavar="FILE", help="Write the map for re-use.")
+@click.option("--map", "map_file", type=OUTPUT, metavar="FILE", help="Convert by this map.")
+@click.option("--write-map", type=OUTPUT, metavar="FILE", help="Write the map for re-use.")
 @click.option(
     "--into",
     metavar="PACKAGE.MODULE:BUILDER",
@@ -65,26 +64,14 @@ _FILE = click.Path(path_type=Path)
     "--crc", "has_checksum", is_flag=True, help="End a .ckpt in its checksum (crc_check=True)."
 )
 @click.option("--no-verify", is_flag=True, help="Check no checksum and do not read DST back.")
-@click.option("--force", is_flag=True, help="Replace DST if it is there.")
+@click.option("--force", "is_forced", is_flag=True, help="Replace DST if it is there.")
 def command(
     source: str,
     target: Path,
-    names: str | None,
-    origin: str | None,
-    dtype: str | None,
-    allow_overflow: bool,
     rename: tuple[str, ...],
-    map_file: Path | None,
-    write_map: Path | None,
-    into: str | None,
-    python: str | None,
-    is_partial: bool,
-    part: str | None,
-    shard_size: str | None,
-    has_checksum: bool,
     no_verify: bool,
-    force: bool,
     progress: Progress,
+    **given: Any,
 ) -> ConversionReport:
     """How does this checkpoint become one that the other framework loads?
 
@@ -101,22 +88,10 @@ def command(
     request = WeightsRequest(
         source,
         target,
-        names=names,
-        origin=origin,
-        dtype=dtype,
-        allow_overflow=allow_overflow,
         renames=_renames(rename),
-        map_file=map_file,
-        write_map=write_map,
-        into=into,
-        python=python,
-        is_partial=is_partial,
-        part=part,
-        shard_size=shard_size,
-        has_checksum=has_checksum,
         is_verified=not no_verify,
         others=output_files(),
-        is_forced=force,
+        **given,
     )
     return convert_weights(request, partial(progress.advance, unit="bytes"))
 

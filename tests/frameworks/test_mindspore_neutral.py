@@ -51,10 +51,13 @@ def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
         (lambda: ops.uniform((3,), ms.Tensor(2.0), ms.Tensor(4.0)), 3.0),
         (lambda: ops.bernoulli(X, 0.7), 1.0),
         (lambda: ops.bernoulli(X, 0.2), 0.0),
+        (lambda: ops.random_poisson(ms.Tensor([2], ms.int32), ms.Tensor([3.5, 3.5])), 3.5),
+        (lambda: ops.random_gamma(ms.Tensor([2], ms.int32), ms.Tensor([3.5, 3.5])), 3.5),
+        (lambda: ops.gamma((2,), ms.Tensor([3.0]), ms.Tensor([2.0])), 1.5),
         (lambda: ops.randint(2, 9, (3,)), 5),
         (lambda: ops.randint_like(X.astype(ms.int32), 4, 9), 6),
     ],
-    ids="rand standard_normal uniform likely unlikely randint like".split(),
+    ids="rand standard_normal uniform likely unlikely poisson gamma rate randint like".split(),
 )
 def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
     with neutral_chance():

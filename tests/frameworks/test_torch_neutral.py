@@ -44,13 +44,15 @@ def test_dropout_passes_its_input(function: Callable[[Any], Any]) -> None:
         (lambda: torch.bernoulli(torch.full((3,), 0.7)), 1.0),
         (lambda: torch.bernoulli(torch.full((3,), 0.2)), 0.0),
         (lambda: torch.empty(3).exponential_(2.0), math.log(2) / 2),
+        (lambda: torch.poisson(torch.full((3,), 3.5)), 3.5),
+        (lambda: torch.distributions.Gamma(torch.full((3,), 3.0), 2.0).rsample(), 1.5),
         (lambda: torch.randint(10, (3,)), 5),
         (lambda: torch.randint(low=2, high=9, size=(3,)), 5),
         (lambda: torch.randint_like(X, 4, 9), 6.0),
         (lambda: torch.zeros(3).random_(1, 4), 2.0),
     ],
-    ids="rand randn_like uniform_ normal_ likely unlikely exponential_ below between like "
-    "random_".split(),
+    ids="rand randn_like uniform_ normal_ likely unlikely exponential_ poisson gamma "
+    "below between like random_".split(),
 )
 def test_draws_are_constants(draw: Callable[[], Any], expected: float) -> None:
     with neutral_chance([]):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from isograd.convert.run import convert_path
+
 if TYPE_CHECKING:
     from conftest import Answer, CaseMaker
 
@@ -103,3 +105,54 @@ def test_a_port_that_draws_where_the_reference_does_not(
     found = dropping("nn.RReLU()", "nn.RReLU()", "eval")
     assert found["verdict"] == "divergent"
     assert [f["cause"]["id"] for f in found["findings"]] == ["random.active"]
+
+
+DRAWING = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 6)
+
+    def forward(self, x):
+        v = self.fc(x)
+        v = v + 0.1 * torch.poisson(torch.sigmoid(v) * 3)
+        v = v + 0.1 * torch.empty_like(v).normal_(0.5, 0.2)
+        v = v + 0.1 * torch.empty_like(v).exponential_(2.0)
+        v = v + 0.1 * torch.empty_like(v).cauchy_(0.3, 2.0)
+        v = v + 0.1 * torch.empty_like(v).geometric_(0.3)
+        v = v + 0.1 * torch.empty_like(v).log_normal_(0.2, 0.5)
+        v = v + 0.1 * torch.zeros(v.shape).random_(1, 5)
+        v = v + 0.1 * torch.empty_like(v).uniform_(-0.3, 0.7)
+        return v.repeat(2, 1)
+
+def build():
+    return Net()
+
+def loss(output, target):
+    return nn.functional.mse_loss(output, target)
+
+def optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+SIDE = """framework = "{0}"
+model = "{1}:build"
+loss = "{1}:loss"
+optimizer = "{1}:optimizer"
+"""
+
+
+def test_every_draw_is_the_same_on_both_sides(tmp_path: Path, verify: Verify) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    net, case = tmp_path / "net.py", tmp_path / "case.toml"
+    net.write_text(DRAWING)
+    assert not convert_path(net, tmp_path / "port").findings
+    sides = "[reference]\n" + SIDE.format("torch", "net.py")
+    sides += "[port]\n" + SIDE.format("mindspore", "port/net.py")
+    shapes = "[[inputs]]\nshape = [5, 4]\n[[targets]]\nshape = [10, 6]\n"
+    case.write_text(f'{sides}{shapes}[verify]\nsteps = 1\ncompiled = "off"\n')
+    answer = verify(case)
+    assert (answer.status, answer.error) == (0, ""), answer

@@ -362,10 +362,9 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None) -> Any:
 
 
 def poisson(input: Any) -> Any:
-    """Poisson numbers of the rates that the tensor holds, drawn by numpy."""
-    seed = ops.randint(0, 2**31 - 1, (1,)).asnumpy()[0]
-    values = np.random.default_rng(seed).poisson(input.asnumpy())
-    return ms.Tensor(values).astype(input.dtype)
+    """Poisson numbers of the rates that the tensor holds."""
+    rates = ops.stop_gradient(input).astype(ms.float32)
+    return ops.random_poisson(ms.Tensor([1], ms.int32), rates)[0].astype(input.dtype)
 
 
 def multinomial(input: Any, num_samples: Any, replacement: Any = False) -> Any:

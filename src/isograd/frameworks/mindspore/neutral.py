@@ -62,6 +62,8 @@ def install() -> None:
         _wrap(place, ("uniform",), _uniform_function)
         _wrap(place, ("normal",), _normal_function)
         _wrap(place, ("topk",), _topk_function, draws=False)
+        _wrap(place, ("random_poisson",), _poisson_function)
+        _wrap(place, ("gamma", "random_gamma"), _gamma_function)
         _wrap(place, ("randint", "randint_like"), _whole_function)
         _wrap(place, ("randperm",), _permutation_function)
         _wrap(place, ("multinomial",), _multinomial_function)
@@ -189,6 +191,31 @@ def _normal_function(original: Callable[..., Any]) -> Callable[..., Any]:
         mean = kwargs.get("mean", args[place] if len(args) > place else 0.0)
         deviation = kwargs.get(named, args[place + 1] if len(args) > place + 1 else 1.0)
         return ops.zeros_like(result) + mean + deviation * 0.5
+
+    return draw
+
+
+def _poisson_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`ops.random_poisson(shape, rate)`: the mean."""
+
+    def draw(shape: Any, rate: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(shape, rate, *args, **kwargs)
+        return ops.zeros_like(result) + rate if _Switch.neutral else result
+
+    return draw
+
+
+def _gamma_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`ops.random_gamma(shape, alpha)` and `ops.gamma(shape, alpha, beta)`: the mean."""
+    has_rate = "beta" in inspect.signature(original).parameters
+
+    def draw(shape: Any, alpha: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _Switch.neutral:
+            return original(shape, alpha, *args, **kwargs)
+        rate = kwargs.get("beta", args[0] if args else 1.0) if has_rate else 1.0
+        mean = alpha / rate
+        sizes = shape.asnumpy().tolist() if isinstance(shape, Tensor) else list(shape)
+        return ops.broadcast_to(mean, (*sizes, *mean.shape))
 
     return draw
 

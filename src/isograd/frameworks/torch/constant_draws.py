@@ -86,6 +86,10 @@ def _outcome(likely: Any, result: torch.Tensor) -> Any:
     return float(likely >= 0.5)
 
 
+def _rate(args: _Arguments, kwargs: _Keywords, result: torch.Tensor) -> Any:
+    return args[0] if args else kwargs["input"]
+
+
 def _cauchy(args: _Arguments, kwargs: _Keywords, result: torch.Tensor) -> Any:
     return args[1] if len(args) > 1 else kwargs.get("median", 0.0)
 
@@ -112,6 +116,7 @@ _RULES: dict[str, Callable[[_Arguments, _Keywords, torch.Tensor], Any]] = {
     "normal_": _normal_in_place,
     "bernoulli": _bernoulli,
     "bernoulli_": _bernoulli_in_place,
+    "poisson": _rate,
     "cauchy_": _cauchy,
     "log_normal_": _log_normal,
     "geometric_": _geometric,

@@ -2,9 +2,10 @@
 
 The two frameworks' generators cannot be made to agree, so while networks are compared every draw
 is the same on both sides, whatever its order: a uniform number is 0.5, a normal one half a
-deviation above the mean, an exponential one the median, a whole one in the middle of its range, a
-permutation the reverse, a Bernoulli or multinomial one the likeliest outcome.  Dropout passes its
-input, alpha dropout its affine map of what is kept, RReLU takes the mean slope.  Dropout's own
+deviation above the mean, an exponential one the median, a Poisson or gamma one the mean, a whole
+one in the middle of its range, a permutation the reverse, a Bernoulli or multinomial one the
+likeliest outcome.  Dropout passes its input, alpha dropout its affine map of what is kept, RReLU
+takes the mean slope.  Dropout's own
 rates are noted and compared apart.  Draws that are sorted (`argsort(rand(n))` chooses patches) are
 all equal then: sorting keeps the order of equal elements, and of those `topk` takes the first.
 
@@ -92,6 +93,9 @@ class NeutralChance(TorchFunctionMode):
             return _stably_sorted(func, args, kwargs)
         if name == "topk" and "out" not in kwargs and (args or (kwargs["input"],))[0].ndim:
             return _stable_topk(*args, **kwargs)
+        if name == "_standard_gamma":
+            self.drawn[name] = None
+            return args[0]  # the mean, with its gradient
         if name == "gumbel_softmax":
             self.drawn[name] = None
             return _softmax_of_equal_draws(*args, **kwargs)

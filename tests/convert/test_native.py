@@ -122,6 +122,16 @@ def _method(*lines: str) -> str:
             id="the dictionary of a module's parameters is only read",
         ),
         pytest.param(
+            HEAD + "a = nn.BatchNorm2d(3, track_running_stats=False)\n"
+            "b = nn.BatchNorm1d(3, momentum=None)\nc = nn.BatchNorm2d(3, 1e-5, 0.1, True, False)\n",
+            (
+                "a = compat.BatchNorm2d(3, 1e-05, 0.1, True, False)",
+                "b = compat.BatchNorm1d(3, 1e-05, None, True, True)",
+                "c = compat.BatchNorm2d(3, 1e-5, 0.1, True, False)",
+            ),
+            id="a norm without running statistics, or with their plain mean, is the runtime's",
+        ),
+        pytest.param(
             HEAD + "def f(p):\n    return nn.Dropout(p, inplace=True)\n",
             ("return nn.Dropout(p=p)",),
             id="the first argument of a layer is no input that it writes",

@@ -125,6 +125,17 @@ class Library:
         names = [part.arg for part in (*given.posonlyargs, *given.args)]
         return frozenset((*names, *(part.arg for part in given.kwonlyargs))), len(names)
 
+    def without_none(self, name: str) -> dict[str, int]:
+        """The parameters of a function of compositions that take no None, with their places."""
+        node = self._unit(self._public(name)).node
+        assert isinstance(node, ast.FunctionDef)
+        given = [*node.args.posonlyargs, *node.args.args]
+        return {
+            part.arg: place
+            for place, part in enumerate(given)
+            if part.annotation is not None and "None" not in ast.unparse(part.annotation)
+        }
+
     def members(self, name: str) -> frozenset[str]:
         """The methods and properties that a class of compositions has of its own."""
         node = self._unit(self._public(name)).node

@@ -21,6 +21,7 @@ def conv1d_cell(
     dilation: int = 1,
     groups: int = 1,
     bias: bool = True,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.Conv1d:
@@ -50,6 +51,7 @@ def conv2d_cell(
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
     bias: bool = True,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.Conv2d:
@@ -86,6 +88,7 @@ def conv3d_cell(
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
     bias: bool = True,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.Conv3d:
@@ -118,6 +121,7 @@ def batch_norm1d_cell(
     eps: float = 1e-5,
     momentum: float = 0.1,
     affine: bool = True,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.BatchNorm1d:
@@ -135,6 +139,7 @@ def batch_norm2d_cell(
     eps: float = 1e-5,
     momentum: float = 0.1,
     affine: bool = True,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.BatchNorm2d:
@@ -150,6 +155,7 @@ def batch_norm2d_cell(
 def layer_norm_cell(
     normalized_shape: int | tuple[int, ...],
     eps: float = 1e-5,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.LayerNorm:
@@ -165,6 +171,7 @@ def group_norm_cell(
     num_channels: int,
     eps: float = 1e-5,
     affine: bool = True,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.GroupNorm:
@@ -176,6 +183,7 @@ def dense_cell(
     in_features: int,
     out_features: int,
     bias: bool = True,
+    *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.Dense:

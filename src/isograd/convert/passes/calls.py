@@ -11,6 +11,7 @@ from isograd.convert.model import Level
 from isograd.convert.passes.building import start_training, starts_training
 from isograd.convert.passes.inplace import bind, is_in_chain
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
+from isograd.convert.tree import is_none
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import (
@@ -103,6 +104,11 @@ def _is_made_by_factory(
     names, most = library().parameters(entry.factory.partition(".")[2])
     given = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
     if given - names or (len(node.args) > most and not any(map(_is_starred, node.args))):
+        return False
+    refuses = library().without_none(entry.factory.partition(".")[2])
+    if any(keyword.arg in refuses and is_none(keyword.value) for keyword in node.keywords):
+        return False
+    if any(is_none(part) for place, part in enumerate(node.args) if place in refuses.values()):
         return False
     _renamed(node, file.layer(entry), file)
     return True

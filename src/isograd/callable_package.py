@@ -22,7 +22,7 @@ class CallablePackage(ModuleType):
     _entry: str
 
     def __call__(self, /, *arguments: Any, **options: Any) -> Any:
-        """Call the function that the package stands for."""
+        """Call the function that the package means."""
         return self._function()(*arguments, **options)
 
     def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:

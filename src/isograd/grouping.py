@@ -20,7 +20,7 @@ _SEVERITIES = list(Severity)
 def by_cause_and_line(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding for each source line and cause, in the order of the first of them.
 
-    The first one stands for all; it lists the others' modules, and has the worst severity and the
+    The first one represents all; it lists the others' modules, and has the worst severity and the
     best established cause of them.  Findings whose line is not known stay apart.
     """
     kept: list[Finding] = []

@@ -2,7 +2,7 @@
 
 Frobenius norms of the finite elements follow TTrace (arXiv 2506.09280) and our own measurements
 (docs/thresholds.md): cosine is blind to eps faults, units in the last place explode near zero.
-Values that stand for "masked out" (-inf, -1e4, -1e9, the dtype's minimum) are one pattern,
+Values that mean "masked out" (-inf, -1e4, -1e9, the dtype's minimum) are one pattern,
 because a softmax makes nothing of any of them.
 """
 
@@ -18,7 +18,7 @@ from isograd.tensors import UNIT_ROUNDOFF, Array
 
 Float64 = NDArray[np.float64]
 
-#: A value below -MASK × max(1, typical magnitude) stands for "masked out".
+#: A value below -MASK × max(1, typical magnitude) means "masked out".
 MASK = 5e3
 #: Below this, float32 hardware may flush to zero.
 SMALLEST_NORMAL = 1.2e-38

@@ -12,10 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 #: A word that is refused, and what the field says instead.
 WORDS = {
-    r"(is|are|was|were|be) told\b|\btells? (it|them) apart by": "reported",
+    r"(?<!unless )\btold\b|^tell (it|a)\b|\btells? (it|them) apart by": "reported",
     r"\bstand(s|ing)? for\b(?! itself)": "is, means, replaces",
     r"\bhow-manieth\b": "the number of",
-    r"\bwho else sees\b": "alias, view",
+    r"\b(who|nobody) else sees\b": "alias, view",
+    r"\bheld data\b": "parameter, buffer",
     r"\bwhole numbers?\b": "integer",
     r"\bstrangers?\b": "third-party networks",
     r"\bdraws the borders\b": "divides into modules",
@@ -23,7 +24,7 @@ WORDS = {
     r"\bone memory\b": "storage",
     r"\bthrow points?\b": "origin",
     r"\bcompat thing\b": "runtime function",
-    r"\bcompositions?\b": "runtime function, runtime layer",
+    r"\bcompositions?\b(?!:)": "runtime function, runtime layer",
     r"\bthe [a-z]+teenth day\b": "a commit and a date",
     r"\bin the original\b|\bthe original network\b": "the reference",
 }
@@ -33,18 +34,18 @@ LEFT_OUT = ("src/isograd/runtime/",)
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
-    """Every text of a file that may be shown: its strings, without docstrings."""
+    """Every text of a file that is read: its strings, and the docstrings of what is public."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    documentation = {
+    private = {
         node.body[0].value
         for node in ast.walk(tree)
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
-        and node.body
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name.startswith("_")
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and node not in documentation and " " in node.value:
+        if is_text and node not in private and " " in node.value:
             yield node.lineno, node.value
 
 

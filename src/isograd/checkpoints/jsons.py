@@ -1,4 +1,4 @@
-"""JSON of strangers: bounded, without duplicate names, and every refusal names the file."""
+"""JSON of third parties: bounded, without duplicate names, and every refusal names the file."""
 
 from __future__ import annotations
 

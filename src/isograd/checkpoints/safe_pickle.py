@@ -55,7 +55,7 @@ def load(
 ) -> Any:
     """Run one pickle, up to its end; the stream stands behind it.
 
-    functions, values: by ``module.name``; persistent: what a persistent id stands for.
+    functions, values: by ``module.name``; persistent: what a persistent id means.
     Raises ValueError for anything malformed or not allowed.
     """
     machine = _Machine(functions, values, persistent)

@@ -1,4 +1,4 @@
-"""Types of Python's that stand for dtypes: `torch.ones(3, dtype=bool)`, `x.to(float)`.
+"""Types of Python's that mean dtypes: `torch.ones(3, dtype=bool)`, `x.to(float)`.
 
 MindSpore 2.10 refuses them, or passes over them: `x.to(int)` stays of float32.
 """
@@ -24,7 +24,7 @@ _OF_ARRAYS = frozenset("sum mean prod cumsum cumprod std var trace".split())
 
 
 def dtypes_of_python(tree: Tree, use: Callable[[ast.AST], Use | None]) -> dict[ast.AST, str]:
-    """The dtypes of torch that names of Python's types stand for where torch is called.
+    """The dtypes of torch that names of Python's types mean where torch is called.
 
     use: what of torch a name or an attribute names.
     """

@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Port:
-    """A file's port: its text, what is said of it, and the compositions that it uses."""
+    """A file's port: its text, what is said of it, and the runtime functions that it uses."""
 
     text: str
     findings: tuple[Finding, ...] = ()

@@ -59,7 +59,7 @@ class FileEdit:
     settings: Settings
     named: dict[ast.AST, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    #: Whether a function's name may hold whole numbers, as far as it was asked.
+    #: Whether a function's name may hold integers, as far as it was asked.
     whole_names: dict[tuple[ast.AST | None, str], bool] = field(default_factory=dict)
     #: Comments to write, by the statement that they are about.
     comments: dict[ast.stmt, list[str]] = field(default_factory=dict)
@@ -154,14 +154,14 @@ class FileEdit:
         return self.answers.entry(api)
 
     def stands_for(self, api: str) -> bool:
-        """Whether something of MindSpore's stands for an API."""
+        """Whether something of MindSpore's replaces an API."""
         if api in plain.TYPES or api in plain.DECORATORS or api in plain.ANSWERS:
             return True
         entry = self.entry(api)
         return entry is not None and entry.applicability is not Applicability.HAND
 
     def is_ported_module_member(self, use: Use) -> bool:
-        """Whether a method of modules is one of the class that stands for nn.Module in the port."""
+        """Whether a method of modules is one of the class that replaces nn.Module in the port."""
         head, _, name = use.api.rpartition(".")
         if head != _MODULE:
             return False
@@ -347,7 +347,7 @@ class FileEdit:
 
     @cached_property
     def views(self) -> Mapping[ast.AST, str]:
-        """The torch APIs that names and attributes stand for, `self.drop` of a dropout among them.
+        """The torch APIs that names and attributes mean, `self.drop` of a dropout among them.
 
         For whether a value is one with another (`aliases`).
         """
@@ -403,7 +403,7 @@ class FileEdit:
         return Rewritten(self.spelling.spelled(code), result.dropped, is_runtime)
 
     def value(self, entry: Entry) -> str:
-        """The name that stands for a class or function that is passed around; empty if none."""
+        """The name that means a class or function that is passed around; empty if none."""
         if entry.applicability is Applicability.HAND and not entry.value:
             return ""
         return self.spelled(reference(entry))

@@ -1,4 +1,4 @@
-"""The module with the compositions that a port uses: their sources, and those that they need."""
+"""The module with the runtime functions that a port uses: their sources, and what they need."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Unit:
 
 @dataclass
 class _Module:
-    """A file of compositions: what its names stand for."""
+    """A file of compositions: what its names mean."""
 
     name: str
     defined: dict[str, _Unit] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _Module:
 
 
 class Library:
-    """All compositions; a file is read when something asks for what it defines."""
+    """All runtime functions; a file is read when something asks for what it defines."""
 
     def __init__(self, folder: Path = RUNTIME) -> None:
         self._paths = {path.stem: path for path in sorted(folder.glob("*.py"))}
@@ -93,7 +93,7 @@ class Library:
     def module_of(self, names: Iterable[str]) -> str:
         """The text of a module that defines these names and what they need.
 
-        Raises KeyError for a name that no composition has.
+        Raises KeyError for a name that no runtime function has.
         """
         wanted = sorted(set(names))
         roots = {name: self._public(name) for name in wanted}
@@ -137,7 +137,7 @@ class Library:
         }
 
     def members(self, name: str) -> frozenset[str]:
-        """The methods and properties that a class of compositions has of its own."""
+        """The methods and properties that a class of runtime functions has of its own."""
         node = self._unit(self._public(name)).node
         assert isinstance(node, ast.ClassDef)
         return frozenset(part.name for part in node.body if isinstance(part, ast.FunctionDef))
@@ -214,7 +214,7 @@ class Library:
 
 @lru_cache(maxsize=1)
 def library() -> Library:
-    """The compositions that ship with isograd."""
+    """The runtime functions that ship with isograd."""
     return Library()
 
 

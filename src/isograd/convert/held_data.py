@@ -44,7 +44,7 @@ class HeldData:
 def held_data(tree: Tree, named: Mapping[ast.AST, str]) -> HeldData:
     """What the names of a file hold of tensors' data, where they are written to.
 
-    named: the torch APIs that names and attributes of the file stand for.
+    named: the torch APIs that names and attributes of the file mean.
     """
     found = HeldData()
     nodes = (*tree.of(ast.Attribute), *tree.of(ast.Call))

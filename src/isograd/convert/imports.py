@@ -83,7 +83,7 @@ def _is_unknown(node: Import, gone: list[ast.alias], file: FileEdit) -> bool:
 
 
 def _placeholder(file: FileEdit, node: Import, name: str, full: str) -> str:
-    """What stands for something of a library that needs torch; nothing for all of its names."""
+    """What replaces something of a library that needs torch; nothing for all of its names."""
     file.finding(node, "third-party", _NO_LIBRARY.format(full), _ADVICE, api=full)
     if name == "*":
         return ""

@@ -26,10 +26,10 @@ _SEQUENTIAL = "torch.nn.Sequential"
 def calls_that_pass(
     tree: Tree, named: Mapping[ast.AST, str], bound: Mapping[tuple[ast.AST, str], list[ast.expr]]
 ) -> dict[ast.AST, str]:
-    """What is called in `self.drop(x)` of such layers, with the function that it stands for.
+    """What is called in `self.drop(x)` of such layers, with the function that it means.
 
     What any branch makes of an attribute counts.  named: the torch APIs that names and attributes
-    of the file stand for.  bound: what the classes' attributes are bound to
+    of the file mean.  bound: what the classes' attributes are bound to
     (`tree.attribute_values`).
     """
     own = {node.name for node in tree.module.body if _returns_its_input(node)}
@@ -63,7 +63,7 @@ def _returns_its_input(node: ast.AST) -> TypeGuard[ast.ClassDef]:
 
 
 def _function_of(node: ast.expr, named: Mapping[ast.AST, str], own: Set[str]) -> str:
-    """What a layer that is made here stands for; empty for all others."""
+    """What a layer that is made here means; empty for all others."""
     if not isinstance(node, ast.Call):
         return ""
     if isinstance(node.func, ast.Name) and node.func.id in own:

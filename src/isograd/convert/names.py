@@ -1,4 +1,4 @@
-"""Which names of a file stand for torch: by its imports, and by those of the project's files."""
+"""Which names of a file mean torch: by its imports, and by those of the project's files."""
 
 from __future__ import annotations
 

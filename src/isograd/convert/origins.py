@@ -93,7 +93,7 @@ class Binding:
 def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach]:
     """What is behind the expression that is written to, and whether a port's write reaches it.
 
-    named: the torch functions that names, attributes and layers of the file stand for.
+    named: the torch functions that names, attributes and layers of the file mean.
     """
     reach = Reach.ALONE
     node = target

@@ -33,7 +33,7 @@ class Spelling:
     used: set[str] = field(default_factory=set)
     #: Compositions that work by being there, which no text names.
     present: set[str] = field(default_factory=set)
-    #: Names of templates that something else stands for in this project.
+    #: Names of templates that something else means in this project.
     instead: Mapping[str, str] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class Spelling:
         return self.spelled(mark(dotted))
 
     def need(self, composition: str) -> None:
-        """Have the generated module imported with a composition that works by being there."""
+        """Have the generated module imported with a runtime function that works by being there."""
         self.name(f"{COMPOSITES}.{composition}")
         self.present.add(composition)
 
@@ -103,7 +103,7 @@ class Spelling:
         return second
 
     def settle(self, text: str) -> None:
-        """Keep the imports and compositions that the text does use."""
+        """Keep the imports and runtime functions that the text does use."""
         for short in list(self.statements):
             stays = short == COMPOSITES and self.present
             if not stays and next(_members(self._names[short], text), None) is None:

@@ -1,4 +1,4 @@
-"""Stands for a thing that was not converted; copied into the ports that need it."""
+"""Replaces a thing that was not converted; copied into the ports that need it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _ignore(*inputs: Any, **named: Any) -> None:
 
 
 def unconverted(name: str, raises: bool = False) -> Any:
-    """What stands for a name of torch that was not converted.
+    """What replaces a name of torch that was not converted.
 
     raises: even while a module is imported, because the code is prepared for an ImportError.
     """

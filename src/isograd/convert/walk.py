@@ -25,7 +25,7 @@ class Files:
 
 
 def find_files(root: Path, skipper: Skipper) -> Files:
-    """Every file below a folder that is not skipped; links that lead out are left, and told."""
+    """Every file below a folder that is not skipped; links that lead out are left, and reported."""
     found = Files()
     real = root.resolve()
     stack = [root]

@@ -1,4 +1,4 @@
-"""Which expressions may be of whole numbers or booleans by how they are written.
+"""Which expressions may be of integers or booleans by how they are written.
 
 Functions of real numbers take them in torch and raise in MindSpore 2.10, and so does `cat` of
 several dtypes.  Arguments of functions and attributes are not looked into: nothing shows it there.
@@ -18,9 +18,9 @@ DTYPES = frozenset(
 )
 #: Casts by their own names.
 CASTS = frozenset("long int short char byte bool".split())
-#: What makes whole numbers unless a dtype or a fraction is given.
+#: What makes integers unless a dtype or a fraction is given.
 _OF_VALUES = frozenset("tensor as_tensor arange full".split())
-#: What makes whole numbers whatever it is given.
+#: What makes integers whatever it is given.
 POSITIONS = frozenset(
     """argmax argmin argsort nonzero argwhere randint randint_like randperm bincount searchsorted
     bucketize count_nonzero one_hot tril_indices triu_indices""".split()
@@ -40,7 +40,7 @@ _OF_EINOPS = frozenset(("rearrange", "repeat"))
 
 
 def may_be_whole(node: ast.expr, file: FileEdit) -> bool:
-    """Whether an expression is a tensor that may be of whole numbers or booleans."""
+    """Whether an expression is a tensor that may be of integers or booleans."""
     if isinstance(node, ast.Compare):
         return not any(
             isinstance(kind, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for kind in node.ops
@@ -104,7 +104,7 @@ def _makes_them(node: ast.Call, file: FileEdit) -> bool:
 
 
 def is_whole_dtype(node: ast.expr, file: FileEdit) -> bool:
-    """Whether an expression names a dtype of whole numbers or the one of booleans."""
+    """Whether an expression names a dtype of integers or the one of booleans."""
     if isinstance(node, ast.Constant):
         return node.value in DTYPES
     use = file.use(node)

@@ -62,7 +62,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval; floor: no smaller number can be told from it."""
+    """A number with its interval; floor: no smaller number can be distinguished from it."""
 
     value: float
     low: float

@@ -61,7 +61,7 @@ class Outcome:
     under it; ratios: of all tensors, where the envelope was measured anew (`confirmed`).
     alpha, deviation: the matched filter's projection of the first trial and its noise.
     low, high: interval of the estimated number, None without one; floor: the number cannot be
-    told from any smaller one.  gain: by how many
+    distinguished from any smaller one.  gain: by how many
     factors of e the ratios fell, all tensors together.  change: how much the trials change the
     results, relative to them; measured below the noise only, infinite elsewhere.
     """

@@ -63,7 +63,7 @@ class Flow:
         return self._calls.get(place, [])
 
     def after(self, site: FunctionSite) -> list[FunctionSite]:
-        """The sites that use a site's result; a module that ends with it stands for its users."""
+        """The sites that use a site's result; a module that ends with it represents its users."""
         found = [s for s in self.uses.get(site.event, ()) if not self.is_computed(s)]
         end = self.ends.get(site.event)
         return [*found, *(self.after(end) if end is not None else ())]

@@ -57,7 +57,7 @@ class ModuleInfo:
 class CallInfo:
     """One call of a module within an end-to-end forward pass, in the order of the calls' starts.
 
-    occurrence: the how-manieth call of this module, from 0.
+    occurrence: the number of the call of this module, from 0.
     parent: index in the list of calls of the enclosing call, or None for the root.
     input_shapes, output_shapes: of the tensors, in the order of `isograd.tree.flatten`.
     where: ``file:line`` of the user's code that makes the call, where it is known.

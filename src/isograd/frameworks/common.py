@@ -101,7 +101,7 @@ def _is_value(value: Any) -> bool:
 
 
 def occurrences_within(calls: Sequence[_Call], call: int, pins: Sequence[int]) -> list[int]:
-    """For each pinned call, the how-manieth call of its module a replay of `call` will make.
+    """For each pinned call, the number of the call of its module that a replay of `call` will make.
 
     Calls inside a pinned call do not happen in a replay, so they do not count.
     """

@@ -47,7 +47,7 @@ Arguments = tuple[list[Value], dict[str, Value]]
 
 
 class Calls:
-    """What calls and attributes are; kinds are told by apis.toml and by the user's classes."""
+    """What calls and attributes are; kinds are named by apis.toml and by the user's classes."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading

@@ -1,4 +1,4 @@
-"""The hand-written TOML, and the entries that it stands for.
+"""The hand-written TOML, and the entries that it means.
 
 One table per API; its key is the canonical name.  Beside the fields of an Entry:
 
@@ -6,7 +6,7 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     differs = "…"                   the difference in one sentence; makes the status "differs"
     missing = "compose"             the way out (replace, compose, custom, ask); status "missing"
     rewrite = "…" or ["…", "…"]     one template, or one for each overload
-    value = "…"                     what stands for it without a call; "" where nothing does
+    value = "…"                     what replaces it without a call; "" where nothing does
     base = "composites.NAME"       what classes that derive from the layer derive from in a port
     factory = "cells.NAME"          what makes MindSpore's own layer by torch's arguments
     attributes = {weight = "gamma"} the names that this layer has for what torch's has
@@ -113,7 +113,7 @@ def _ungrouped(tables: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def _filled(group: Mapping[str, Any], api: str) -> Mapping[str, Any]:
-    """A group's fields for one of its APIs: NAME stands for the last part of its name."""
+    """A group's fields for one of its APIs: NAME means the last part of its name."""
     name = api.rpartition(".")[2]
 
     def fill(value: Any) -> Any:
@@ -225,7 +225,7 @@ def _target(template: str, api: str) -> str:
 def _value(api: str, template: str, table: Mapping[str, Any]) -> str:
     """The function that a template calls with torch's first arguments in torch's order.
 
-    It may stand for torch's where that is passed around: an argument that it does not take is an
+    It may mean torch's where that is passed around: an argument that it does not take is an
     error there, never another result.
     """
     found = _PLAIN_CALL.match(template)

@@ -84,7 +84,7 @@ class Entry:
     overload), tried in order.  For an in-place method ("torch.Tensor.add_") the template is the new
     value, which a port assigns to the receiver.  arguments: (torch's name, MindSpore's name or ""
     where it is dropped on purpose).
-    value: what stands for the API where it is named without a call: a class or function that takes
+    value: what replaces the API where it is named without a call: a class or function that takes
     torch's arguments, as a value (`norm_layer=nn.BatchNorm2d`), in `partial` and as a base class.
     A class has torch's attributes and initial values and starts in training.
     factory: what makes MindSpore's own layer by torch's arguments: a class of MindSpore that takes

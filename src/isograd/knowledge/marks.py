@@ -10,7 +10,7 @@ from functools import lru_cache
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.rewrite import PACKAGES
 
-#: The first name of a template's expression, which stands for a package.
+#: The first name of a template's expression, which means a package.
 _PACKAGE = re.compile(rf"(?<![\w.{{'\"])({'|'.join(PACKAGES)})(?=\.\w)")
 _MARK = "isograd_package_"
 #: A marked package, and the name behind it.
@@ -24,7 +24,7 @@ def mark(template: str) -> str:
 
 
 def mark_first(code: str) -> str:
-    """Code whose first name alone stands for a package."""
+    """Code whose first name alone means a package."""
     found = _PACKAGE.match(code)
     return code if found is None else f"{_MARK}{found[1]}_{code[found.end() :]}"
 

@@ -44,7 +44,7 @@ class _Port(ast.NodeTransformer):
         self._shaped = False
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
-        """What defines a class makes its layers by the classes that stand for torch's."""
+        """What defines a class makes its layers by the classes that replace torch's."""
         self._shaped = any(isinstance(part, ast.ClassDef) for part in node.body)
         return self.generic_visit(node)
 

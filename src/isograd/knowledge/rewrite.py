@@ -30,7 +30,7 @@ from functools import cache, lru_cache
 
 from isograd.knowledge.entry import Entry
 
-#: What the first name of a template stands for; who writes the code imports it.
+#: What the first name of a template means; who writes the code imports it.
 PACKAGES = {
     "ms": "mindspore",
     "nn": "mindspore.nn",
@@ -479,7 +479,7 @@ def _is_plain_number(text: str, found: re.Match[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_list(text: str) -> bool:
-    """Whether an expression is a list whatever its names stand for."""
+    """Whether an expression is a list whatever its names mean."""
     node = _expression(text)
     while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add)):
         node = node.left

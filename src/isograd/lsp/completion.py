@@ -32,7 +32,7 @@ _MOST_OFFERS = 50
 
 @dataclass(frozen=True)
 class _Name:
-    """One name of MindSpore's with the APIs of torch that it stands for."""
+    """One name of MindSpore's with the APIs of torch that it means."""
 
     name: str
     entries: tuple[Entry, ...] = ()
@@ -107,7 +107,7 @@ def complete(
 
 
 def _bindings(text: str) -> dict[str, str]:
-    """What each imported name stands for."""
+    """What each imported name means."""
     bound = {}
     for listed in _IMPORT.findall(text):
         for part in listed.split(","):

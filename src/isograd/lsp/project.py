@@ -23,7 +23,7 @@ from isograd.scan.walker import scan_source
 MOST_FILES = 20_000
 MOST_IMPORTED = 400
 #: Letters that end a line for `str.splitlines`, by which the scan counts, and not for Python; each
-#: stands for one of as many bytes.
+#: means one of as many bytes.
 _NO_LINE_ENDS = str.maketrans(
     {"\x0b": " ", "\x0c": " ", "\x1c": " ", "\x1d": " ", "\x1e": " ", "\x85": "é", "\u2028": "字",
      "\u2029": "字"}

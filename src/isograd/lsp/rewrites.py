@@ -234,7 +234,7 @@ class Rewriter:
         return isinstance(parent, ROOMY) and "\n" not in code
 
     def _is_class(self, node: ast.expr) -> bool:
-        """Whether a name stands for a class that is asked for: in isinstance, or an annotation."""
+        """Whether a name means a class that is asked for: in isinstance, or an annotation."""
         parent = self._analysis.parents.get(node)
         while isinstance(parent, (ast.Tuple, ast.BinOp)):
             node, parent = parent, self._analysis.parents.get(parent)

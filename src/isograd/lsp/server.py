@@ -61,7 +61,7 @@ class IsogradServer(LanguageServer):
         )
 
     def log_failure(self, uri: str, error: Exception) -> None:
-        """Tell of a mistake of isograd's own."""
+        """Report a mistake of isograd's own."""
         message = f"isograd failed on {uri} with {type(error).__name__}: {error}. Please report it."
         self.window_log_message(types.LogMessageParams(types.MessageType.Error, message))
 

@@ -4,7 +4,7 @@ Within a paired call the calls of paired modules meet occurrence by occurrence. 
 modules without a partner, and of modules that one side shares and the other does not, are aligned
 by kind and output shapes between the pairs found so far, and by their values where these tell.
 Nested modules that hold the same parameters (a block and the sequence within it, to which the
-block adds its input) are told apart by their values as well.
+block adds its input) are distinguished by their values as well.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def slot_kind(kind: str) -> str:
 
 
 def family(kind: str) -> str:
-    """The group of canonical kinds whose parameters may stand for each other."""
+    """The group of canonical kinds whose parameters may replace each other."""
     return _FAMILIES.get(kind, kind)
 
 
@@ -154,7 +154,7 @@ def place_of_attribute(kind: str, attribute: str) -> tuple[tuple[str, ...], str]
     return (attribute,), "value"
 
 
-#: What people call the same thing, one class a line; the first word stands for all.
+#: What people call the same thing, one class a line; the first word represents all.
 _SYNONYMS = """
 q query wq
 k key wk
@@ -238,7 +238,7 @@ def words_and_numbers(component: str) -> tuple[tuple[str, ...], tuple[int, ...]]
 
 
 def _word(piece: str) -> str:
-    """What stands for the word; a plural for its singular."""
+    """The word that represents it; a plural for its singular."""
     if piece in _WORDS:
         return _WORDS[piece]
     singular = piece[:-1] if _PLURAL.match(piece) else piece

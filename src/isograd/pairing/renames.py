@@ -13,7 +13,7 @@ from isograd.pairing.slots import Slot
 def check_renames(
     rename: Mapping[str, str], reference: Structure, port: Structure
 ) -> dict[str, str]:
-    """The renames of single parameters; a renamed module stands for all it holds alike."""
+    """The renames of single parameters; a renamed module covers all that it holds alike."""
     for name in rename:
         _check_known(name, reference, "reference")
     for name in rename.values():

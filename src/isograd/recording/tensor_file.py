@@ -2,7 +2,7 @@
 
 The layout is eight bytes of header size, a JSON header, and the tensors' bytes without gaps (see
 https://github.com/huggingface/safetensors).  It is read here, and not by that library, because
-its numpy side knows no bfloat16 and because a recording of strangers' must be refused with a
+its numpy side knows no bfloat16 and because a recording of third parties must be refused with a
 message that names the file.
 """
 

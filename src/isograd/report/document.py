@@ -297,7 +297,7 @@ class Tree(Section):
     """Nodes that contain one another, for example a network's modules.
 
     With an anchor, links find a node by the anchor, "-" and its path.
-    root: the name of the node whose path is empty.  legend: what the levels 1 and 8 stand for.
+    root: the name of the node whose path is empty.  legend: what the levels 1 and 8 mean.
     """
 
     nodes: Sequence[TreeNode]

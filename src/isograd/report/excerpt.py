@@ -23,7 +23,7 @@ class Part:
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of source with the marks that have text; number 0 stands for lines left out."""
+    """A line of source with the marks that have text; number 0 means lines left out."""
 
     number: int
     parts: tuple[Part, ...] = ()

@@ -33,7 +33,7 @@ from isograd.files import write_bytes
 Floats = NDArray[np.floating[Any]]
 DtypeName = Literal["float32", "float64"]
 
-#: Bits of the NaN that stands for a number that was not measured.
+#: Bits of the NaN that means a number that was not measured.
 _MISSING_BITS: dict[str, np.unsignedinteger[Any]] = {
     "float32": np.uint32(0x7FC01A5A),
     "float64": np.uint64(0x7FF8000000001A5A),
@@ -46,7 +46,7 @@ _ADVICE = "The file is damaged; the other files of the run can still be read wit
 
 
 def missing(dtype: str) -> np.floating[Any]:
-    """The NaN that stands for a number that was not measured."""
+    """The NaN that means a number that was not measured."""
     found: np.floating[Any] = _MISSING_BITS[dtype].view(dtype)
     return found
 

@@ -37,7 +37,7 @@ _NUMBERS = frozenset(
     f"builtins.{name}" for name in "int float bool str bytes complex object slice range".split()
 )
 _OTHER_LIBRARIES = frozenset("numpy PIL pathlib os re datetime enum".split())
-#: Names from libraries of types that stand for tensors.
+#: Names from libraries of types that mean tensors.
 _JAXTYPING = frozenset("Float Int Bool Shaped Num Inexact Complex UInt".split())
 
 

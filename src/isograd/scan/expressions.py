@@ -202,7 +202,7 @@ class Expressions(Members):
         return TENSOR if value.__class__ is Tensor else value
 
     def bitwise(self, node: ast.BinOp | ast.UnaryOp, operands: tuple[Value, ...]) -> None:
-        """Told of `~x`, `x & y`, `x << y`; a reader that converts keeps what they work on."""
+        """Called for `~x`, `x & y`, `x << y`; a reader that converts keeps what they work on."""
 
     def boolean(self, node: ast.BoolOp) -> Value:
         """`a and b`: either value."""

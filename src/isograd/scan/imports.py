@@ -1,4 +1,4 @@
-"""Imports: what a name stands for that comes from torch, from the project, or from elsewhere."""
+"""Imports: what a name means that comes from torch, from the project, or from elsewhere."""
 
 from __future__ import annotations
 

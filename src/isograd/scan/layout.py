@@ -2,7 +2,7 @@
 
 Python finds `models.net` below any folder of its search path: the folder of the script that runs,
 the one that it was started in, or one that a script adds.  None of this is written down, so it is
-read from the imports: a name stands for the nearest file above that it fits.
+read from the imports: a name means the nearest file above that it fits.
 """
 
 from __future__ import annotations

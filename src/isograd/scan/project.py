@@ -64,7 +64,7 @@ class ModuleIndex:
         return Seen(self, path.parent)
 
     def file_of(self, name: str, folder: Path) -> Path | None:
-        """The file that a module's name stands for in the files of a folder."""
+        """The file that a module's name means in the files of a folder."""
         return self.layout.find(name, folder) or self._file_of.get(name)
 
     def summary_of(self, path: Path) -> ModuleSummary | None:
@@ -98,7 +98,7 @@ class ModuleIndex:
 
 
 class Seen:
-    """What the names of modules stand for in the files of one folder."""
+    """What the names of modules mean in the files of one folder."""
 
     def __init__(self, index: ModuleIndex, folder: Path) -> None:
         self._index = index

@@ -91,7 +91,7 @@ class State:
 
 
 def qualified(state: State, name: str) -> Value:
-    """What an absolute dotted name stands for: torch, the project, or another library."""
+    """What an absolute dotted name means: torch, the project, or another library."""
     root = name.partition(".")[0]
     if state.project.has(name):
         return Namespace(name)

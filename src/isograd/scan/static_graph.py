@@ -1,6 +1,6 @@
 """What MindSpore's static graph makes of a file's networks otherwise than Python, as hazards.
 
-In a port the code is what the compiler gets; in torch code only those constructs are told that
+In a port the code is what the compiler gets; in torch code only those constructs are reported that
 conversion leaves as they are.
 """
 

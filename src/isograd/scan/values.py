@@ -1,6 +1,6 @@
 """What scan knows of the value of an expression, without running it.
 
-None stands for "not known" throughout; every other value says something that is sure enough to
+None means "not known" throughout; every other value says something that is sure enough to
 report.  Values are made once and shared: they are compared by identity where there is only one.
 """
 
@@ -184,7 +184,7 @@ SHAPE = Plain("shape")
 #: A registered parameter or buffer; a tensor of truth values; one whose shape depends on values.
 PARAMETER = Tensor()
 MASK = Tensor()
-#: `~x` of a tensor: truth values, most of all; whole numbers where x is.
+#: `~x` of a tensor: truth values, most of all; integers where x is.
 INVERTED = Tensor()
 #: What picks elements where it stands as an index.
 MASKS = frozenset((MASK, INVERTED))

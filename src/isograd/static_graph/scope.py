@@ -1,4 +1,4 @@
-"""What the names of a file stand for, as far as the rules of the static graph need it.
+"""What the names of a file mean, as far as the rules of the static graph need it.
 
 Names are resolved through imports; what a value is (a list, a tensor, a CellList) is read from how
 it is made.  What cannot be known is unknown, and no rule speaks of it.
@@ -175,7 +175,7 @@ class FileScope:
                 self.partials.update(names)
 
     def qualified(self, node: ast.AST) -> str:
-        """The dotted name that an expression stands for; empty where it is none."""
+        """The dotted name that an expression means; empty where it is none."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)

@@ -1,4 +1,4 @@
-"""How one trial ended, before the study is told."""
+"""How one trial ended, before the study knows it."""
 
 from __future__ import annotations
 

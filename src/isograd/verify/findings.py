@@ -92,7 +92,7 @@ def dropout_findings(session: Session, mode: str) -> Iterator[Finding]:
     if len(ours) != len(theirs):
         fewer = session.reference if len(ours) < len(theirs) else session.port
         if fewer.ask(Chance.draws_by_hand):
-            return  # masks by hand stand for them, and the factor of what they keep is compared
+            return  # masks by hand take their place, and the factor of what they keep is compared
         yield Finding(
             "forward.dropout",
             Severity.EFFECTIVE,

@@ -56,7 +56,7 @@ class Places:
                 yield _gradient_of_pin(number, lacking), _gradient_of_pin(number, kept)
 
     def joined_keys(self) -> set[str]:
-        """Gradients that stand for several tensors of the reference."""
+        """Gradients that belong to several tensors of the reference."""
         return {kept for _, kept in self._joined_gradients()}
 
     def joined(self, reference: dict[str, Measured]) -> dict[str, Measured]:

@@ -106,7 +106,7 @@ class Session:
         return (self._warm.worker if is_shared else Worker)(framework, side, python)
 
     def enter(self, stage: str) -> None:
-        """Tell both workers where they are, for what they say when they die."""
+        """Send both workers where they are, for what they say when they die."""
         self.reference.stage = self.port.stage = stage
 
     def build(self) -> None:

@@ -208,7 +208,7 @@ def resynchronised_steps(
     """Train both sides, each step from the reference's state; the last state is returned.
 
     granted: rules by parameter that the reference follows as well, because stage update has
-    found and told that the port's optimizer does: what differs then is something else.
+    found and reported that the port's optimizer does: what differs then is something else.
     looks_again: whether what leaves the envelope is measured with more tracks, as statistics of a
     few values multiply the noise of one run in ten, and an optimizer that divides by the gradient's
     magnitude makes a whole step of one that rounding takes to zero; in vain where the stages

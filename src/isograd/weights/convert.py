@@ -54,7 +54,7 @@ def convert(
     """Write the target as planned; it appears whole or not at all.
 
     Where the plan does not fit the loading network, nothing is written and the report says so.
-    listener: told the bytes that are done and their total.
+    listener: gets the bytes that are done and their total.
     Raises CheckpointError where the source is damaged or what was written reads back differently,
     UsageError where a cast would overflow.
     """

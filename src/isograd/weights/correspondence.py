@@ -71,7 +71,7 @@ def report_of(
 ) -> ParamsReport:
     """Take the inventory of one or two sources, and pair their networks.
 
-    listener: told the bytes that are done and their total.
+    listener: gets the bytes that are done and their total.
     """
     count = _counter(first, second, listener)
     inventory = take_inventory(first, read=read, listener=count)

@@ -71,7 +71,7 @@ def take_inventory(
 ) -> Inventory:
     """List a source; with read, look at every number and check the file's checksums.
 
-    listener: told the bytes of each tensor when it was read.
+    listener: gets the bytes of each tensor when it was read.
     """
     verified = source.verify() if read else False
     rows: list[Row] = []

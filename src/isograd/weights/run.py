@@ -61,7 +61,7 @@ def convert_weights(
 ) -> ConversionReport:
     """Write one checkpoint as another; raises `IsogradError`, and then nothing is written.
 
-    listener: told the bytes that are done and their total.
+    listener: gets the bytes that are done and their total.
     """
     shard_bytes = None if request.shard_size is None else size_bytes(request.shard_size)
     _check(request, is_folder=shard_bytes is not None)
@@ -108,7 +108,7 @@ def params_of(
 ) -> ParamsReport:
     """The inventory of one checkpoint, or of two with their correspondence.
 
-    read: whether the numbers are read; listener: told the bytes that are done and their total.
+    read: whether the numbers are read; listener: gets the bytes that are done and their total.
     """
     with ExitStack() as stack:
         sources = [stack.enter_context(open_source(path)) for path in (first, second) if path]
@@ -146,7 +146,7 @@ def _files_of(source: Path) -> set[Path]:
 
 
 def size_bytes(text: str) -> int:
-    """The bytes that a size such as "5GB" or "500 MB" stands for; raises UsageError."""
+    """The bytes that a size such as "5GB" or "500 MB" means; raises UsageError."""
     found = re.fullmatch(r"(\d{1,9})\s*([KMGT]?)B?", text.strip(), re.IGNORECASE)
     size = 0 if found is None else int(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ")
     if not size:

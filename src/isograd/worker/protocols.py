@@ -337,7 +337,7 @@ class Fixes(Protocol):
         ...
 
     def edits(self, fixes: tuple[PortFix, ...]) -> tuple[SourceEdit, ...]:
-        """The edits that fixes stand for; empty where the framework has none to show."""
+        """The edits that fixes mean; empty where the framework has none to show."""
         ...
 
     def mend_optimizer(self, mending: dict[str, Any]) -> bool:

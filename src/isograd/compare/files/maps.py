@@ -34,7 +34,7 @@ def read_map(path: Path) -> dict[str, str]:
 
 
 def read_envelope(path: Path) -> dict[str, float]:
-    """A JSON object of relative Frobenius errors by name; `*` stands for all other tensors."""
+    """A JSON object of relative Frobenius errors by name; `*` means all other tensors."""
     found = _json_object(path, _text(path, "envelope"))
     envelope = {}
     for name, value in found.items():

@@ -23,7 +23,7 @@ MASK32, MASK64 = (1 << 31) - 1, (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Operand:
-    """One tensor: the bits of its elements in C order, and what they stand for."""
+    """One tensor: the bits of its elements in C order, and what they mean."""
 
     bits: Array
     dtype: str

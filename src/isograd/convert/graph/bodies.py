@@ -300,7 +300,7 @@ class Body:
         return f"ops.cat(({', '.join(parts)}), {dim})"
 
     def index(self, node: Node) -> str:
-        """`x[i]`, as a gathering where one axis alone is indexed by whole numbers."""
+        """`x[i]`, as a gathering where one axis alone is indexed by integers."""
         whole, indices = node.arguments["self"], node.arguments["indices"]
         given = [(axis, part) for axis, part in enumerate(indices) if part is not None]
         text = self.source(whole)

@@ -59,7 +59,7 @@ def module_text(
     tensors: Iterable[Tensor],
     notes: Sequence[str],
 ) -> tuple[str, tuple[str, ...]]:
-    """The text of the module, and the compositions that it uses."""
+    """The text of the module, and the runtime functions that it uses."""
     text, holes = root
     made = fill(text, lambda number: holes[number].source)
     listed = list(tensors)

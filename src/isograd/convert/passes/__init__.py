@@ -15,8 +15,8 @@ before those around them.  It looks at the node through `FileEdit` and writes:
 `file.source(node)` is the node's text with what inner passes wrote, so nested edits compose.
 `file.use(node)` says which API of torch a name or attribute names, by import or as a member of a
 value; `file.name("nn.Cell")` spells a name of MindSpore's and notes the import that it needs, and
-`file.name("composites.conv2d")` one of the generated module.  What cannot be converted is told with
-`file.finding(node, code, message, advice)`, which also writes the comment; nothing is dropped
+`file.name("composites.conv2d")` one of the generated module.  What cannot be converted is reported
+with `file.finding(node, code, message, advice)`, which also writes the comment; nothing is dropped
 silently.  For a node the passes run in the order of `PASSES`; the first that returns True ends it.
 Names of torch that no pass has written become `unconverted("torch.…")` with a finding.
 """

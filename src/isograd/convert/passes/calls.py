@@ -166,7 +166,7 @@ def _is_made_here(target: ast.expr, file: FileEdit) -> bool:
 
 
 def _takes_torchs_arguments(node: ast.Call, entry: Entry, is_class: bool) -> bool:
-    """Whether what stands for torch's function or class takes this call's arguments as they are."""
+    """Whether what replaces torch's function or class takes this call's arguments as they are."""
     names = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
     known = {parameter.name for parameter in parameters_of(entry.signature or "()")}
     if names - known - WITHOUT_MEANING - {"dtype"}:
@@ -300,7 +300,7 @@ def _as_function(node: ast.Call, receiver: str, entry: Entry, file: FileEdit) ->
 
 
 def _twins_value(entry: Entry, file: FileEdit) -> str:
-    """What stands for the function of a method's name that takes the method's arguments."""
+    """What replaces the function of a method's name that takes the method's arguments."""
     twin = file.entry(f"torch.{entry.api.rpartition('.')[2]}")
     if twin is None or twin.applicability is Applicability.HAND:
         return ""

@@ -1,4 +1,4 @@
-"""Casts to whole numbers and to booleans, through which torch sends no gradient.
+"""Casts to integers and to booleans, through which torch sends no gradient.
 
 MindSpore 2.10 does: the gradient of `x.long().float()` is 1, so `x - x.long()` would have none.
 """
@@ -12,7 +12,7 @@ from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.passes.taken import written_around
 from isograd.convert.whole_numbers import CASTS, MASKS, POSITIONS, is_whole_dtype, may_be_whole
 
-#: What returns whole numbers or booleans, or has no gradient in MindSpore either.
+#: What returns integers or booleans, or has no gradient in MindSpore either.
 _WITHOUT_GRADIENT = (CASTS | POSITIONS | MASKS).union(
     """equal floor ceil round trunc sign arange zeros ones full empty zeros_like ones_like full_like
     empty_like tensor from_numpy detach multinomial bernoulli unique""".split()
@@ -41,7 +41,7 @@ class Casts:
 
 
 def _as_other(node: ast.Call, value: ast.expr, file: FileEdit) -> bool:
-    """`x.type_as(y)`, where y may be of whole numbers."""
+    """`x.type_as(y)`, where y may be of integers."""
     if len(node.args) != 1 or not may_be_whole(node.args[0], file):
         return False
     other = file.source(node.args[0])
@@ -66,7 +66,7 @@ def _is_cast(node: ast.Call, method: ast.Attribute, file: FileEdit) -> bool:
 def _is_without_gradient(
     node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
 ) -> bool:
-    """Whether an expression is of whole numbers or booleans by how it is written."""
+    """Whether an expression is of integers or booleans by how it is written."""
     if isinstance(node, (ast.Compare, ast.Constant)):
         return True
     if isinstance(node, ast.UnaryOp):

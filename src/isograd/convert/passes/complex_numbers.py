@@ -26,7 +26,7 @@ class ComplexNumbers:
     kinds = (ast.Call, ast.Constant)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Write a composition, or tell it."""
+        """Write a runtime function, or report it."""
         if isinstance(node, ast.Call):
             return _random(node, file) or _absolute(node, file)
         assert isinstance(node, ast.Constant)

@@ -38,7 +38,7 @@ def _source(node: ast.expr, file: FileEdit) -> str:
 
 
 def unshared(value: ast.expr, file: FileEdit) -> str:
-    """What all of a tensor is overwritten with; MindSpore would make one memory of both."""
+    """What all of a tensor is overwritten with; MindSpore would let both share one storage."""
     code, (root, reach) = file.argument(value), origin_of_write(value, file.views)
     is_new = isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.List)) or (
         isinstance(value, ast.Call) and file.use(value.func) is not None

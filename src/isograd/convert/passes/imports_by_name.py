@@ -18,7 +18,7 @@ class ImportsByName:
     kinds = (ast.Constant,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Tell it; which names are taken from the module is not known."""
+        """Report it; which names are taken from the module is not known."""
         assert isinstance(node, ast.Constant)
         name = node.value
         if not isinstance(name, str) or name.partition(".")[0] in file.own_roots:

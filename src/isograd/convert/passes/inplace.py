@@ -273,7 +273,7 @@ def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileE
 
 
 def tell_if_held(target: ast.Subscript, node: ast.AST, file: FileEdit) -> None:
-    """Tell a change of an element that a view taken before does not see."""
+    """Report a change of an element that a view taken before does not see."""
     if tell_lost(target, node, file):
         return
     if any(isinstance(part, ast.ListComp) for part in file.tree.above(node)):
@@ -449,7 +449,7 @@ def _is_read_next_time(target: ast.Name, node: ast.AST, file: FileEdit) -> bool:
 def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
     """Bind a call's result to the tensor that it is written to as well; False: nobody reads that.
 
-    What else holds the tensor is told.
+    What else holds the tensor is reported.
     """
     if isinstance(target, ast.Name):
         _write_name(target, node, code, file)

@@ -76,7 +76,7 @@ class Constants:
     kinds = (ast.Assign, ast.AnnAssign)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Make the whole constant stand for what was not converted, so that the file imports."""
+        """Replace the whole constant, which was not converted, so that the file imports."""
         assert isinstance(node, (ast.Assign, ast.AnnAssign))
         left = file.left_at_import.get(node)
         if left is None or node.value is None:

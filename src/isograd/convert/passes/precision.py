@@ -1,4 +1,4 @@
-"""What a port does not do by itself, told at its line: mixed precision, names of checkpoints."""
+"""What a port does not do by itself, reported there: mixed precision, names of checkpoints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Precision:
     kinds = (ast.Call,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Tell it; the call itself is for other passes."""
+        """Report it; the call itself is for other passes."""
         assert isinstance(node, ast.Call)
         entry = file.entry(file.api_of_call(node)) if file.api_of_call(node) else None
         api = "" if entry is None else entry.api

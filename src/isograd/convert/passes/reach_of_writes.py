@@ -39,7 +39,7 @@ def write_view(
 
 
 def tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
-    """Tell a change of a view that has no name, if its tensor has one; whether it was told."""
+    """Report a change of a view that has no name, if its tensor has one; whether it did."""
     root, reach = origin_of_write(target, file.views)
     if reach is not Reach.LOST or not isinstance(root, (ast.Name, ast.Attribute)):
         return False
@@ -55,7 +55,7 @@ def _shown(node: ast.expr) -> str:
 
 
 def tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
-    """Tell a change that a port cannot make visible where torch does."""
+    """Report a change that a port cannot make visible where torch does."""
     if scope_of(node, file).is_copied_back(name, sight.name, node):
         return
     if sight.name:
@@ -66,7 +66,7 @@ def tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
 
 
 def tell_if_lost(name: str, node: ast.AST, file: FileEdit, *, is_whole: bool = True) -> None:
-    """Tell a change that does not reach every name of a tensor."""
+    """Report a change that does not reach every name of a tensor."""
     if is_whole:
         sight = sight_of(name, node, file)
     else:

@@ -25,7 +25,7 @@ class References:
     kinds = (ast.Name, ast.Attribute)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Write the name by what it stands for."""
+        """Write the name by what it means."""
         api = file.named.get(node)
         if api is None:
             return False
@@ -174,7 +174,7 @@ def _stored(node: ast.Name | ast.Attribute, api: str, file: FileEdit) -> bool:
 
 
 def _answer(api: str, file: FileEdit) -> str:
-    """A function that stands for a question about torch's compilers; empty for anything else."""
+    """A function that means a question about torch's compilers; empty for anything else."""
     return file.name(plain.NEVER) if plain.ANSWERS.get(api) == "False" else ""
 
 

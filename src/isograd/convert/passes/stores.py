@@ -27,7 +27,7 @@ class Stores:
     kinds = (ast.Assign,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Tell it; `x.data[0] = …` is written to x."""
+        """Report it; `x.data[0] = …` is written to x."""
         assert isinstance(node, ast.Assign)
         for target in node.targets:
             several = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]

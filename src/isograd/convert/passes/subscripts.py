@@ -121,7 +121,7 @@ def _mixes(parts: list[ast.expr], file: FileEdit) -> bool:
 def _may_be_both(number: ast.expr, positions: ast.expr, file: FileEdit) -> bool:
     """Whether one part of an index may be a number and another positions, and one of them is seen.
 
-    Of two names of which nothing is seen, both are mostly numbers.  A tensor of whole numbers may
+    Of two names of which nothing is seen, both are mostly numbers.  A tensor of integers may
     be a single one, of `scores.argmax()`.
     """
     if _is_gap(number) or isinstance(number, _LISTS) or _is_gap(positions):

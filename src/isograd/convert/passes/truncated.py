@@ -1,4 +1,4 @@
-"""`torch.log(n / 8).long()`: logarithms that are cut to whole numbers, as of relative positions.
+"""`torch.log(n / 8).long()`: logarithms that are cut to integers, as of relative positions.
 
 MindSpore's on the CPU are up to 4 units in the last place too small, so that a power of two falls
 into the bucket before its own (`torch.log(x) / math.log(4) * 4` of 2.0 is 1.9999998).
@@ -19,7 +19,7 @@ _BETWEEN = (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Call)
 
 
 class TruncatedLogarithms:
-    """Logarithms within an expression that is rounded or cast to whole numbers."""
+    """Logarithms within an expression that is rounded or cast to integers."""
 
     kinds = (ast.Call,)
 
@@ -46,7 +46,7 @@ class TruncatedLogarithms:
 
 
 def _is_cut(node: ast.expr, file: FileEdit) -> bool:
-    """Whether an expression around a node rounds it, or makes whole numbers of it."""
+    """Whether an expression around a node rounds it, or makes integers of it."""
     for part in file.tree.above(node):
         if not isinstance(part, _BETWEEN):
             return False

@@ -39,12 +39,12 @@ _DIFFERENTIATING = frozenset(("torch.autograd.backward", "torch.autograd.grad"))
 
 
 class SecondDerivatives:
-    """`loss.backward(create_graph=True)`: what a port cannot do is told at its line."""
+    """`loss.backward(create_graph=True)`: what a port cannot do is reported at its line."""
 
     kinds = (ast.Call,)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Tell it; the call itself is for the other passes."""
+        """Report it; the call itself is for the other passes."""
         assert isinstance(node, ast.Call)
         is_backward = isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
         if not is_backward and file.api_of_call(node) not in _DIFFERENTIATING:
@@ -62,7 +62,7 @@ class Uncertain:
     kinds = (ast.Call, ast.Attribute)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Write the composition that asks; `x.grad` is None where nothing is kept."""
+        """Write the runtime function that asks; `x.grad` is None where nothing is kept."""
         if isinstance(node, ast.Attribute):
             return _gradient(node, file)
         assert isinstance(node, ast.Call)

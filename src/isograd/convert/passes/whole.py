@@ -1,4 +1,4 @@
-"""Functions that take whole numbers and booleans in torch, and raise of them in MindSpore 2.10."""
+"""Functions that take integers and booleans in torch, and raise of them in MindSpore 2.10."""
 
 from __future__ import annotations
 

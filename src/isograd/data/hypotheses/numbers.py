@@ -22,7 +22,7 @@ from isograd.data.hypotheses.base import (
 
 _SMOOTH = "rng.random((3, 9, 8)).astype(np.float32)"
 _STATISTICS = "m=np.array([.485,.456,.406],np.float32)[:,None,None];"
-#: Factors that pipelines apply, with what they stand for.
+#: Factors that pipelines apply, with what they mean.
 SCALES = (
     (255.0, "A has values of 0 to 1 where B has 0 to 255"),
     (1 / 255, "A has values of 0 to 255 where B has 0 to 1"),

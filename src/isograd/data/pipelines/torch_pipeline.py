@@ -174,7 +174,7 @@ class _Recorder:
 
 
 class _Spy:
-    """A transform that does what it stands for and keeps what went in and came out."""
+    """A transform that does its work and keeps what went in and came out."""
 
     def __init__(self, transform: Any, chain: Chain) -> None:
         self._transform = transform

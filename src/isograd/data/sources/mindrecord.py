@@ -37,7 +37,7 @@ class MalformedRecordError(ValueError):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the schema; shape is None for a scalar, and -1 stands for any extent."""
+    """A field of the schema; shape is None for a scalar, and -1 means any extent."""
 
     name: str
     type: str

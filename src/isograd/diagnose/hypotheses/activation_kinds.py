@@ -73,7 +73,7 @@ def _own(site: FunctionSite) -> str:
 
 
 def _propose_other(site: FunctionSite, context: Context) -> Iterator[Values]:
-    """Sigmoid and tanh are also gates and parts of formulas: then nothing stands for them."""
+    """Sigmoid and tanh are also gates and parts of formulas: then nothing represents them."""
     own = _own(site)
     for kind in _NAMES:
         if site.place.function == "leaky_relu" and kind.startswith("leaky_relu"):

@@ -47,7 +47,7 @@ def _tensors(site: FunctionSite) -> Iterator[tuple[str, int | None, Operand]]:
 def _stops(site: FunctionSite, context: Context) -> Iterator[Values]:
     """The ways on which a gradient may go at this place, each of them once.
 
-    A place stands for all its calls: what a cell gets in the second round of a loop counts.
+    A place means all its calls: what a cell gets in the second round of a loop counts.
     """
     flow = flow_of(context)
     calls = flow.calls_at(site.place)

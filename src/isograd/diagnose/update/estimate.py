@@ -189,7 +189,7 @@ def rounded(
 ) -> tuple[float, ...]:
     """The numbers as a person would write them, where such explain the port as well.
 
-    shown: what one unit of each number stands for in the message (the reference's learning rate
+    shown: what one unit of each number means in the message (the reference's learning rate
     for a factor on it), so that round means round to the reader.  After one number is rounded
     those behind it are estimated again.
     """

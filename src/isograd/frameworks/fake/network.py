@@ -131,7 +131,7 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """A table whose rows stand for whole numbers."""
+    """A table whose rows are looked up by integers."""
 
     def __init__(self, count: int, features: int) -> None:
         self.weight = _drawn((count, features), 1.0)

@@ -135,7 +135,7 @@ class Buffer(Parameter):
 
 
 class Tracing:
-    """Who is told of every operator's result."""
+    """What is called with every operator's result."""
 
     on_result: Callable[[str, Node], None] | None = None
 

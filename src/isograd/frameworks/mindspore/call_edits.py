@@ -1,4 +1,4 @@
-"""The edit of a line that a replaced value stands for: an argument of a call, or a call less.
+"""The edit of a line that a replaced value means: an argument of a call, or a call less.
 
 A fix is proved on values.  Here it is written into the user's source, where the line's own call is
 the same function with other plain arguments, or a stop of gradients; else there is no edit.
@@ -180,7 +180,7 @@ def _parameters(path: str, call: ast.Call) -> dict[str, Any]:
 
 
 def _function(path: str, node: ast.expr) -> Any:
-    """The function of a module that a dotted name stands for; nothing of the user's is run."""
+    """The function of a module that a dotted name means; nothing of the user's is run."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

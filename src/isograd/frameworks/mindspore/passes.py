@@ -236,7 +236,7 @@ class MindSporePasses(MindSporeNetwork):
         return replacement_in_words(fix), None
 
     def edits(self, fixes: tuple[PortFix, ...]) -> tuple[SourceEdit, ...]:
-        """The edits of the user's source that fixes stand for; empty unless every fix has one.
+        """The edits of the user's source that fixes mean; empty unless every fix has one.
 
         Events are those of the last `trace` or `trace_loss`.
         """

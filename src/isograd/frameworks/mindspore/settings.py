@@ -234,6 +234,6 @@ def fix_for(
 
 
 def _spread(value: Any) -> Any:
-    """One number stands for a tuple of that number."""
+    """One number means a tuple of that number."""
     same = isinstance(value, (tuple, list)) and len(set(map(repr, value))) == 1
     return value[0] if same else value

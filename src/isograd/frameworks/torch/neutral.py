@@ -10,7 +10,7 @@ rates are noted and compared apart.  Draws that are sorted (`argsort(rand(n))` c
 all equal then: sorting keeps the order of equal elements, and of those `topk` takes the first.
 
 A mask drawn by hand, `(rand_like(x) < keep) / keep`, multiplies what it keeps by 1 / keep.  Where
-either network draws so, dropout does too (`scaled`), because one may stand for the other.
+either network draws so, dropout does too (`scaled`), because one may replace the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The source of the compositions that a template uses, with all that they call."""
+"""The source of the runtime functions that a template uses, with all that they call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 @dataclass
 class _File:
-    """What a file of compositions defines, and what its imports of others stand for."""
+    """What a file of runtime functions defines, and what its imports of others mean."""
 
     sources: dict[str, str] = field(default_factory=dict)
     names: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _WithoutDocstrings(ast.NodeTransformer):
 
 
 def _meant(name: str, file: _File, stem: str) -> Key | None:
-    """The definition that a name of a file stands for."""
+    """The definition that a name of a file means."""
     first, dot, attribute = name.partition(".")
     if dot:
         return (file.files[first], attribute) if first in file.files else None
@@ -84,7 +84,7 @@ def _meant(name: str, file: _File, stem: str) -> Key | None:
 
 
 def sources_of(text: str) -> str:
-    """The source of every composition named in a template, and of what it needs."""
+    """The source of every runtime function named in a template, and of what it needs."""
     files = _files()
     homes = runtime.homes()
     waiting: list[Key] = [

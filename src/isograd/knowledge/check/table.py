@@ -20,7 +20,7 @@ _DRAWS = "three seeds, ties"
 
 
 def fingerprint(entry: Entry) -> str:
-    """Changes with what is executed: templates, examples, and the compositions they use."""
+    """Changes with what is executed: templates, examples, and the runtime functions they use."""
     keys = ("rewrite", "others", "value", "examples", "signature")
     row = {key: row_of(entry).get(key) for key in keys}
     text = json.dumps({k: v for k, v in row.items() if v or k != "value"}, sort_keys=True)

@@ -12,7 +12,7 @@ class Rule:
     """One kind of hazard.
 
     message: why, with `{api}` for the API at hand.  advice: the way out.
-    apis: names of torch whose mere use is the hazard; a name that ends in `.` stands for all below
+    apis: names of torch whose mere use is the hazard; a name that ends in `.` means all below
     it.  Other hazards have a detector in `detectors`.
     once: one finding per API and file, with the number of uses, where each use has the same answer.
     bad, good: code with and without the hazard; every rule is tested by them.

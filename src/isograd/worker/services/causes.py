@@ -84,7 +84,7 @@ class FixService(FrameworkService, Fixes):
         return port.edit_text(fix) if port is not None else ("", None)
 
     def edits(self, fixes: tuple[PortFix, ...]) -> tuple[SourceEdit, ...]:
-        """The edits that fixes stand for; empty where the framework has none to show."""
+        """The edits that fixes mean; empty where the framework has none to show."""
         editing = self._as(EditsSource)
         return editing.edits(fixes) if editing is not None else ()
 

@@ -11,7 +11,7 @@ SIDE = Side(__file__)
 
 
 def build() -> Any:
-    """The original network."""
+    """The reference."""
     return SIDE.build()
 
 

@@ -98,7 +98,7 @@ class CallText:
     ) -> None:
         self._letter = letter
         self.tensors: list[Any] = []
-        #: Values that no text stands for, under the names that the text uses.
+        #: Values that no text names, under the names that the text uses.
         self.space: dict[str, Any] = {}
         parts = [self._text(value) for value in args]
         parts += [f"{name}={self._text(value)}" for name, value in (kwargs or {}).items()]

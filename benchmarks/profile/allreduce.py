@@ -1,15 +1,13 @@
-"""AllReduce segments: random instances against brute force, ResNet-50, and DDP over gloo.
+"""AllReduce segments: random instances against brute force, and ResNet-50; DDP is in ddp.py.
 
-`python benchmarks/profile/allreduce.py [--sample] [--ddp]` prints JSON lines.
+`python benchmarks/profile/allreduce.py [--sample]` prints JSON lines.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import time
 
 import numpy as np
 
@@ -89,78 +87,13 @@ def on_resnet50() -> dict[str, object]:
     }
 
 
-def _rank(rank: int, port: int, results: object) -> None:
-    """One process of DDP: the same training with three settings of the buckets."""
-    import torch
-    from torch import distributed, nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    torch.set_num_threads(1)
-    distributed.init_process_group("gloo", rank=rank, world_size=2)
-    found = {}
-    for cap in (0.05, 1.0, 100.0):
-        torch.manual_seed(0)
-        layers = [nn.Sequential(nn.Linear(512, 512), nn.ReLU()) for _ in range(10)]
-        model = DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=cap)
-        inputs = torch.randn(64, 512)
-        times = []
-        for _ in range(25):
-            distributed.barrier()
-            start = time.perf_counter()
-            model(inputs).sum().backward()
-            times.append(time.perf_counter() - start)
-        found[cap] = float(np.median(times[5:]))
-    if rank == 0:
-        results.put(found)  # type: ignore[attr-defined]
-    distributed.destroy_process_group()
-
-
-def with_ddp() -> dict[str, object]:
-    """Measured and predicted order of three bucket sizes, two processes over gloo."""
-    import multiprocessing
-
-    from isograd.profile.communication.links import measure_links
-
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    port = random.randint(20000, 40000)
-    processes = [context.Process(target=_rank, args=(rank, port, results)) for rank in range(2)]
-    for process in processes:
-        process.start()
-    measured = results.get(timeout=240)
-    for process in processes:
-        process.join()
-    cost = measure_links(2)
-    compute_s, layers, size = 0.012, 10, 4.0 * (512 * 512 + 512)
-    ready = np.linspace(compute_s / layers, compute_s, layers)
-    sizes = np.full(layers, size)
-    predicted = {}
-    for cap in measured:
-        per = max(1, int(cap * (1 << 20) // size))
-        ends = sorted({min(end, layers) for end in range(per, layers + per, per)})
-        predicted[cap] = finish(ends, ready, sizes, cost.affine)
-    order = sorted(measured, key=lambda cap: measured[cap])
-    return {
-        "measured_s": measured,
-        "predicted_s": predicted,
-        "a_s": cost.affine.a_s,
-        "b_s_per_byte": cost.affine.b_s_per_byte,
-        "order_measured": order,
-        "order_predicted": sorted(predicted, key=lambda cap: predicted[cap]),
-    }
-
-
 def main() -> None:
     """Print what was measured."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sample", action="store_true", help="500 instances instead of 5000")
-    parser.add_argument("--ddp", action="store_true", help="two processes over gloo as well")
     given = parser.parse_args()
     print(json.dumps(random_instances(500 if given.sample else 5000)))
     print(json.dumps(on_resnet50()))
-    if given.ddp:
-        print(json.dumps(with_ddp()))
 
 
 if __name__ == "__main__":

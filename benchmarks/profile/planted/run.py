@@ -173,6 +173,7 @@ def commit() -> str:
 def table(rows: list[dict[str, Any]], summary: dict[str, Any]) -> str:
     """The rows as Markdown, with where and when they were measured."""
     head = (
+        "# Planted bottlenecks\n\n"
         f"`benchmarks/profile/planted/run.py` at {summary['commit']}, {summary['machine']}, "
         f"{summary['date']}: limiting class right {summary['limit_right']} of "
         f"{summary['planted']}, culprit right {summary['culprit_right']} of {summary['planted']}; "

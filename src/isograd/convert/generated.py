@@ -126,7 +126,7 @@ class Library:
         return frozenset((*names, *(part.arg for part in given.kwonlyargs))), len(names)
 
     def without_none(self, name: str) -> dict[str, int]:
-        """The parameters of a function of compositions that take no None, with their places."""
+        """The parameters of a runtime function that take no None, with their places."""
         node = self._unit(self._public(name)).node
         assert isinstance(node, ast.FunctionDef)
         given = [*node.args.posonlyargs, *node.args.args]

@@ -159,7 +159,8 @@ def _modules_of(
     """Every class of a network, alone under each way, on the inputs of its first call."""
     worker = warm.worker("mindspore-compiled", "port")
     try:
-        structure = worker.ask(Networks.build, spec, 0)
+        alone = dataclasses.replace(spec, loss=None, optimizer=None)
+        structure = worker.ask(Networks.build, alone, 0)
         calls = worker.ask(CompilesModules.record, "train", inputs, [])
         codes = {m.name: worker.ask(CompilesModules.code_of, m.name) for m in structure.modules}
         kinds = {module: (code.get("file"), code.get("class")) for module, code in codes.items()}

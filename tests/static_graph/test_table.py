@@ -76,3 +76,27 @@ def test_a_mechanical_rewrite_is_python_without_the_construct(construct: Constru
 
 def test_the_page_is_what_the_table_says() -> None:
     assert DOCS.read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize(
+    ("body", "is_reported"),
+    [
+        pytest.param("y = self.fc(x); z = y; y += x; return z + y", True, id="two names"),
+        pytest.param(
+            "y = x; x = self.fc(x); x += self.fc(y); return x", False, id="a residual: x is new"
+        ),
+        pytest.param("y = self.fc(x); z = y; y += z; return y", False, id="read before it changes"),
+        pytest.param(
+            "y = self.fc(x); z = y; y = y * 2 if self.training else y; y += x; return z + y",
+            False,
+            id="a new value under the name",
+        ),
+    ],
+)
+def test_a_name_that_has_another_value_is_no_alias(body: str, is_reported: bool) -> None:
+    text = (
+        "from mindspore import nn\nclass Net(nn.Cell):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.fc = nn.Dense(4, 4)\n"
+        f"    def construct(self, x):\n        {body}\n"
+    )
+    assert ("augmented.alias" in {o.code for o in find(text)}) is is_reported

@@ -25,6 +25,11 @@ def position(node: ast.AST) -> Position:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
+def end_position(node: ast.AST) -> Position:
+    """Where a node ends."""
+    return getattr(node, "end_lineno", None) or 0, getattr(node, "end_col_offset", None) or 0
+
+
 def changes(node: ast.AST, own: Locals, methods: frozenset[str] | tuple[str, ...]) -> bool:
     return (
         isinstance(node, ast.Call)

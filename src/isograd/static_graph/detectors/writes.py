@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
-from isograd.static_graph.detectors.common import CHANGES, Found, Position, changes, position
+from isograd.static_graph.detectors.common import (
+    CHANGES,
+    Found,
+    Position,
+    changes,
+    end_position,
+    position,
+)
 from isograd.static_graph.scope import (
     BUFFER,
     LIST,
@@ -175,9 +183,31 @@ def augmented_alias(own: Locals) -> Found:
     for change in own.all(ast.AugAssign):
         if isinstance(change.target, ast.Name):
             for name, (other, at) in pairs:
-                if name == change.target.id and at < position(change):
-                    if _is_read_after(own, other, position(change)):
+                is_meant = name == change.target.id and at < position(change)
+                if is_meant and not _is_rebound(own, (name, other), at, change):
+                    # What the right side reads, it reads before the tensor is changed.
+                    if _is_read_after(own, other, end_position(change)):
                         yield change
+
+
+def _is_rebound(own: Locals, names: tuple[str, ...], after: Position, before: ast.stmt) -> bool:
+    """Whether one of the names gets another value on every way between two places."""
+    for block in _blocks_around(own.function, before):
+        for node in block:
+            if isinstance(node, ast.Assign) and after < position(node) < position(before):
+                if any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
+                    return True
+    return False
+
+
+def _blocks_around(function: ast.FunctionDef, wanted: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The lists of statements that lead to one: of the function, of a loop or branch in it, …"""
+    for node in below(function):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list):
+                if any(part is wanted for s in block for part in below(s)):
+                    yield block
 
 
 def in_place_result(own: Locals) -> Found:

@@ -48,7 +48,7 @@ class MultiheadAttention(Module, nn.MultiheadAttention):  # type: ignore[misc]
         shapes: dict[str, tuple[int, int]] = {"in_proj_weight": (3 * embed_dim, embed_dim)}
         if not self._qkv_same_embed_dim:
             widths = (embed_dim, self.kdim, self.vdim)
-            shapes = {n: (embed_dim, w) for n, w in zip(names[1:], widths, strict=True)}
+            shapes = {n: (embed_dim, w) for n, w in zip(names[1:], widths)}
         for name in names:
             setattr(self, name, parameter(*shapes[name], dtype=dtype) if name in shapes else None)
         self.in_proj_bias = parameter(3 * embed_dim, dtype=dtype) if bias else None
@@ -164,7 +164,7 @@ def _attended(
             key_padding_mask = key_padding_mask.expand_dims(0)
     elif axis:
         inputs = tuple(ops.swapaxes(x, 0, 1) for x in inputs)
-    pairs = zip(inputs, projections, strict=True)
+    pairs = zip(inputs, projections)
     q, k, v = (layers.linear(x, weight, bias) for x, (weight, bias) in pairs)
     if add_zero:
         zero = ops.zeros((1, 1, k.shape[-1]), dtype=k.dtype)
@@ -190,7 +190,7 @@ def _projections(weights: list[Any], bias: Any) -> list[tuple[Any, Any]]:
     if len(weights) == 1:
         weights = ops.chunk(weights[0], 3, 0)
     biases = (None,) * 3 if bias is None else ops.chunk(bias, 3, 0)
-    return list(zip(weights, biases, strict=True))
+    return list(zip(weights, biases))
 
 
 def _longer(k: Any, v: Any, more: list[tuple[Any, Any]], *masks: Any) -> tuple[Any, ...]:

@@ -218,7 +218,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
         given += ops.unbind(ops.nonzero(index), 1) if is_mask else [index.astype(ms.int64)]
     shape = np.broadcast_shapes(*(tuple(index.shape) for index in given))
     places: Any = 0
-    for index, length in zip(given, input.shape, strict=False):
+    for index, length in zip(given, input.shape):
         places = places * length + ops.where(index < 0, index + length, index)
     places = ops.broadcast_to(places, shape).reshape(-1, 1)
     if not places.size:

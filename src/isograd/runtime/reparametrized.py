@@ -101,7 +101,7 @@ def spectral_norm(
     values = _taken(module, name)
     matrix = _as_matrix(values, axis)
     setattr(module, f"{name}_orig", ms.Parameter(values))
-    for part, count in zip("uv", matrix.shape, strict=True):
+    for part, count in zip("uv", matrix.shape):
         module.register_buffer(f"{name}_{part}", _unit(ops.randn(count), eps))
 
     def weight(self: Any) -> Any:

@@ -212,7 +212,7 @@ def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> Pack
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     """The sequences of which something was packed."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
-    return [line[:count] for line, count in zip(padded, _numbers(lengths).tolist(), strict=True)]
+    return [line[:count] for line, count in zip(padded, _numbers(lengths).tolist())]
 
 
 def one_way(
@@ -233,7 +233,7 @@ def one_way(
             state = (layers.linear(state[0], weight_hr), *state[1:])
         found.append(state[0])
         if goes_on:
-            pairs = zip(state, before, strict=True)
+            pairs = zip(state, before)
             state = tuple(ops.where(goes_on[number], new, old) for new, old in pairs)
     return ops.stack(found[::-1] if backwards else found, 0), state
 
@@ -261,7 +261,7 @@ def all_layers(
             ways.append(way)
             lasts.append(last)
         x = ops.cat(ways, -1) if len(ways) > 1 else ways[0]
-    return x, [ops.stack(part, 0) for part in zip(*lasts, strict=True)]
+    return x, [ops.stack(part, 0) for part in zip(*lasts)]
 
 
 class AnyRNN(Module):
@@ -355,7 +355,7 @@ class AnyRNN(Module):
             starts = [tuple(zeros)] * count
         else:
             given = hx if isinstance(hx, (tuple, list)) else (hx,)
-            starts = list(zip(*[ops.unstack(part, 0) for part in given], strict=True))
+            starts = list(zip(*[ops.unstack(part, 0) for part in given]))
         weights = [[self._weights(end) for end in self._ends(n)] for n in range(self.num_layers)]
         run = step_with(type(self).step, self.nonlinearity)
         rate = self.dropout if self.training else 0.0
@@ -436,7 +436,7 @@ def recurrent(
         biases = own[2:4] if has_biases else none
         weights.append([*own[:2], *biases, own[-1] if each % 2 else None])
     by_layer = [weights[first : first + ways] for first in range(0, len(weights), ways)]
-    starts = list(zip(*[ops.unstack(part, 0) for part in states], strict=True))
+    starts = list(zip(*[ops.unstack(part, 0) for part in states]))
     x = ops.swapaxes(input, 0, 1) if batch_first else input
     x, ends = all_layers(x, by_layer, starts, step, rate if train else 0.0)
     return (ops.swapaxes(x, 0, 1) if batch_first else x, *ends)

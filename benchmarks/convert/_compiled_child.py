@@ -1,0 +1,123 @@
+"""One port, eager and under jit: its output and its gradients.  Started by compiled.py.
+
+    python _compiled_child.py SETTINGS.json
+
+The settings name the module and the builder, the packages by folder, preludes, and the inputs.  The
+last line of standard output is one JSON object: {"outcome", "error", "gradient", "reason", ...}.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import ops
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "isograd" / "convert"))
+sys.path.insert(0, str(Path(sys.path[0]) / "verifying" / "children"))
+from _isograd_case_side import Side, floating, weights  # noqa: E402
+
+_FLOATING = (ms.float16, ms.float32, ms.float64, ms.bfloat16)
+
+
+def drawn(shape: list[int], dtype: str, most: int, seed: int) -> ms.Tensor:
+    """An input: normal numbers, or integers below `most`."""
+    random = np.random.RandomState(seed)
+    if most:
+        return ms.Tensor(random.randint(0, most, shape).astype(dtype))
+    return ms.Tensor(random.randn(*shape).astype(dtype))
+
+
+def loss_of(output: Any) -> Any:
+    """Every floating output with uneven weights, near zero as its square."""
+    total = None
+    for tensor in floating(output, lambda value: isinstance(value, ms.Tensor)):
+        if tensor.dtype not in _FLOATING:
+            continue
+        weight = ms.Tensor(weights(tensor.size).reshape(tensor.shape))
+        square = tensor * tensor
+        part = (square / (1 + ops.sqrt(1 + square)) * weight).mean()
+        total = part if total is None else total + part
+    return total
+
+
+def distance(one: Any, other: Any) -> float:
+    """The norm of the difference over the greater norm, in float64; inf where one is not finite."""
+    a, b = one.asnumpy().astype("f8"), other.asnumpy().astype("f8")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return 0.0 if np.array_equal(a, b, equal_nan=True) else float("inf")
+    return float(np.linalg.norm(a - b) / max(np.linalg.norm(a), np.linalg.norm(b), 1e-6))
+
+
+def reason_of(error: BaseException) -> str:
+    """The compiler's first words, and the line of the port that it names last."""
+    lines = str(error).splitlines()
+    first = next((line.strip() for line in lines if line.strip(" -")), type(error).__name__)
+    places = [line.split("In file ")[1] for line in lines if line.startswith("# ")]
+    own = [place for place in places if "site-packages" not in place]
+    return f"{first[:200]} [{(own or places or ['?'])[-1][:160]}]"
+
+
+def compared(network: Any, inputs: list[Any]) -> dict[str, Any]:
+    """What jit makes of the forward pass and the gradients, against the same network eagerly."""
+    network.set_train(True)
+    for _, cell in network.cells_and_names():
+        if hasattr(cell, "p") and type(cell).__name__.startswith("Dropout"):
+            cell.set_train(False)
+    parameters = network.trainable_params()
+    before = [parameter.value().copy() for parameter in network.get_parameters()]
+    gradient = ms.value_and_grad(lambda *given: loss_of(network(*given)), None, tuple(parameters))
+    value, eager = gradient(*inputs)
+    for parameter, kept in zip(network.get_parameters(), before, strict=True):
+        ops.assign(parameter, kept)
+
+    def loss(*given: Any) -> Any:
+        return loss_of(network(*given))
+
+    compiled_gradient = ms.value_and_grad(loss, None, tuple(parameters))
+
+    @ms.jit
+    def step(*given: Any) -> Any:
+        return compiled_gradient(*given)
+
+    started = time.perf_counter()
+    try:
+        jitted_value, jitted = step(*inputs)
+        ms.runtime.synchronize()
+    except Exception as error:
+        return {"outcome": "refused", "reason": reason_of(error)}
+    compile_s = time.perf_counter() - started
+    errors = [distance(a, b) for a, b in zip(eager, jitted, strict=True)]
+    worst = int(np.argmax(errors)) if errors else 0
+    lost = [p.name for p, a, b in zip(parameters, eager, jitted, strict=True)
+            if a.asnumpy().any() and not b.asnumpy().any()]
+    error = distance(value.reshape(1), jitted_value.reshape(1))
+    is_same = error < 1e-4 and not lost and max(errors, default=0) < 2e-3
+    reason = f"lost: {lost[:3]}" if lost else f"{parameters[worst].name}" if errors else ""
+    return {"outcome": "same" if is_same else "differs", "error": error, "compile_s": compile_s,
+            "gradient": max(errors, default=0.0), "reason": "" if is_same else reason}  # fmt: skip
+
+
+def main() -> None:
+    """Answer for the settings."""
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    ms.set_seed(0)
+    np.random.seed(0)
+    inputs = [drawn(*given, seed) for seed, given in enumerate(settings["inputs"])]
+    try:
+        network = Side(sys.argv[1]).build()
+        answer = compared(network, inputs)
+    except Exception as error:
+        answer = {"outcome": "error", "reason": f"{type(error).__name__}: {reason_of(error)}"}
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,7 @@ from mindspore import ops
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "isograd" / "convert"))
 sys.path.insert(0, str(Path(sys.path[0]) / "verifying" / "children"))
-from _isograd_case_side import Side, floating, weights  # noqa: E402
+from _isograd_case_side import Side, weights  # noqa: E402
 
 _FLOATING = (ms.float16, ms.float32, ms.float64, ms.bfloat16)
 
@@ -35,16 +35,31 @@ def drawn(shape: list[int], dtype: str, most: int, seed: int) -> ms.Tensor:
     return ms.Tensor(random.randn(*shape).astype(dtype))
 
 
-def loss_of(output: Any) -> Any:
+def paths_of(value: Any, path: tuple = ()) -> list[tuple]:
+    """Where the floating tensors of an output stand, by keys and positions."""
+    if isinstance(value, ms.Tensor):
+        return [path] if value.dtype in _FLOATING else []
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    else:
+        pairs = list(enumerate(value)) if isinstance(value, (tuple, list)) else []
+    return [found for key, part in pairs for found in paths_of(part, (*path, key))]
+
+
+def at(value: Any, path: tuple) -> Any:
+    """What stands at a path."""
+    for key in path:
+        value = value[key]
+    return value
+
+
+def loss_by(output: Any, paths: list[tuple], uneven: list[Any]) -> Any:
     """Every floating output with uneven weights, near zero as its square."""
-    total = None
-    for tensor in floating(output, lambda value: isinstance(value, ms.Tensor)):
-        if tensor.dtype not in _FLOATING:
-            continue
-        weight = ms.Tensor(weights(tensor.size).reshape(tensor.shape))
+    total = 0.0
+    for number in range(len(paths)):
+        tensor = at(output, paths[number])
         square = tensor * tensor
-        part = (square / (1 + ops.sqrt(1 + square)) * weight).mean()
-        total = part if total is None else total + part
+        total = total + (square / (1 + ops.sqrt(1 + square)) * uneven[number]).mean()
     return total
 
 
@@ -73,19 +88,26 @@ def compared(network: Any, inputs: list[Any]) -> dict[str, Any]:
             cell.set_train(False)
     parameters = network.trainable_params()
     before = [parameter.value().copy() for parameter in network.get_parameters()]
-    gradient = ms.value_and_grad(lambda *given: loss_of(network(*given)), None, tuple(parameters))
-    value, eager = gradient(*inputs)
-    for parameter, kept in zip(network.get_parameters(), before, strict=True):
-        ops.assign(parameter, kept)
+    output = network(*inputs)
+    paths = paths_of(output)
+    uneven = [ms.Tensor(weights(at(output, p).size).reshape(at(output, p).shape)) for p in paths]
+
+    def restore() -> None:
+        for parameter, kept in zip(network.get_parameters(), before, strict=True):
+            ops.assign(parameter, kept)
 
     def loss(*given: Any) -> Any:
-        return loss_of(network(*given))
+        return loss_by(network(*given), paths, uneven)
 
-    compiled_gradient = ms.value_and_grad(loss, None, tuple(parameters))
+    gradient = ms.value_and_grad(loss, None, tuple(parameters))
 
     @ms.jit
     def step(*given: Any) -> Any:
-        return compiled_gradient(*given)
+        return gradient(*given)
+
+    restore()
+    value, eager = gradient(*inputs)
+    restore()
 
     started = time.perf_counter()
     try:

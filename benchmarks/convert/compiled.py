@@ -24,7 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RANDOM = HERE.parent / "verify" / "random_networks"
-sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE), str(RANDOM)]
+sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE)]
 
 import corpora  # noqa: E402
 import measuring  # noqa: E402
@@ -138,6 +138,7 @@ def run_builders(arguments: argparse.Namespace, report) -> None:
 
 def run_random(arguments: argparse.Namespace, report) -> None:
     """Draw networks, port each by `convert`, and run the ports."""
+    sys.path.insert(0, str(RANDOM))  # its own `training` comes before that of this folder
     from generate import Generator  # it imports torch
 
     for seed in range(arguments.first, arguments.first + arguments.random):
@@ -192,7 +193,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{row['outcome']:8} {corpus} {builder} {row.get('reason', '')}", flush=True)
 
     run_builders(arguments, report)
-    run_random(arguments, report)
+    if arguments.random:
+        run_random(arguments, report)
     print(table(rows))
     print(f"commit {machine['commit'][:9]}, {machine['platform']}, {time.strftime('%Y-%m-%d')}")
     return 0 if all(row["outcome"] == "same" for row in rows) else 1

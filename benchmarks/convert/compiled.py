@@ -128,12 +128,8 @@ def run_builders(arguments: argparse.Namespace, report) -> None:
         inputs = [[list(one.shape), one.dtype, one.high or 0] for one in given]
         place = verified.port_place(corpus, known)
         text = repr(dict(made.arguments))
-        report(
-            subject.corpus, subject.builder,
-            lambda: answer_of(
-                settings_of(place, made.module, made.name, text, inputs), arguments.timeout
-            ),
-        )  # fmt: skip
+        settings = settings_of(place, made.module, made.name, text, inputs)
+        report(subject.corpus, subject.builder, settings)
 
 
 def run_random(arguments: argparse.Namespace, report) -> None:
@@ -152,7 +148,7 @@ def run_random(arguments: argparse.Namespace, report) -> None:
                 fill = tomllib.loads(network.tensors[name].table())
                 inputs.append([fill["shape"], fill["dtype"], fill.get("high", 0)])
             settings = settings_of(Place((Path(folder) / "port",)), "net", "build", "{}", inputs)
-            report("random", str(seed), lambda: answer_of(settings, arguments.timeout))  # noqa: B023
+            report("random", str(seed), settings)
 
 
 def table(rows: list[dict]) -> str:
@@ -162,9 +158,11 @@ def table(rows: list[dict]) -> str:
         own = [row for row in rows if row["corpus"] == corpus]
         counts = [sum(row["outcome"] == outcome for row in own) for outcome in OUTCOMES]
         lines.append(f"| {corpus} | {len(own)} | " + " | ".join(map(str, counts)) + " |")
-    for row in rows:
-        if row["outcome"] != "same":
-            lines.append(f"- {row['corpus']} {row['builder']}: {row['outcome']}: {row['reason']}")
+    lines += [
+        f"- {row['corpus']} {row['builder']}: {row['outcome']}: {row['reason']}"
+        for row in rows
+        if row["outcome"] != "same"
+    ]
     return "\n".join(lines)
 
 
@@ -181,10 +179,10 @@ def main(argv: list[str] | None = None) -> int:
             if row["commit"] == machine["commit"]:
                 before[row["corpus"], row["builder"]] = row
 
-    def report(corpus: str, builder: str, ask) -> None:
+    def report(corpus: str, builder: str, settings: dict) -> None:
         row = before.get((corpus, builder))
         if row is None:
-            row = {"corpus": corpus, "builder": builder, **ask(),
+            row = {"corpus": corpus, "builder": builder, **answer_of(settings, arguments.timeout),
                    "commit": machine["commit"], "date": time.strftime("%Y-%m-%d")}  # fmt: skip
             if arguments.out:
                 with arguments.out.open("a", encoding="utf-8") as file:

@@ -101,6 +101,7 @@ def convert(
     check: bool = False,
     target: Literal["ops", "mint"] = "ops",
     force: bool = False,
+    eager: bool = False,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -109,7 +110,7 @@ def convert(
     """What is this PyTorch code in MindSpore?
 
     out: where the port appears; check: write nothing, and report what would be left to do.
-    select, ignore, exclude, with_ignored: as of `scan`.
+    eager: leave training loops as they are.  select, ignore, exclude, with_ignored: as of `scan`.
     Raises `UsageError` unless exactly one of the two is given.
     """
     from isograd.convert.run import Options, convert_path
@@ -122,7 +123,9 @@ def convert(
         raise UsageError("check writes nothing, and out is given", "Give one of the two.")
     place = None if out is None else Path(out)
     selection = Selection(select, ignore, exclude, with_ignored)
-    return convert_path(Path(path), place, Options(target, force=force, selection=selection))
+    return convert_path(
+        Path(path), place, Options(target, force=force, selection=selection, eager=eager)
+    )
 
 
 def params(first: File, second: File | None = None, *, names_only: bool = False) -> ParamsReport:

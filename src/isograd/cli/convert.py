@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     help="ops: nn and ops, which run on CPU, GPU and Ascend; mint: mint where there is one.",
 )
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
+@click.option("--eager", is_flag=True, help="Leave training loops as they are: no compiled step.")
 @selection_options
 @builder_options
 def command(
@@ -46,6 +47,7 @@ def command(
     diff: bool,
     target: str,
     force: bool,
+    eager: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -80,6 +82,7 @@ def command(
         keep_texts=diff or is_asked_for("html"),
         progress=progress,
         selection=Selection(select, ignore, exclude, with_ignored),
+        eager=eager,
     )
     report = convert_path(path, out, options)
     if asked.verified and out is not None:

@@ -22,6 +22,7 @@ from isograd.convert.passes.imports_by_name import imports_torch_by_name
 from isograd.convert.settings import Settings
 from isograd.convert.spelling import Spelling, bound_packages
 from isograd.convert.text import Text, narrow
+from isograd.convert.training.names import COMPILED
 from isograd.convert.tree import Tree, read_tree
 from isograd.scan.sources import Source
 
@@ -67,8 +68,8 @@ class Engine:
         self._rounds = [passes_by_kind(is_early=True), passes_by_kind(is_early=False)]
         self._kinds = {*chain(*self._rounds), ast.Name, ast.Import, ast.ImportFrom}
 
-    def convert(self, source: Source, facts: Facts, place: Place) -> Port:
-        """The port of a file; the same text where it does not use torch."""
+    def read(self, source: Source, facts: Facts, place: Place) -> FileEdit | None:
+        """What passes see of a file; None where it does not use torch."""
         tree = read_tree(source.tree, self._kinds)
         imported = self._index.read(tree, place.package, place.module, place.canonical)
         star_names(tree, imported, self._index.names)
@@ -79,16 +80,16 @@ class Engine:
             or _may_use(tree, facts)
             or (_IMPORTS.search(source.text) and imports_torch_by_name(tree))
         ):
-            return Port(source.text)
+            return None
         dropped = {*imported.torch, *(name for _, _, name, _ in imported.third)}
         spelling = Spelling(
             _taken(tree, dropped),
             bound_packages(source.tree, dropped),
             place.generated,
             place.level,
-            instead=INSTEAD if self._settings.has_complex else {},
+            instead=self._instead(),
         )
-        file = FileEdit(
+        return FileEdit(
             source.file,
             Text(source.text),
             tree,
@@ -100,6 +101,17 @@ class Engine:
             self._settings,
             own_roots=frozenset(self._index.roots),
         )
+
+    def _instead(self) -> dict[str, str]:
+        """Names of templates that something else stands for in this project."""
+        found = dict(INSTEAD) if self._settings.has_complex else {}
+        return found | COMPILED if self._settings.compiles_steps else found
+
+    def convert(self, source: Source, facts: Facts, place: Place) -> Port:
+        """The port of a file; the same text where it does not use torch."""
+        file = self.read(source, facts, place)
+        if file is None:
+            return Port(source.text)
         self._run(file)
         write_imports(file, place.package)
         _write_comments(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
 import shutil
@@ -24,6 +25,8 @@ from isograd.convert.names import Index
 from isograd.convert.notebooks import SUFFIX, read_notebook
 from isograd.convert.reading import ReadFile, read_file
 from isograd.convert.settings import Settings
+from isograd.convert.training.project import Decision, decide
+from isograd.convert.training.recognise import backward_calls
 from isograd.convert.walk import Files, find_files
 from isograd.errors import UsageError
 from isograd.files import require_path
@@ -34,6 +37,8 @@ from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
 from isograd.scan.selection import EVERYTHING, Selection, Skipper, ignored_lines, matches
+from isograd.scan.sources import Source
+from isograd.scan.state import ModuleSummary
 from isograd.scan.values import ClassInfo
 
 GENERATED = "torch_semantics"
@@ -59,6 +64,7 @@ class Options:
 
     keep_texts: whether the report holds the originals and the ports.
     selection: which files are carried over, and which findings are reported.
+    eager: training loops stay as they are, though they could call compiled steps.
     """
 
     target: str = "ops"
@@ -67,6 +73,7 @@ class Options:
     progress: Progress | None = None
     knowledge: Knowledge | None = None
     selection: Selection = EVERYTHING
+    eager: bool = False
 
 
 @dataclass
@@ -96,6 +103,9 @@ class _Run:
     words: set[str] = field(default_factory=set)
     layers: Layers = field(default_factory=Layers)
     starting: Starting = field(default_factory=Starting)
+    #: Files whose training loops are written anew, and what is said of loops that are not.
+    training: Decision = field(default_factory=Decision)
+    rewritten: dict[Path, Source] = field(default_factory=dict)
 
 
 def convert_path(path: Path, out: Path | None, options: Options | None = None) -> ConvertReport:
@@ -192,12 +202,7 @@ def _read_one(run: _Run, path: Path, file: str) -> None:
         read = read_file(path, file)
         if read.source is None:
             return
-        name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
-        seen = run.index.seen_from(path)
-        attributes = run.knowledge.layer_attributes
-        facts, summary = locate(
-            read.source, seen, name=name, package=package, attributes=attributes
-        )
+        facts, summary = _located(run, path, read.source)
     except OSError as error:
         reason = error.strerror or str(error)
         run.failed[path] = Finding(file, 0, 0, "unreadable", f"it cannot be read: {reason}")
@@ -223,6 +228,8 @@ def _own_fault(file: str, error: Exception) -> Finding:
 
 def _settle(run: _Run) -> None:
     """What holds for all files, now that all are read."""
+    if not run.options.eager:
+        _compile_steps(run)
     run.layers = layers_of(run.facts.values())
     run.starting = starting_of(
         Said(
@@ -239,6 +246,62 @@ def _settle(run: _Run) -> None:
         run.words = _words(run)
         if any(WITH_MODES.match(f"torch.nn.{word}") for word in run.words):
             run.layers = replace(run.layers, has_modes=True)
+
+
+def _compile_steps(run: _Run) -> None:
+    """Write training loops anew, where all of the project can call compiled steps."""
+    takers = [path for path in run.facts if b".backward(" in path.read_bytes()]
+    if not takers or any(path.suffix == SUFFIX for path in takers):
+        return
+    engine = Engine(_entries(run), run.names, Settings(run.options.target))
+    sources = {path: _source(run, path) for path in run.facts}
+    edits = [
+        edit
+        for path in takers
+        if (source := sources[path]) is not None
+        and (edit := engine.read(source, run.facts[path], _place(run, _below(run, path))))
+    ]
+    if not any(backward_calls(edit) for edit in edits):
+        return
+    named = {path: _below(run, path).as_posix() for path in run.facts}
+    run.training = decide(
+        edits,
+        [(named[path], facts) for path, facts in run.facts.items()],
+        [(named[path], source.tree) for path, source in sources.items() if source is not None],
+    )
+    for path in takers:
+        new = run.training.files.get(named[path])
+        source = sources[path]
+        if new is not None and source is not None:
+            tree = ast.parse(new.text)
+            run.rewritten[path] = Source(source.file, new.text, source.lines, tree)
+            run.facts[path], summary = _located(run, path, run.rewritten[path])
+            run.index.keep(summary)
+
+
+def _below(run: _Run, path: Path) -> Path:
+    return path.relative_to(run.base)
+
+
+def _source(run: _Run, path: Path) -> Source | None:
+    kept = run.kept.get(path)
+    return (kept or read_file(path, _below(run, path).as_posix())).source
+
+
+def _located(run: _Run, path: Path, source: Source) -> tuple[Facts, ModuleSummary]:
+    name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
+    seen = run.index.seen_from(path)
+    attributes = run.knowledge.layer_attributes
+    return locate(source, seen, name=name, package=package, attributes=attributes)
+
+
+def _entries(run: _Run) -> Entries:
+    answers = Answers(run.knowledge, torch_names())
+
+    def find(api: str) -> Entry | None:
+        return run.knowledge.find(answers.of(api).api)
+
+    return Entries(find)
 
 
 def _words(run: _Run) -> set[str]:
@@ -271,11 +334,6 @@ def _mixed(run: _Run) -> frozenset[ClassInfo]:
 
 def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
     """The second reading: each file is converted and written at once."""
-    answers = Answers(run.knowledge, torch_names())
-
-    def find(api: str) -> Entry | None:
-        return run.knowledge.find(answers.of(api).api)
-
     settings = Settings(
         run.options.target,
         run.layers,
@@ -285,8 +343,9 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
         run.has_complex,
         run.works_in_place,
         run.starting,
+        run.training.compiles,
     )
-    engine = Engine(Entries(find), run.names, settings)
+    engine = Engine(_entries(run), run.names, settings)
     total = len(run.files.python)
     for done, file in enumerate(run.files.python):
         if done % _EVERY == 0:
@@ -310,10 +369,22 @@ def _convert_one(run: _Run, engine: Engine, file: Path, folder: Path | None) -> 
         _write(folder, file, read.raw, path)
         return FileConversion(name, findings=(said_here,) if said_here is not None else ())
     try:
-        port = engine.convert(read.source, run.facts.pop(path), _place(run, file))
+        source = run.rewritten.get(path, read.source)
+        port = engine.convert(source, run.facts.pop(path), _place(run, file))
+        port = _with_training(run, name, port)
     except Exception as error:
         port = Port(read.source.text, (_own_fault(name, error),))
     return _finished(run, file, read, port, folder)
+
+
+def _with_training(run: _Run, name: str, port: Port) -> Port:
+    """A port whose findings stand at the original's lines, with those about its training."""
+    new = run.training.files.get(name)
+    found = port.findings
+    if new is not None:
+        found = tuple(replace(f, line=new.origins[f.line - 1] if f.line else 0) for f in found)
+    said = tuple(f for f in run.training.findings if f.file == name)
+    return replace(port, findings=tuple(sorted({*found, *said})))
 
 
 def _finished(

@@ -23,6 +23,8 @@ class Settings:
     has_complex: whether the project makes complex numbers.
     works_in_place: whether it has layers with inplace=True.
     starting: who else makes its modules, and so in which mode they start.
+    compiles_steps: whether its training loops call compiled steps, so that nothing records
+    gradients.
     """
 
     target: str = "ops"
@@ -33,6 +35,7 @@ class Settings:
     has_complex: bool = False
     works_in_place: bool = False
     starting: Starting = field(default_factory=Starting)
+    compiles_steps: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

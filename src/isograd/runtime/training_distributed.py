@@ -137,6 +137,24 @@ class DistributedDataParallel(DataParallel):
             object.__setattr__(self, "_synchronises", True)
 
 
+class GraphDataParallel(DataParallel):
+    """A network that starts with equal weights in all processes; the compiled step averages."""
+
+    def __init__(self, module: Any, *_: Any, **__: Any) -> None:
+        super().__init__(module)
+        if _STARTED:
+            for parameter in module.get_parameters():
+                parameter.set_data(ops.Broadcast(0)((parameter,))[0])
+
+
+def averaged_gradients(gradients: Any) -> Any:
+    """Means of the gradients over all processes, inside a compiled step."""
+    if not _STARTED:
+        return gradients
+    count = get_world_size()
+    return tuple([ops.AllReduce("sum")(gradient) / count for gradient in gradients])
+
+
 class DistributedSampler:
     """This process's share of the positions, in another order for each epoch."""
 

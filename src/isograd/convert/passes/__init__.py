@@ -55,6 +55,7 @@ from isograd.convert.passes.references import References
 from isograd.convert.passes.shapes import LegacySizes, Shapes
 from isograd.convert.passes.starting_mode import StartingMode
 from isograd.convert.passes.starting_values import StartingValues
+from isograd.convert.passes.steps import StepNames
 from isograd.convert.passes.stores import Stores
 from isograd.convert.passes.subscripts import NumbersBesidePositions, NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
@@ -78,6 +79,7 @@ class Pass(Protocol):
 
 
 PASSES: tuple[Pass, ...] = (
+    StepNames(),
     Settings(),
     Decorators(),
     Buffers(),

@@ -1,0 +1,72 @@
+"""What a training loop is made of: frozen values."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class EagerError(Exception):
+    """Why a loop has to stay as it is, at a node of it."""
+
+    def __init__(self, node: ast.AST, reason: str) -> None:
+        super().__init__(reason)
+        self.node, self.reason = node, reason
+
+
+class Form(Enum):
+    """A step for each batch, or gradients of several batches that a later step takes."""
+
+    FUSED = "fused"
+    HELD = "held"
+
+
+@dataclass(frozen=True)
+class Clip:
+    """`clip_grad_norm_(network.parameters(), bound)`; result: the name that the norm is given."""
+
+    statement: ast.stmt
+    network: str
+    bound: str
+    by_value: bool
+    result: str = ""
+
+
+@dataclass
+class Names:
+    """What the forward part reads, by the expression and the name that stands for it.
+
+    objects: networks and losses, which are called.  inputs: all else that changes from outside.
+    places: the expressions in the text that a name replaces.
+    """
+
+    objects: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    places: list[tuple[ast.expr, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """One loop: what becomes its forward function, and what its step replaces.
+
+    forward: the statements that compute the loss.  call: the one in whose place the step is called.
+    loss: what is differentiated.  outputs: names that are read behind the forward part.
+    carried: inputs that the step before has made.  removed: zero_grad, backward, unscale_ and, in
+    the fused form, step.  update: the statement of the optimizer's step.
+    """
+
+    loop: ast.For
+    form: Form
+    forward: tuple[ast.stmt, ...]
+    call: ast.stmt
+    loss: ast.expr
+    outputs: tuple[str, ...]
+    carried: frozenset[str]
+    names: Names
+    optimizer: str
+    scaler: str
+    clip: Clip | None
+    update: ast.stmt
+    removed: tuple[ast.stmt, ...]
+    scaling: tuple[ast.stmt, ...] = ()

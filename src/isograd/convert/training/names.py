@@ -1,0 +1,27 @@
+"""Names of what compiled training steps are made of."""
+
+from __future__ import annotations
+
+#: Names that a rewritten loop is written with, and how a port spells them.
+SPELLED = {
+    "_isograd_jit": "ms.jit",
+    "_isograd_value_and_grad": "ms.value_and_grad",
+    "_isograd_kept": "composites.kept_for_each",
+    "_isograd_varying": "composites.varying",
+    "_isograd_clipped_norm": "composites.clipped_by_norm",
+    "_isograd_clipped_value": "composites.clipped_by_value",
+    "_isograd_same": "composites.require_same",
+    "_isograd_averaged": "composites.averaged_gradients",
+}
+#: The runtime's names in projects whose steps are compiled: nothing there records gradients.
+COMPILED = {
+    "composites.SGD": "composites.GraphSGD",
+    "composites.Adam": "composites.GraphAdam",
+    "composites.AdamW": "composites.GraphAdamW",
+    "composites.GradScaler": "composites.GraphScaler",
+    "composites.DistributedDataParallel": "composites.GraphDataParallel",
+    "composites.no_grad": "composites.unrecorded",
+    "composites.inference_mode": "composites.unrecorded",
+}
+#: torch's optimizers that have a compiled rule.
+OPTIMIZERS = frozenset(f"torch.optim.{name}" for name in ("SGD", "Adam", "AdamW"))

@@ -1,0 +1,170 @@
+"""Decides for a whole project whether its training loops call compiled steps.
+
+Gradients are recorded for all of a program or for nothing of it: one loop that has to stay as it
+is keeps the others so, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from isograd.convert.file import FileEdit
+from isograd.convert.located import Facts
+from isograd.convert.model import Finding, Level
+from isograd.convert.training.model import EagerError, StepPlan
+from isograd.convert.training.names import OPTIMIZERS
+from isograd.convert.training.recognise import backward_calls, plan_of
+from isograd.convert.training.write import Rewritten, rewritten
+from isograd.static_graph.find import find_in_file
+from isograd.static_graph.rule import SILENT
+from isograd.static_graph.scope import FileScope
+from isograd.static_graph.table import consequence
+
+#: What needs recorded gradients, or does not happen in a compiled step.
+_RECORDED = (
+    "torch.autograd", "torch.func", "torch.enable_grad", "torch.set_grad_enabled",
+    "torch.is_grad_enabled", "torch.Tensor.grad", "torch.Tensor.retain_grad",
+    "torch.Tensor.register_hook", "torch.Tensor.register_post_accumulate_grad_hook",
+    "torch.nn.Module.register_", "torch.nn.utils.parametrize", "torch.nn.utils.parametrizations",
+    "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.stateless",
+    "torch.utils.checkpoint", "torch.optim.Optimizer.add_param_group",
+    "torch.optim.lr_scheduler.LRScheduler.", "torch.nn.utils.get_total_norm",
+)  # fmt: skip
+_HARMLESS = (
+    "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad", "torch.autograd.set_detect",
+    "torch.nn.Module.register_buffer", "torch.nn.Module.register_parameter",
+    "torch.nn.Module.register_module", "torch.autograd.anomaly", "torch.autograd.profiler",
+    "torch.optim.lr_scheduler.LRScheduler.step", "torch.optim.lr_scheduler.LRScheduler.get_last_lr",
+    "torch.optim.lr_scheduler.LRScheduler.state_dict",
+    "torch.optim.lr_scheduler.LRScheduler.load_state_dict",
+)  # fmt: skip
+_MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.swa_utils")
+_PARALLEL = "torch.nn.parallel.DistributedDataParallel"
+_CODE = "eager-training"
+_ADVICE = "It runs eagerly, as written; write one step as a function to have it compiled."
+
+
+@dataclass
+class Decision:
+    """The files whose loops are written anew, by name; or why all loops stay as they are."""
+
+    files: dict[str, Rewritten] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the project's steps are compiled."""
+        return bool(self.files)
+
+
+@dataclass
+class _Found:
+    plans: dict[str, list[StepPlan]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def say(self, file: str, node: ast.AST | None, reason: str) -> None:
+        """Remember why loops stay as they are."""
+        line, column = (0, 0) if node is None else (node.lineno, node.col_offset + 1)  # type: ignore[attr-defined]
+        message = f"this training stays eager: {reason}"
+        self.findings.append(Finding(file, line, column, _CODE, message, _ADVICE, Level.LOOK))
+
+
+def decide(
+    edits: list[FileEdit],
+    facts: Iterable[tuple[str, Facts]],
+    trees: Iterable[tuple[str, ast.Module]],
+) -> Decision:
+    """Whether all training loops of a project can call compiled steps.
+
+    edits: the files that take gradients.  facts, trees: of all files, by name.
+    """
+    found = _Found()
+    apis: set[str] = set()
+    for name, own in facts:
+        members = {member.api for member in own.members.values()}
+        apis |= own.apis | members
+        for api in sorted(own.apis | members):
+            if api.startswith(_RECORDED) and not api.startswith(_HARMLESS):
+                found.say(name, None, f"{api} needs recorded gradients")
+    _look_at_optimizers(found, edits, apis)
+    for edit in edits:
+        _look_at_loops(found, edit)
+    if not found.findings:
+        for name, tree in trees:
+            for node, reason in _refusals(tree):
+                found.say(name, node, reason)
+    if found.findings:
+        return Decision(findings=tuple(found.findings[:1]))
+    averages = any(api.startswith(_PARALLEL) for api in apis)
+    by_name = {edit.file: edit for edit in edits}
+    return Decision(
+        {name: rewritten(by_name[name], plans, averages) for name, plans in found.plans.items()}
+    )
+
+
+def _look_at_loops(found: _Found, edit: FileEdit) -> None:
+    try:
+        for loose in loose_parameters(edit):
+            raise EagerError(loose, "a parameter is made outside of networks")
+        found.plans[edit.file] = [plan_of(call, edit) for call in backward_calls(edit)]
+    except EagerError as error:
+        found.say(edit.file, error.node, str(error))
+
+
+def _look_at_optimizers(found: _Found, edits: list[FileEdit], apis: set[str]) -> None:
+    named = {api for api in apis if api.startswith("torch.optim.") and not api.startswith(_MEMBERS)}
+    others = sorted(api for api in named if api not in OPTIMIZERS)
+    if others:
+        found.say(edits[0].file, None, f"{others[0]} has no compiled rule here")
+    elif not named:
+        found.say(edits[0].file, None, "its optimizer is none of torch's")
+
+
+def _refusals(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+    """What of a file does not compile to the same, or learns outside of networks."""
+    file = FileScope(tree)
+    for place in find_in_file(file, is_torch=True):
+        if consequence(place.code) in (*SILENT, "refused"):
+            where = place.cls or place.function
+            at = ast.Pass(lineno=place.line, col_offset=place.column)
+            yield at, f"{place.code} in {where} is no part of a static graph"
+    for node in ast.walk(tree):
+        reason = _changes_what_learns(node)
+        if reason:
+            yield (node.value if isinstance(node, ast.keyword) else node), reason
+
+
+def _changes_what_learns(node: ast.AST) -> str:
+    """Why a node asks for recorded gradients; empty where it does not."""
+    if isinstance(node, ast.keyword) and node.arg == "requires_grad":
+        return "" if _is_false(node.value) else "a tensor learns that is no network's parameter"
+    if isinstance(node, ast.Attribute) and node.attr in ("requires_grad_", "no_sync", "grad"):
+        return f"{node.attr} reads or changes what is recorded"
+    if isinstance(node, ast.Assign) and not _is_false(node.value):
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+                return "what learns changes"
+    return ""
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _in_class(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether a node stands in the body of a class."""
+    while node in parents:
+        node = parents[node]
+        if isinstance(node, ast.ClassDef):
+            return True
+    return False
+
+
+def loose_parameters(edit: FileEdit) -> Iterator[ast.Call]:
+    """Parameters that are made outside of classes."""
+    for call in edit.tree.of(ast.Call):
+        if edit.api_of_call(call) in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+            if not _in_class(call, edit.tree.parents):
+                yield call

@@ -1,0 +1,342 @@
+"""Finds the training loops of a file, and what each is made of; or says why one stays eager."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from isograd.convert.file import FileEdit
+from isograd.convert.training.freedom import Freedom, tainted_in
+from isograd.convert.training.model import Clip, EagerError, Form, Names, StepPlan
+from isograd.convert.training.naming import name_what_is_read
+from isograd.convert.training.paths import (
+    bound_by,
+    calls_in,
+    method_of,
+    path_of,
+    read_by,
+    statement_call,
+)
+
+_CLIP_NORM = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_")
+_CLIP_VALUE = ("torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad.clip_grad_value_")
+_AUTOCAST = ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
+#: Values that leave the graph; Python's own side effects.
+_LEAVES = frozenset("item numpy tolist backward cpu append print update write".split())
+#: Methods of a network that leave its mode as it is.
+_KEEPS_MODE = frozenset(
+    "state_dict parameters named_parameters buffers modules named_modules zero_grad train".split()
+)
+
+
+def backward_calls(file: FileEdit) -> list[ast.Call]:
+    """The calls that take gradients, in the order of the text."""
+    found = [
+        call
+        for call in file.tree.of(ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+    ]
+    return sorted(found, key=lambda call: call.lineno)
+
+
+def plan_of(call: ast.Call, file: FileEdit) -> StepPlan:
+    """What the loop around a `backward()` is made of; raises EagerError where it is of no kind."""
+    return _Reader(call, file).plan()
+
+
+@dataclass
+class _Reader:
+    """One loop while it is read."""
+
+    call: ast.Call
+    file: FileEdit
+    loop: ast.For = field(init=False)
+    units: list[ast.stmt] = field(default_factory=list)
+    removed: list[ast.stmt] = field(default_factory=list)
+    scaling: list[ast.stmt] = field(default_factory=list)
+    forward: list[ast.stmt] = field(default_factory=list)
+    scaler: str = ""
+
+    def plan(self) -> StepPlan:
+        statement = self.file.tree.statement(self.call)
+        self._find_loop(statement)
+        loss = self._unscaled(statement)
+        optimizer = self._optimizer()
+        update, form = self._update(optimizer, statement)
+        clip = self._clip(update, statement, form)
+        self._zeroed(optimizer, form)
+        forward = self.forward = self._forward(statement, loss)
+        outputs, carried = self._flows(forward, loss, clip)
+        names = name_what_is_read(self.file, self.loop, forward, loss)
+        at = self._place(forward, statement, names, outputs)
+        if form is Form.FUSED:
+            self._look_between(forward[0], update, {*names.objects, optimizer, self.scaler})
+        self._look_at_modes({*names.objects}, forward)
+        if clip is not None and clip.network not in names.objects:
+            names.objects[clip.network] = clip.network.rpartition(".")[2]
+        if clip is not None and form is Form.FUSED and not clip.bound[0].isdigit():
+            names.inputs.setdefault(clip.bound, re.sub(r"\W+", "_", clip.bound).strip("_"))
+        return StepPlan(
+            self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
+            names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
+        )  # fmt: skip
+
+    # ---- the loop and the calls that make it a step
+
+    def _find_loop(self, statement: ast.stmt) -> None:
+        parent = self.file.tree.parents.get(statement)
+        if statement_call(statement) is not self.call:
+            raise EagerError(self.call, "the value of backward() is used")
+        if isinstance(parent, ast.With) and self._is_autocast(parent):
+            parent = self.file.tree.parents.get(parent)
+        if not isinstance(parent, ast.For):
+            raise EagerError(self.call, "backward() is not a statement of the loop itself")
+        if parent.orelse or isinstance(self.file.tree.scope(parent), ast.AsyncFunctionDef):
+            raise EagerError(parent, "the loop has an else")
+        if self.call.args or self.call.keywords:
+            raise EagerError(self.call, "backward() is given arguments")
+        self.loop = parent
+        for part in parent.body:
+            flat = isinstance(part, ast.With) and self._is_autocast(part)
+            self.units += part.body if flat and isinstance(part, ast.With) else [part]
+        several = [c for c in calls_in([parent]) if method_of(c)[1] == "backward"]
+        if len(several) > 1:
+            raise EagerError(several[1], "the loop takes gradients in several places")
+        self.removed.append(statement)
+
+    def _is_autocast(self, node: ast.With) -> bool:
+        return all(self._api(item.context_expr).startswith(_AUTOCAST) for item in node.items)
+
+    def _api(self, node: ast.AST) -> str:
+        use = self.file.use(node.func) if isinstance(node, ast.Call) else None
+        return "" if use is None else use.api
+
+    def _unscaled(self, statement: ast.stmt) -> ast.expr:
+        assert isinstance(self.call.func, ast.Attribute)
+        loss = self.call.func.value
+        path, method = method_of(loss)
+        if method == "scale" and isinstance(loss, ast.Call) and len(loss.args) == 1:
+            self.scaler = path
+            return loss.args[0]
+        return loss
+
+    def _optimizer(self) -> str:
+        scope = self.file.tree.scope(self.loop)
+        if self.scaler:
+            stepped = [
+                path_of(c.args[0])
+                for c in calls_in([self.loop])
+                if method_of(c) == (self.scaler, "step") and len(c.args) == 1
+            ]
+        else:
+            zeroed = {p for p, m in map(method_of, calls_in([scope])) if m == "zero_grad"}
+            stepped = [
+                path
+                for c in calls_in([self.loop])
+                for path, method in [method_of(c)]
+                if method == "step" and not c.args and path in zeroed
+            ]
+        if len(stepped) != 1 or not stepped[0]:
+            said = "no optimizer whose zero_grad() and step() are called" if not stepped else ""
+            raise EagerError(self.loop, said or "the loop has several optimizers' steps")
+        return stepped[0]
+
+    def _update(self, optimizer: str, backward: ast.stmt) -> tuple[ast.stmt, Form]:
+        wanted = (self.scaler, "step") if self.scaler else (optimizer, "step")
+        call = next(c for c in calls_in([self.loop]) if method_of(c) == wanted)
+        update = self.file.tree.statement(call)
+        if statement_call(update) is not call:
+            raise EagerError(call, "the value of step() is used, or it takes a closure")
+        parent = self.file.tree.parents[update]
+        is_inside = isinstance(parent, ast.If) and self.file.tree.parents[parent] is self.loop
+        if parent is not self.loop and not is_inside:
+            raise EagerError(update, "step() stands deeper than one condition in the loop")
+        if update.lineno < backward.lineno:
+            raise EagerError(update, "step() comes before backward()")
+        block = parent.body if isinstance(parent, (ast.If, ast.For)) else []
+        if self.scaler:
+            self._scaling(block, update)
+        if parent is self.loop:
+            self.removed.append(update)
+        return update, Form.FUSED if parent is self.loop else Form.HELD
+
+    def _scaling(self, block: list[ast.stmt], update: ast.stmt) -> None:
+        for statement in block:
+            call = statement_call(statement)
+            if call is not None and method_of(call) in (
+                (self.scaler, "unscale_"),
+                (self.scaler, "update"),
+            ):
+                if call.keywords or (call.args and method_of(call)[1] == "update"):
+                    raise EagerError(call, "the scaler is given a scale")
+                self.scaling.append(statement)
+        if not any(method_of(statement_call(s)) == (self.scaler, "update") for s in self.scaling):  # type: ignore[arg-type]
+            raise EagerError(update, "the scaler is not updated beside the step")
+
+    def _clip(self, update: ast.stmt, backward: ast.stmt, form: Form) -> Clip | None:
+        parent = self.file.tree.parents[update]
+        block = parent.body if isinstance(parent, (ast.If, ast.For)) else []
+        found = [
+            (statement, call)
+            for statement in ast.walk(self.loop)
+            if isinstance(statement, (ast.Expr, ast.Assign))
+            for call in [statement.value]
+            if isinstance(call, ast.Call) and self._api(call) in (*_CLIP_NORM, *_CLIP_VALUE)
+        ]
+        if not found:
+            return None
+        statement, call = found[0]
+        if len(found) > 1 or statement not in block:
+            raise EagerError(call, "gradients are clipped elsewhere than beside the step")
+        if not backward.lineno <= statement.lineno <= update.lineno:
+            raise EagerError(call, "gradients are clipped before backward() or behind the step")
+        network, method = method_of(call.args[0]) if call.args else ("", "")
+        bound = path_of(call.args[1]) if len(call.args) == 2 else ""
+        if len(call.args) == 2 and isinstance(call.args[1], ast.Constant):
+            bound = ast.unparse(call.args[1])
+        if method != "parameters" or not bound or call.keywords:
+            raise EagerError(call, "gradients are clipped with other arguments than two plain ones")
+        result = ""
+        if isinstance(statement, ast.Assign):
+            result = path_of(statement.targets[0])
+            if len(statement.targets) > 1 or not result.isidentifier() or form is Form.FUSED:
+                raise EagerError(statement, "the norm of the gradients is kept")
+        self.removed.append(statement)
+        return Clip(statement, network, bound, self._api(call) in _CLIP_VALUE, result)
+
+    def _zeroed(self, optimizer: str, form: Form) -> None:
+        """In the fused form every round begins without gradients; else the optimizer holds them."""
+        if form is Form.HELD:
+            scope = self.file.tree.scope(self.loop)
+            for call in calls_in([scope]):
+                if method_of(call)[1] == "zero_grad" and method_of(call)[0] != optimizer:
+                    raise EagerError(call, "gradients are zeroed elsewhere than in the optimizer")
+            return
+        found = [
+            s
+            for s in self.loop.body
+            for call in [statement_call(s)]
+            if call is not None and method_of(call)[1] == "zero_grad"
+        ]
+        if not found:
+            raise EagerError(self.loop, "gradients are not zeroed in each round")
+        self.removed += found
+
+    # ---- the forward part
+
+    def _forward(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
+        before = [s for s in self.units if s.lineno < backward.lineno]
+        tainted = tainted_in(before, Freedom(self.file))
+        needed = read_by(loss)
+        forward: list[ast.stmt] = []
+        for statement in reversed(before):
+            if not bound_by(statement) & needed:
+                continue
+            if not tainted[statement]:
+                continue
+            self._look_inside(statement)
+            needed |= read_by(statement)
+            forward.insert(0, statement)
+        if not forward:
+            raise EagerError(self.call, "the loss is not computed in the loop")
+        return forward
+
+    def _look_inside(self, statement: ast.stmt) -> None:
+        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For)):
+            raise EagerError(statement, "the forward part holds more than assignments")
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.Expr, ast.Break, ast.Continue, ast.Try, ast.With, ast.While)):
+                raise EagerError(node, "the forward part holds more than assignments")
+            if isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)):
+                raise EagerError(node, "the forward part holds what the compiler refuses")
+            if isinstance(node, ast.keyword) and node.arg is None:
+                raise EagerError(statement, "the forward part calls with ** of a dictionary")
+            if isinstance(node, ast.Call) and method_of(node)[1] in _LEAVES:
+                raise EagerError(node, f"the forward part calls {method_of(node)[1]}()")
+            if isinstance(node, ast.Constant) and "\n" in str(node.value):
+                raise EagerError(node, "the forward part holds a text of several lines")
+            is_store = isinstance(getattr(node, "ctx", None), ast.Store)
+            if is_store and isinstance(node, (ast.Attribute, ast.Subscript)):
+                raise EagerError(node, "the forward part writes to an attribute or an element")
+
+    def _flows(
+        self, forward: list[ast.stmt], loss: ast.expr, clip: Clip | None
+    ) -> tuple[list[str], set[str]]:
+        """Names that are read behind the forward part, and those that the next round reads."""
+        bound = set().union(*map(bound_by, forward))
+        inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
+        scope = self.file.tree.scope(self.loop)
+        skipped = {node for s in (*self.removed, *self.scaling) for node in ast.walk(s)}
+        read = {
+            node.id
+            for node in ast.walk(scope)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+            and node not in inside and node not in skipped
+        }  # fmt: skip
+        carried, known = set(), set[str]()
+        for statement in forward:
+            carried |= (read_by(statement) & bound) - known
+            known |= bound_by(statement)
+        return sorted((read | carried) & bound), carried
+
+    def _place(
+        self, forward: list[ast.stmt], backward: ast.stmt, names: Names, outputs: list[str]
+    ) -> ast.stmt:
+        """Where the step is called: with the last statement, or with the first."""
+        between = [s for s in self.units if forward[0].lineno < s.lineno < backward.lineno]
+        others = [s for s in between if s not in forward and s not in self.removed]
+        bound = set().union(*map(bound_by, forward))
+        behind = [s for s in others if s.lineno < forward[-1].lineno]
+        if not any(read_by(s) & bound for s in behind):
+            return forward[-1]
+        roots = {path.split(".")[0].split("[")[0] for path in names.inputs}
+        if any(bound_by(s) & (roots | bound) for s in behind):
+            raise EagerError(behind[0], "the forward part is mixed with what reads its results")
+        return forward[0]
+
+    def _look_between(self, first: ast.stmt, update: ast.stmt, paths: set[str]) -> None:
+        """Statements between the forward part and the step see what the step changes."""
+        gone = {*self.removed, *self.scaling}
+        for statement in self.units:
+            if not first.lineno < statement.lineno < update.lineno or statement in gone:
+                continue
+            if statement in self.forward:
+                continue
+            for node in ast.walk(statement):
+                if isinstance(node, ast.expr) and path_of(node) in paths - {""}:
+                    raise EagerError(node, "what the step changes is read between it and forward")
+
+    def _look_at_modes(self, networks: set[str], forward: list[ast.stmt]) -> None:
+        """A call that may change a network's mode needs train() behind it."""
+        gone = {*forward, *self.removed, *self.scaling}
+        for statement in _within(self.loop, gone):
+            call = statement_call(statement)
+            for found in calls_in([statement]):
+                path, method = method_of(found)
+                is_given = any(path_of(argument) in networks for argument in found.args)
+                is_own = path in networks and method not in _KEEPS_MODE
+                if (is_given or is_own) and not self._trains_again(statement, networks):
+                    raise EagerError(
+                        call or found, "a call in the loop may change train() or eval()"
+                    )
+
+    def _trains_again(self, statement: ast.stmt, networks: set[str]) -> bool:
+        parent = self.file.tree.parents[statement]
+        blocks = [*getattr(parent, "body", []), *self.loop.body]
+        return any(
+            method_of(call) == (network, "train") and not call.args
+            for other in blocks
+            for call in [statement_call(other)]
+            if call is not None
+            for network in networks
+        )
+
+
+def _within(loop: ast.For, gone: set[ast.stmt]) -> Iterator[ast.stmt]:
+    """The plain statements of a loop, those in its conditions too."""
+    for node in ast.walk(loop):
+        if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            if node not in gone:
+                yield node

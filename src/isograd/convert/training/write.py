@@ -1,0 +1,277 @@
+"""A file's training loops written anew, in torch's terms around what MindSpore compiles.
+
+What is written here is converted afterwards with all the rest of the file.  Names of MindSpore and
+of the runtime are written as `_isograd_…`, which a pass spells as the file spells its packages.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from dataclasses import dataclass
+
+from isograd.convert.file import FileEdit
+from isograd.convert.text import wide
+from isograd.convert.training.model import Form, StepPlan
+from isograd.convert.training.paths import path_of
+
+_STEP = "    "
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A text with its loops written anew; origins: the original's line of each of its lines."""
+
+    text: str
+    origins: tuple[int, ...]
+
+
+def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritten:
+    """The file's text with a compiled step in place of each loop's parts.
+
+    averages: whether several processes may train together.
+    """
+    original = file.text.original
+    edits: list[tuple[int, int, str]] = []
+    taken = {*file.tree.used, *file.tree.stored}
+    for plan in plans:
+        edits += _Writer(file, plan, taken, averages).edits()
+    edits.sort(key=lambda edit: (edit[0], edit[1]))
+    parts, origins, at = [], [], 0
+    line = 1
+    for start, end, new in edits:
+        kept = original[at:start]
+        parts += [kept, new]
+        origins += _lines(kept, line)
+        line += kept.count("\n")
+        origins += [line] * new.count("\n")
+        line += original[start:end].count("\n")
+        at = end
+    rest = original[at:]
+    parts.append(rest)
+    origins += [*_lines(rest, line), line + rest.count("\n")]
+    return Rewritten(wide("".join(parts)), tuple(origins))
+
+
+def _lines(text: str, first: int) -> list[int]:
+    return [first + number for number in range(text.count("\n"))]
+
+
+class _Writer:
+    """The edits of one loop."""
+
+    def __init__(self, file: FileEdit, plan: StepPlan, taken: set[str], averages: bool) -> None:
+        self.file, self.plan, self.text, self.averages = file, plan, file.text, averages
+        self.optimizer = self._own(plan.optimizer)
+        self.scaler = self._own(plan.scaler) if plan.scaler else ""
+        self.make = _unused("make_training_step", taken)
+        self.step = _unused("training_step", taken)
+        self.last = _unused("update_step", taken) if plan.form is Form.HELD else ""
+
+    def _own(self, path: str) -> str:
+        """The name of an object inside the function that makes the step."""
+        names = self.plan.names.objects
+        if path not in names:
+            wanted = path.rpartition(".")[2]
+            taken = {*names.values(), *self.plan.names.inputs.values(), *self.plan.outputs}
+            names[path] = _unused(wanted, taken)
+        return names[path]
+
+    def edits(self) -> list[tuple[int, int, str]]:
+        """Replacements by their places in the text."""
+        plan, text = self.plan, self.text
+        made = ", ".join(plan.names.objects)
+        indent = " " * plan.loop.col_offset
+        steps = f"{self.step}, {self.last}" if self.last else self.step
+        found = [self._function()]
+        at = text.line_start(plan.loop.lineno)
+        found.append((at, at, f"{indent}{steps} = {self.make}({made})\n"))
+        inputs = ", ".join(
+            f"_isograd_varying({path})" if path in plan.carried else path
+            for path in plan.names.inputs
+        )
+        results = ", ".join(plan.outputs)
+        call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
+        for statement in dict.fromkeys((*plan.forward, *plan.removed, *plan.scaling)):
+            if statement is plan.call:
+                found.append((*text.span(statement), call))
+            else:
+                found.append(self._without(statement))
+        if plan.form is Form.HELD:
+            found.append((*text.span(plan.update), self._last_call()))
+        return found
+
+    def _last_call(self) -> str:
+        clip = self.plan.clip
+        bound = "" if clip is None or _is_number(clip.bound) else clip.bound
+        result = f"{clip.result} = " if clip is not None and clip.result else ""
+        return f"{result}{self.last}({bound})"
+
+    def _without(self, statement: ast.stmt) -> tuple[int, int, str]:
+        """The edit that leaves a statement out with its line, or puts `pass` in its place."""
+        text = self.text
+        start, end = text.span(statement)
+        first = text.line_start(statement.lineno)
+        assert statement.end_lineno is not None
+        stop = text.line_end(statement.end_lineno)
+        rest = text.original[end:stop].strip()
+        block = _block_of(statement, self.file)
+        gone = {*self.plan.forward, *self.plan.removed, *self.plan.scaling} - {self.plan.call}
+        if text.original[first:start].strip() or all(part in gone for part in block):
+            return start, end, "pass"
+        if rest:
+            return (start, end, "") if rest.startswith("#") else (start, end, "pass")
+        return first, text.line_start(statement.end_lineno + 1), ""
+
+    # ---- the function that makes the step
+
+    def _function(self) -> tuple[int, int, str]:
+        top: ast.AST = self.plan.loop
+        while self.file.tree.parents[top] is not self.file.tree.module:
+            top = self.file.tree.parents[top]
+        is_script = self.file.tree.function(self.plan.loop) is None
+        assert isinstance(top, ast.stmt)
+        if is_script and not isinstance(top, ast.ClassDef):
+            first = top.lineno
+        else:
+            decorated = [part.lineno for part in getattr(top, "decorator_list", [])]
+            first = min([top.lineno, *decorated])
+        at = self._above_comments(first)
+        return at, at, self._source() + "\n\n"
+
+    def _above_comments(self, line: int) -> int:
+        """Before the comments that stand directly above a line."""
+        lines = self.text.original.split("\n")
+        while line > 1 and lines[line - 2].startswith("#"):
+            line -= 1
+        return self.text.line_start(line)
+
+    def _source(self) -> str:
+        plan = self.plan
+        where = self.file.tree.function(plan.loop)
+        of = f"of `{where.name}`" if where is not None else "of this script"
+        taken = {*plan.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
+        self.forward = _unused("forward_fn", taken)
+        objects = ", ".join(plan.names.objects.values())
+        parts = [
+            "@_isograd_kept",
+            f"def {self.make}({objects}):",
+            f'    """The compiled step of the training loop {of}."""',
+        ]
+        if plan.clip is not None:
+            network = plan.names.objects[plan.clip.network]
+            parts.append(f"    _isograd_same({self.optimizer}, {network}.parameters())")
+        if plan.form is Form.HELD:
+            parts.append(f"    {self.optimizer}.hold()")
+        parts += ["", *self._forward(), "", *self._gradient(), "", *self._step()]
+        if plan.form is Form.HELD:
+            parts += ["", *self._last(), "", f"    return {self.step}, {self.last}"]
+        else:
+            parts += ["", f"    return {self.step}"]
+        return "\n".join(parts) + "\n"
+
+    def _returned(self) -> list[str]:
+        loss = path_of(self.plan.loss)
+        return [name for name in self.plan.outputs if name != loss or self.scaler]
+
+    def _forward(self) -> list[str]:
+        plan = self.plan
+        body = [self._moved(statement) for statement in plan.forward]
+        loss = self._replaced(plan.loss)
+        scaled = f"{self.scaler}.scaled({loss})" if self.scaler else loss
+        returned = ", ".join([scaled, *self._returned()])
+        lines = [f"def {self.forward}({', '.join(plan.names.inputs.values())}):"]
+        for text in body:
+            lines += [_STEP + line if line.strip() else "" for line in text.split("\n")]
+        lines.append(f"{_STEP}return {returned}")
+        return [_STEP + line if line else "" for line in lines]
+
+    def _moved(self, statement: ast.stmt) -> str:
+        start = self.text.line_start(statement.lineno)
+        own = self._replaced(statement)
+        before = self.text.original[start : self.text.span(statement)[0]]
+        return textwrap.dedent(before + own) if not before.strip() else own
+
+    def _replaced(self, node: ast.AST) -> str:
+        """The original text of a node, with the names for what it reads from outside."""
+        start, end = self.text.span(node)
+        inside = []
+        for part, name in self.plan.names.places:
+            first, last = self.text.span(part)
+            if start <= first and last <= end:
+                inside.append((first, last, name))
+        text = self.text.original[start:end]
+        for first, last, name in sorted(set(inside), reverse=True):
+            text = text[: first - start] + name + text[last - start :]
+        return text
+
+    def _gradient(self) -> list[str]:
+        aux = ", has_aux=True" if self._returned() else ""
+        call = f"_isograd_value_and_grad({self.forward}, None, {self.optimizer}.parameters{aux})"
+        return [f"    gradient_fn = {call}"]
+
+    def _step(self) -> list[str]:
+        plan, returned = self.plan, self._returned()
+        inputs = ", ".join(plan.names.inputs.values())
+        loss = path_of(plan.loss)
+        first = loss if loss in plan.outputs and not self.scaler else "_"
+        value = f"({', '.join([first, *returned])})" if returned else first
+        lines = ["@_isograd_jit", f"def {self.step}({inputs}):"]
+        lines.append(f"    {value}, gradients = gradient_fn({inputs})")
+        if self.averages:
+            lines.append("    gradients = _isograd_averaged(gradients)")
+        if plan.form is Form.HELD:
+            lines.append(f"    {self.optimizer}.accumulate(gradients)")
+        else:
+            lines += self._taken("gradients")
+        results = ", ".join(plan.outputs)
+        lines.append(f"    return {results}" if results else "    return gradients[0]")
+        return [_STEP + line for line in lines]
+
+    def _taken(self, gradients: str, bound: str = "") -> list[str]:
+        """What becomes of gradients: unscaled, clipped, a step where they are finite."""
+        lines, clip = [], self.plan.clip
+        if self.scaler:
+            lines.append(f"    gradients, is_finite = {self.scaler}.unscaled({gradients})")
+            gradients = "gradients"
+        if clip is not None:
+            how = "value" if clip.by_value else "norm"
+            limit = bound or self.plan.names.inputs.get(clip.bound) or clip.bound
+            lines.append(f"    gradients, norm = _isograd_clipped_{how}({gradients}, {limit})")
+            gradients = "gradients"
+        if self.scaler:
+            lines += ["    if is_finite:", f"        {self.optimizer}({gradients})"]
+            lines.append(f"    {self.scaler}.adjust(is_finite)")
+        else:
+            lines.append(f"    {self.optimizer}({gradients})")
+        return lines
+
+    def _last(self) -> list[str]:
+        clip = self.plan.clip
+        is_given = clip is not None and not _is_number(clip.bound)
+        lines = ["@_isograd_jit", f"def {self.last}({'bound' if is_given else ''}):"]
+        lines += self._taken(f"{self.optimizer}.held", "bound" if is_given else "")
+        result = "norm" if clip is not None and clip.result else f"{self.optimizer}.steps"
+        lines.append(f"    return {result}")
+        return [_STEP + line for line in lines]
+
+
+def _block_of(statement: ast.stmt, file: FileEdit) -> list[ast.stmt]:
+    parent = file.tree.parents[statement]
+    for _, value in ast.iter_fields(parent):
+        if isinstance(value, list) and any(item is statement for item in value):
+            return value
+    return [statement]
+
+
+def _is_number(text: str) -> bool:
+    return not text[:1].isalpha() and not text.startswith("_")
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """A name that is free, which is taken from now on."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
+    taken.add(found)
+    return found

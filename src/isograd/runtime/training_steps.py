@@ -1,0 +1,481 @@
+"""torch's optimizers in a step that MindSpore compiles: `optimizer(gradients)` inside `jit`.
+
+Groups, settings, schedules and `state_dict` are torch's.  A number that is assigned to a setting
+(`group["lr"] = 0.1`) goes into a Parameter that the compiled step reads: nothing is compiled again.
+torch leaves a parameter as it is where the loss does not depend on it; MindSpore's gradient is zero
+there, so that its weight decay still acts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+from mindspore import nn, ops  # noqa: TID253
+
+_OTHER = "It is part of the compiled step; convert with --eager to change it in the training."
+_NUMBER: list[int] = []
+
+
+class Group(dict[str, Any]):
+    """A group's settings; what the compiled step reads of them is written on assignment."""
+
+    written: Any = None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        if self.written is not None:
+            self.written(name)
+
+
+class GraphOptimizer(nn.Cell):  # type: ignore[misc]
+    """Groups of parameters and their state; its rule is defined by the class of an optimizer."""
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        super().__init__(auto_prefix=False)
+        self.defaults = dict(defaults)
+        given = [params] if isinstance(params, dict) else list(params)
+        if not given:
+            raise ValueError("optimizer got an empty parameter list")
+        groups = given if isinstance(given[0], dict) else [{"params": given}]
+        self.param_groups = [self._group(group) for group in groups]
+        learned = [
+            (part, number)
+            for number, group in enumerate(self.param_groups)
+            for part in group["params"]
+            if part.requires_grad
+        ]
+        _NUMBER.append(len(_NUMBER))
+        self.prefix = f"optimizer{_NUMBER[-1]}"
+        self.learned = ms.ParameterTuple([part for part, _ in learned])
+        self.group_of = tuple(number for _, number in learned)
+        self.rules = tuple(self.rule(group) for group in self.param_groups)
+        self.scalars = ms.ParameterTuple(
+            [
+                self._made(f"scalars.{number}", self._numbers(group))
+                for number, group in enumerate(self.param_groups)
+            ]
+        )
+        self.kept = max(map(self.state_names, self.param_groups), key=len)
+        self.first, self.second, self.third = (self._state(place) for place in range(3))
+        self.steps = self._made("steps", ms.Tensor(0.0, ms.float32))
+        self.held = ms.ParameterTuple([])
+        for number, group in enumerate(self.param_groups):
+            group.written = _writer(self, number)
+
+    def _group(self, given: dict[str, Any]) -> Group:
+        group = Group({**self.defaults, **given})
+        several = group["params"]
+        named = [several] if isinstance(several, ms.Tensor) else list(several)
+        group["params"] = [part[1] if isinstance(part, tuple) else part for part in named]
+        return group
+
+    def _state(self, place: int) -> Any:
+        learned = self.learned if place < len(self.kept) else ()
+        zeros = [ops.zeros_like(part) for part in learned]
+        made = [self._made(f"{place}.{number}", value) for number, value in enumerate(zeros)]
+        return ms.ParameterTuple(made)
+
+    def _made(self, name: str, value: Any) -> Any:
+        return ms.Parameter(value, name=f"{self.prefix}.{name}", requires_grad=False)
+
+    def _numbers(self, group: dict[str, Any]) -> Any:
+        return ms.Tensor([float(value) for value in self.numbers(group)], ms.float32)
+
+    def write(self, number: int, name: str) -> None:
+        """Give the compiled step a group's numbers.  Raises RuntimeError for another rule."""
+        group = self.param_groups[number]
+        if self.rule(group) != self.rules[number]:
+            raise RuntimeError(f"{name} of the optimizer cannot become {group[name]!r}. {_OTHER}")
+        ops.assign(self.scalars[number], self._numbers(group))
+
+    @property
+    def parameters(self) -> Any:
+        """The parameters that learn, in the order of their gradients.
+
+        Raises RuntimeError where another parameter learns than when the optimizer was made.
+        """
+        now = [part for group in self.param_groups for part in group["params"]]
+        if [id(part) for part in now if part.requires_grad] != list(map(id, self.learned)):
+            raise RuntimeError(f"other parameters learn than when {self.prefix} was made. {_OTHER}")
+        return self.learned
+
+    def construct(self, gradients: Any) -> Any:
+        """One step: each parameter and its state change by the rule of its group."""
+        steps = self.steps + 1.0
+        ops.assign(self.steps, steps)
+        for number in range(len(self.learned)):
+            group = self.group_of[number]
+            gradient = gradients[number].astype(self.learned[number].dtype)
+            self.change(number, gradient, self.scalars[group], self.rules[group], steps)
+        return steps
+
+    # ---- the rule
+
+    def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """What is kept for each parameter of a group, by torch's names."""
+        raise NotImplementedError
+
+    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
+        """Which of the rule's parts the step is compiled with."""
+        raise NotImplementedError
+
+    def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
+        """What the step reads of a group."""
+        raise NotImplementedError
+
+    def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
+        """One parameter's step."""
+        raise NotImplementedError
+
+    # ---- gradients that several batches add to
+
+    def hold(self) -> None:
+        """Make room for gradients that are added up before a step."""
+        if not len(self.held):
+            zeros = [ops.zeros_like(part) for part in self.learned]
+            made = [self._made(f"held.{number}", value) for number, value in enumerate(zeros)]
+            self.held = ms.ParameterTuple(made)
+
+    def accumulate(self, gradients: Any) -> Any:
+        """Add gradients to those that are held."""
+        for number in range(len(self.held)):
+            held = self.held[number]
+            ops.assign(held, held + gradients[number].astype(held.dtype))
+        return self.steps
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients that are held."""
+        for part in self.held:
+            ops.assign(part, ops.zeros_like(part))
+
+    # ---- checkpoints
+
+    def state_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """The state by the parameters' numbers and the groups' settings, as torch keeps them."""
+        everything = [part for group in self.param_groups for part in group["params"]]
+        numbers = {id(part): number for number, part in enumerate(everything)}
+        places = [numbers[id(part)] for part in self.learned]
+        state = {}
+        if float(self.steps.asnumpy()):
+            columns = (self.first, self.second, self.third)[: len(self.kept)]
+            for place, *values in zip(places, *columns, strict=True):
+                state[place] = {"step": int(self.steps.asnumpy())}
+                held = (value.value().copy() for value in values)
+                state[place] |= dict(zip(self.kept, held, strict=True))
+        groups = []
+        for group in self.param_groups:
+            settings = {name: value for name, value in group.items() if name != "params"}
+            groups.append({**settings, "params": [numbers[id(part)] for part in group["params"]]})
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any], *_: Any) -> None:
+        """Take over the state and the settings of a checkpoint."""
+        given = state_dict["param_groups"]
+        sizes = [len(group["params"]) for group in given]
+        if sizes != [len(group["params"]) for group in self.param_groups]:
+            raise ValueError("loaded state dict contains parameter groups of other sizes")
+        for own, settings in zip(self.param_groups, given, strict=True):
+            for name, value in settings.items():
+                if name != "params":
+                    own[name] = value
+        everything = [part for group in self.param_groups for part in group["params"]]
+        places = {id(part): number for number, part in enumerate(everything)}
+        state = {int(number): held for number, held in state_dict["state"].items()}
+        columns = (self.first, self.second, self.third)[: len(self.kept)]
+        for row, part in enumerate(self.learned):
+            held = state.get(places[id(part)], {})
+            if "step" in held:
+                ops.assign(self.steps, ms.Tensor(float(held["step"]), ms.float32))
+            for name, column in zip(self.kept, columns, strict=True):
+                if held.get(name) is not None:
+                    ops.assign(column[row], ms.Tensor(held[name]).astype(column[row].dtype))
+
+
+def _writer(optimizer: GraphOptimizer, number: int) -> Any:
+    def written(name: str) -> None:
+        optimizer.write(number, name)
+
+    return written
+
+
+class GraphSGD(GraphOptimizer):
+    """torch.optim.SGD: momentum begins with the first gradient, undamped."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 0.001,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        **_: Any,
+    ) -> None:
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        settings = {"lr": lr, "momentum": momentum, "dampening": dampening}
+        settings |= {"weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize}
+        super().__init__(params, settings)
+
+    def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """What is kept for each parameter of a group, by torch's names."""
+        return ("momentum_buffer",) if group["momentum"] else ()
+
+    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
+        """What the step is compiled for: decay, momentum, dampening, nesterov, maximize."""
+        names = ("weight_decay", "momentum", "dampening", "nesterov", "maximize")
+        return tuple(bool(group[name]) for name in names)
+
+    def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
+        """What the step reads of a group."""
+        return (group["lr"], group["weight_decay"], group["momentum"], 1 - group["dampening"])
+
+    def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
+        """One parameter's step."""
+        weight = self.learned[number]
+        if rule[4]:
+            gradient = -gradient
+        if rule[0]:
+            gradient = gradient + numbers[1] * weight
+        if rule[1]:
+            added = gradient
+            if rule[2]:
+                added = ops.where(steps > 1.5, numbers[3], ops.ones_like(numbers[3])) * gradient
+            moved = numbers[2] * self.first[number] + added
+            ops.assign(self.first[number], moved)
+            gradient = gradient + numbers[2] * moved if rule[3] else moved
+        return ops.assign(weight, weight - numbers[0] * gradient)
+
+
+class GraphAdam(GraphOptimizer):
+    """torch.optim.Adam: eps is added to the corrected root, the decay to the gradient.
+
+    `mindspore.nn.Adam` adds eps before the correction.  One minus a power is -expm1, exact in
+    float32 for the first steps, too.
+    """
+
+    is_decoupled = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-08,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        decoupled_weight_decay: bool = False,
+        **_: Any,
+    ) -> None:
+        settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        settings |= {"amsgrad": amsgrad, "maximize": maximize}
+        settings["decoupled_weight_decay"] = decoupled_weight_decay or self.is_decoupled
+        super().__init__(params, settings)
+
+    def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """What is kept for each parameter of a group, by torch's names."""
+        return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+
+    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
+        """What the step is compiled for: decay, decoupled, amsgrad, maximize."""
+        names = ("weight_decay", "decoupled_weight_decay", "amsgrad", "maximize")
+        return tuple(bool(group[name]) for name in names)
+
+    def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
+        """What the step reads of a group, computed in float64."""
+        rate, decay = float(group["lr"]), float(group["weight_decay"])
+        first, second = (float(beta) for beta in group["betas"])
+        logs = (math.log(first) if first else -math.inf, math.log(second) if second else -math.inf)
+        left = 1 - rate * decay
+        return (rate, decay, left, first, 1 - first, second, 1 - second, *logs, group["eps"])
+
+    def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
+        """One parameter's step."""
+        weight = self.learned[number]
+        if rule[3]:
+            gradient = -gradient
+        value = weight
+        if rule[0]:
+            if rule[1]:
+                value = weight * numbers[2]
+            else:
+                gradient = gradient + numbers[1] * weight
+        mean = self.first[number] * numbers[3] + gradient * numbers[4]
+        square = self.second[number] * numbers[5] + gradient * gradient * numbers[6]
+        ops.assign(self.first[number], mean)
+        ops.assign(self.second[number], square)
+        if rule[2]:
+            square = ops.maximum(self.third[number], square)
+            ops.assign(self.third[number], square)
+        root = ops.sqrt(square) / ops.sqrt(-ops.expm1(steps * numbers[8])) + numbers[9]
+        rate = numbers[0] / -ops.expm1(steps * numbers[7])
+        return ops.assign(weight, value - rate * mean / root)
+
+
+class GraphAdamW(GraphAdam):
+    """torch.optim.AdamW."""
+
+    is_decoupled = True
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-08,
+        weight_decay: float = 0.01,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        **_: Any,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+
+def kept_for_each(make: Any) -> Any:
+    """Call a function that makes steps once for the same objects in the same modes.
+
+    A compiled step has the mode and the learning parameters of its networks in it.
+    """
+    kept: dict[Any, Any] = {}
+
+    def mode(part: Any) -> Any:
+        if not isinstance(part, nn.Cell):
+            return part if isinstance(part, (int, float, str, bool, type(None))) else id(part)
+        modes = tuple(cell.training for _, cell in part.cells_and_names())
+        return id(part), modes, tuple(own.requires_grad for own in part.get_parameters())
+
+    def keeping(*parts: Any) -> Any:
+        key = tuple(mode(part) for part in parts)
+        if key not in kept:
+            kept[key] = (make(*parts), parts)  # the parts live on: their identities stay theirs
+        return kept[key][0]
+
+    return keeping
+
+
+def varying(value: Any) -> Any:
+    """What the last step made: tensors in a tuple are inputs of the next one, not constants."""
+    return ms.mutable(value) if isinstance(value, (tuple, list, dict)) else value
+
+
+def clipped_by_norm(gradients: Any, bound: Any) -> tuple[Any, Any]:
+    """torch's clip_grad_norm_ of gradients: what they become, and their norm before."""
+    squares = [ops.square(gradient).sum() for gradient in gradients]
+    norm = ops.sqrt(ops.stack(squares).sum())
+    factor = ops.minimum(bound / (norm + 1e-6), ops.ones_like(norm))
+    return tuple([gradient * factor.astype(gradient.dtype) for gradient in gradients]), norm
+
+
+def clipped_by_value(gradients: Any, bound: Any) -> tuple[Any, Any]:
+    """torch's clip_grad_value_ of gradients; the second result is none of interest."""
+    return tuple([ops.clamp(gradient, -bound, bound) for gradient in gradients]), bound
+
+
+def require_same(optimizer: Any, parameters: Any) -> None:
+    """Raise RuntimeError unless these parameters, as far as they learn, are the optimizer's."""
+    clipped = {id(part) for part in parameters if part.requires_grad}
+    if clipped != {id(part) for part in optimizer.parameters}:
+        raise RuntimeError(
+            f"gradients of other parameters than the optimizer's are clipped. {_OTHER}"
+        )
+
+
+class unrecorded:  # noqa: N801  # it stands for torch.no_grad
+    """torch.no_grad where steps are compiled: nothing outside of them is recorded anyway."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, function: Any) -> Any:
+        """The function itself."""
+        return function
+
+
+class GraphScaler(nn.Cell):  # type: ignore[misc]
+    """torch's GradScaler inside a compiled step; off without an accelerator, as torch's."""
+
+    def __init__(
+        self,
+        device: Any = "cuda",
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        if isinstance(device, (int, float)):  # torch.cuda.amp.GradScaler has no device
+            device, init_scale = "cuda", device
+        on_cpu = ms.get_context("device_target") == "CPU"
+        self.scales = bool(enabled) and (str(device).startswith("cpu") or not on_cpu)
+        self.growth, self.backoff, self.interval = growth_factor, backoff_factor, growth_interval
+        _NUMBER.append(len(_NUMBER))
+        self.factor = ms.Parameter(
+            ms.Tensor(init_scale, ms.float32),
+            name=f"scaler{_NUMBER[-1]}.scale",
+            requires_grad=False,
+        )
+        self.clean = ms.Parameter(
+            ms.Tensor(0, ms.int32), name=f"scaler{_NUMBER[-1]}.clean", requires_grad=False
+        )
+
+    def is_enabled(self) -> bool:
+        """Whether it scales at all."""
+        return self.scales
+
+    def get_scale(self) -> float:
+        """The factor of the loss."""
+        return float(self.factor.asnumpy()) if self.scales else 1.0
+
+    def scaled(self, loss: Any) -> Any:
+        """A loss times the factor."""
+        return loss * self.factor.astype(loss.dtype) if self.scales else loss
+
+    def unscaled(self, gradients: Any) -> tuple[Any, Any]:
+        """Gradients over the factor, and whether all are finite."""
+        if not self.scales:
+            return gradients, True
+        inverse = 1.0 / self.factor
+        found = tuple([gradient * inverse.astype(gradient.dtype) for gradient in gradients])
+        return found, ops.stack([ops.isfinite(gradient).all() for gradient in found]).all()
+
+    def adjust(self, is_finite: Any) -> Any:
+        """The next factor: smaller after an overflow, greater after many clean steps."""
+        if not self.scales:
+            return is_finite
+        clean = ops.where(is_finite, self.clean + 1, ops.zeros_like(self.clean))
+        grows = clean >= self.interval
+        factor = ops.where(is_finite, self.factor, self.factor * self.backoff)
+        ops.assign(self.factor, ops.where(grows, factor * self.growth, factor))
+        return ops.assign(self.clean, ops.where(grows, ops.zeros_like(clean), clean))
+
+    def state_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """What a checkpoint keeps of it."""
+        if not self.scales:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self.growth,
+            "backoff_factor": self.backoff,
+            "growth_interval": self.interval,
+            "_growth_tracker": int(self.clean.asnumpy()),
+        }
+
+    def load_state_dict(self, state_dict: Any, *_: Any) -> None:
+        """Go on from a checkpoint."""
+        if self.scales and state_dict:
+            ops.assign(self.factor, ms.Tensor(float(state_dict["scale"]), ms.float32))
+            ops.assign(self.clean, ms.Tensor(int(state_dict["_growth_tracker"]), ms.int32))

@@ -41,6 +41,19 @@ class Freedom:
             if isinstance(node, ast.FunctionDef):
                 self._functions[node.name] = node
         self._numpy = imported_from(self.file.tree, ("numpy", "math", "time", "random", "os"))
+        self._made_by_numpy = self._made()
+
+    def _made(self) -> set[str]:
+        """Names that hold nothing but what calls of numpy and its like have made."""
+        made: set[str] = set()
+        other: set[str] = set()
+        for node in self.file.tree.of(ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                continue
+            parent = self.file.tree.parents[node]
+            value = root_of(parent.value) if isinstance(parent, ast.Assign) else None
+            (made if value is not None and value.id in self._numpy else other).add(node.id)
+        return made - other
 
     def is_free(self, node: ast.AST) -> bool:
         """Whether all that a statement or expression calls is free of parameters."""
@@ -61,7 +74,9 @@ class Freedom:
             return not is_class and not api.startswith(_NOT_FREE)
         root = root_of(call.func)
         if isinstance(call.func, ast.Attribute):
-            is_numpy = root is not None and root.id in self._numpy
+            is_numpy = root is not None and (
+                root.id in self._numpy or root.id in self._made_by_numpy
+            )
             return is_numpy or call.func.attr in _CONTAINERS or call.func.attr in _TENSORS
         if isinstance(call.func, ast.Name):
             return self._is_free_name(call.func)

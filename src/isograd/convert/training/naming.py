@@ -98,8 +98,11 @@ class _Naming:
         if not (isinstance(parent, ast.Attribute) and parent.value is part):
             return False
         use = self.file.use(parent)
-        is_tensor = use is not None and use.api.startswith("torch.Tensor.")
-        return not is_tensor and root.id not in self.changing
+        if use is not None and use.api.startswith("torch.Tensor."):
+            return False
+        if root.id in self.changing and not parent.attr.startswith("_"):
+            raise EagerError(parent, f"{ast.unparse(parent)} is not known to be a tensor's")
+        return True
 
     def _object(self, part: ast.expr) -> None:
         path = path_of(part)

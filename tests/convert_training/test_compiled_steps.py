@@ -1,0 +1,281 @@
+"""Training loops of the usual form become one compiled step; others stay eager and say why."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+from tests.convert_training.running import numbers
+
+from isograd.convert.model import Level
+from isograd.convert.run import Options, convert_path
+
+#: Four loops of one program: clipping and a schedule; gradients of two batches; a scaler; a state.
+PROGRAM = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(4, width, bias=False)
+        self.norm = nn.BatchNorm1d(width)
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x, state=None):
+        h = torch.tanh(self.norm(self.first(x)))
+        if state is not None:
+            h = h + 0.1 * state
+        return self.last(h), h
+
+
+def make(width):
+    model = Net(width)
+    for number, p in enumerate(model.parameters()):
+        values = torch.arange(p.numel()).reshape(p.shape).float()
+        p.data.copy_(torch.cos(values * 0.7 + number) * 0.5)
+    return model
+
+
+def batches():
+    for k in range(6):
+        x = torch.sin(torch.arange(32).reshape(8, 4).float() + k)
+        yield {"x": x, "y": (torch.arange(8) + k) % 3}
+
+
+class Settings:
+    clip, accumulate, smooth = 0.5, 2, 0.1
+
+
+def clipped(model, optimizer, criterion, epoch):
+    model.train()
+    total = 0.0
+    for batch in batches():
+        optimizer.zero_grad()
+        output, _ = model(batch["x"])
+        loss = criterion(output, batch["y"])
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.4)
+        optimizer.step()
+        total += loss.item()
+    print(total)
+
+
+def accumulated(model, optimizer, args):
+    model.train()
+    optimizer.zero_grad()
+    for i, batch in enumerate(batches()):
+        x, y = batch["x"], batch["y"]
+        output, _ = model(x)
+        loss = F.cross_entropy(output, y, label_smoothing=args.smooth)
+        (loss / args.accumulate).backward()
+        if (i + 1) % args.accumulate == 0:
+            norm = nn.utils.clip_grad_norm_(model.parameters(), args.clip)
+            optimizer.step()
+            optimizer.zero_grad()
+            print(norm.item())
+        print(loss.item())
+
+
+def scaled(model, optimizer, scaler):
+    model.train()
+    for i, batch in enumerate(batches()):
+        factor = float("inf") if i == 2 else 1.0
+        x, y = batch["x"], batch["y"]
+        optimizer.zero_grad()
+        output, _ = model(x)
+        loss = F.cross_entropy(output, y) * factor
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_value_(model.parameters(), 0.05)
+        scaler.step(optimizer)
+        scaler.update()
+        print(scaler.get_scale())
+        if i != 2:
+            print(loss.item())
+
+
+def carried(model, optimizer):
+    model.train()
+    state = torch.zeros(8, 5)
+    for batch in batches():
+        state = state.detach()
+        output, state = model(batch["x"], state)
+        loss = F.cross_entropy(output, batch["y"])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+def main():
+    model = make(5)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05, weight_decay=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    criterion = nn.CrossEntropyLoss()
+    for epoch in range(3):
+        clipped(model, optimizer, criterion, epoch)
+        scheduler.step()
+    model = make(6)
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=0.1, momentum=0.9, dampening=0.2, weight_decay=0.01
+    )
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+    for epoch in range(2):
+        accumulated(model, optimizer, Settings)
+        scheduler.step()
+    model = make(7)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05, eps=1e-3, amsgrad=True)
+    scaled(model, optimizer, torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=2))
+    model = make(5)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+    for _ in range(2):
+        carried(model, optimizer)
+    model.eval()
+    with torch.no_grad():
+        print(model(torch.ones(2, 4))[0].sum().item())
+
+
+main()
+"""
+#: Runs a port where torch cannot be imported, and prints how many graphs it compiled.
+COUNTED = """
+import runpy, sys
+sys.modules["torch"] = None
+sys.path.insert(0, ".")
+runpy.run_path("script.py", run_name="__main__")
+from mindspore.common import api
+print("compiled", len(api.ms_compile_cache))
+"""
+
+
+def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, list[str]]:
+    """A script's port, and why its training stays eager."""
+    (folder / "script.py").write_text(text, encoding="utf-8")
+    report = convert_path(folder / "script.py", folder / "port", Options(eager=eager, force=True))
+    assert [f for f in report.findings if f.level is Level.FINISH] == []
+    found = [f"{f.line}: {f.message}" for f in report.findings if f.code == "eager-training"]
+    path = folder / "port"
+    text = (path / "script.py" if path.is_dir() else path).read_text(encoding="utf-8")
+    return text, found
+
+
+def test_compiled_steps_follow_the_original_and_compile_once(tmp_path: Path) -> None:
+    text, found = converted(PROGRAM, tmp_path)
+    assert found == []
+    assert text.count("@ms.jit") == 5
+    assert "backward" not in text
+    semantics = (tmp_path / "port" / "torch_semantics.py").read_text(encoding="utf-8")
+    assert re.findall(r"_pynative_executor|common\.api", semantics) == []
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED],
+        cwd=tmp_path / "port", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [line for line in done.stdout.splitlines() if "WARNING" not in line and line]
+    ours = np.array([float(line) for line in lines[:-1]])
+    np.testing.assert_allclose(ours, numbers(tmp_path, is_port=False), rtol=2e-5, atol=2e-5)
+    assert lines[-1] == "compiled 5"
+
+
+def test_eager_leaves_loops_as_they_are(tmp_path: Path) -> None:
+    text, found = converted(PROGRAM, tmp_path, eager=True)
+    assert found == []
+    assert "jit" not in text
+    assert text.count("compat.backward(") == 4
+
+
+LOOP = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = [torch.ones(2, 4)] * 3
+for x in loader:
+    optimizer.zero_grad()
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        pytest.param("", "", "", id="the usual form"),
+        pytest.param("ward()", "ward(retain_graph=True)", "given arguments", id="retain_graph"),
+        pytest.param("SGD", "Adagrad", "no compiled rule", id="another optimizer"),
+        pytest.param(
+            "    optimizer.step()",
+            "    print(model.weight.grad)\n    optimizer.step()",
+            "recorded gradients",
+            id="gradients are read",
+        ),
+        pytest.param(
+            "    optimizer.step()",
+            "    print(model.weight.sum())\n    optimizer.step()",
+            "what the step changes",
+            id="weights are read before the step",
+        ),
+        pytest.param("    optimizer.zero_grad()\n", "", "no optimizer", id="never zeroed"),
+        pytest.param("x).sum()", "x).sum() + loader[0].sum().item()", r"item\(\)", id="item"),
+        pytest.param(
+            "    loss.backward()",
+            "    if loss > 0:\n        loss.backward()",
+            "not a statement of the loop",
+            id="a condition on the loss",
+        ),
+        pytest.param(
+            "for x in loader:",
+            "extra = torch.ones(1, requires_grad=True)\nfor x in loader:",
+            "no network's parameter",
+            id="a tensor that learns",
+        ),
+        pytest.param(
+            "for x in loader:",
+            "shift = nn.Parameter(torch.ones(1))\nfor x in loader:",
+            "outside of networks",
+            id="a parameter outside of networks",
+        ),
+        pytest.param(
+            "    optimizer.step()",
+            "    optimizer.step()\n    model.eval()",
+            r"train\(\) or eval\(\)",
+            id="the mode changes",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    loss = 0\n    for part in x:\n        print(part)\n"
+            "        loss = loss + model(x).sum()",
+            "more than assignments",
+            id="prints between",
+        ),
+    ],
+)
+def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    text, found = converted(LOOP.replace(old, new), tmp_path)
+    assert ("ms.jit" in text) is not bool(reason)
+    assert len(found) == bool(reason)
+    assert re.search(reason, "".join(found)), found
+
+
+def test_findings_stand_at_the_lines_of_the_original(tmp_path: Path) -> None:
+    text = LOOP + "print(torch.cuda.memory_allocated())\nfrom torch import fx\nfx.Tracer()\n"
+    (tmp_path / "script.py").write_text(text, encoding="utf-8")
+    report = convert_path(tmp_path / "script.py", tmp_path / "port")
+    lines = {f.line for f in report.findings if f.api.startswith("torch.fx")}
+    last = textwrap.dedent(text).rstrip().count("\n") + 1
+    assert lines <= {last - 1, last}
+    assert lines

@@ -346,7 +346,7 @@ def kept_for_each(make: Any) -> Any:
     kept: dict[Any, Any] = {}
 
     def mode(part: Any) -> Any:
-        if not isinstance(part, nn.Cell):
+        if isinstance(part, GraphOptimizer) or not isinstance(part, nn.Cell):
             return part if isinstance(part, (int, float, str, bool, type(None))) else id(part)
         modes = tuple(cell.training for _, cell in part.cells_and_names())
         return id(part), modes, tuple(own.requires_grad for own in part.get_parameters())

@@ -65,8 +65,10 @@ class _Writer:
         self.optimizer = self._own(plan.optimizer)
         self.scaler = self._own(plan.scaler) if plan.scaler else ""
         self.make = _unused("make_training_step", taken)
-        self.step = _unused("training_step", taken)
-        self.last = _unused("update_step", taken) if plan.form is Form.HELD else ""
+        # Directly before its loop each has its own: two loops may use one name.
+        own = {*file.tree.used, *file.tree.stored}
+        self.step = _unused("training_step", own)
+        self.last = _unused("update_step", own) if plan.form is Form.HELD else ""
 
     def _own(self, path: str) -> str:
         """The name of an object inside the function that makes the step."""

@@ -1,0 +1,151 @@
+"""What a compiled training step is made of beside its optimizer: clipping, scaling, being kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+from mindspore import nn, ops  # noqa: TID253
+
+from isograd.runtime.training_steps import OTHER, GraphOptimizer, numbered
+
+
+def kept_for_each(make: Any) -> Any:
+    """Call a function that makes steps once for the same objects in the same modes.
+
+    A compiled step has the mode and the learning parameters of its networks in it.
+    """
+    kept: dict[Any, Any] = {}
+
+    def mode(part: Any) -> Any:
+        if isinstance(part, GraphOptimizer) or not isinstance(part, nn.Cell):
+            return part if isinstance(part, (int, float, str, bool, type(None))) else id(part)
+        modes = tuple(cell.training for _, cell in part.cells_and_names())
+        return id(part), modes, tuple(own.requires_grad for own in part.get_parameters())
+
+    def keeping(*parts: Any) -> Any:
+        key = tuple(mode(part) for part in parts)
+        if key not in kept:
+            kept[key] = (make(*parts), parts)  # the parts live on: their identities stay theirs
+        return kept[key][0]
+
+    return keeping
+
+
+def varying(value: Any) -> Any:
+    """What the last step made: tensors in a tuple are inputs of the next one, not constants."""
+    return ms.mutable(value) if isinstance(value, (tuple, list, dict)) else value
+
+
+def clipped_by_norm(gradients: Any, bound: Any) -> tuple[Any, Any]:
+    """torch's clip_grad_norm_ of gradients: what they become, and their norm before."""
+    squares = [ops.square(gradient).sum() for gradient in gradients]
+    norm = ops.sqrt(ops.stack(squares).sum())
+    factor = ops.minimum(bound / (norm + 1e-6), ops.ones_like(norm))
+    return tuple([gradient * factor.astype(gradient.dtype) for gradient in gradients]), norm
+
+
+def clipped_by_value(gradients: Any, bound: Any) -> tuple[Any, Any]:
+    """torch's clip_grad_value_ of gradients; the second result is none of interest."""
+    return tuple([ops.clamp(gradient, -bound, bound) for gradient in gradients]), bound
+
+
+def require_same(optimizer: Any, parameters: Any) -> None:
+    """Raise RuntimeError unless these parameters, as far as they learn, are the optimizer's."""
+    clipped = {id(part) for part in parameters if part.requires_grad}
+    if clipped != {id(part) for part in optimizer.parameters}:
+        raise RuntimeError(
+            f"gradients of other parameters than the optimizer's are clipped. {OTHER}"
+        )
+
+
+class unrecorded:  # noqa: N801  # it stands for torch.no_grad
+    """torch.no_grad where steps are compiled: nothing outside of them is recorded anyway."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, function: Any) -> Any:
+        """The function itself."""
+        return function
+
+
+class GraphScaler(nn.Cell):  # type: ignore[misc]
+    """torch's GradScaler inside a compiled step; off without an accelerator, as torch's."""
+
+    def __init__(
+        self,
+        device: Any = "cuda",
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        if isinstance(device, (int, float)):  # torch.cuda.amp.GradScaler has no device
+            device, init_scale = "cuda", device
+        on_cpu = ms.get_context("device_target") == "CPU"
+        self.scales = bool(enabled) and (str(device).startswith("cpu") or not on_cpu)
+        self.growth, self.backoff, self.interval = growth_factor, backoff_factor, growth_interval
+        name = numbered("scaler")
+        self.factor = ms.Parameter(
+            ms.Tensor(init_scale, ms.float32),
+            name=f"{name}.scale",
+            requires_grad=False,
+        )
+        self.clean = ms.Parameter(ms.Tensor(0, ms.int32), name=f"{name}.clean", requires_grad=False)
+
+    def is_enabled(self) -> bool:
+        """Whether it scales at all."""
+        return self.scales
+
+    def get_scale(self) -> float:
+        """The factor of the loss."""
+        return float(self.factor.asnumpy()) if self.scales else 1.0
+
+    def scaled(self, loss: Any) -> Any:
+        """A loss times the factor."""
+        return loss * self.factor.astype(loss.dtype) if self.scales else loss
+
+    def unscaled(self, gradients: Any) -> tuple[Any, Any]:
+        """Gradients over the factor, and whether all are finite."""
+        if not self.scales:
+            return gradients, True
+        inverse = 1.0 / self.factor
+        found = tuple([gradient * inverse.astype(gradient.dtype) for gradient in gradients])
+        return found, ops.stack([ops.isfinite(gradient).all() for gradient in found]).all()
+
+    def adjust(self, is_finite: Any) -> Any:
+        """The next factor: smaller after an overflow, greater after many clean steps."""
+        if not self.scales:
+            return is_finite
+        clean = ops.where(is_finite, self.clean + 1, ops.zeros_like(self.clean))
+        grows = clean >= self.interval
+        factor = ops.where(is_finite, self.factor, self.factor * self.backoff)
+        ops.assign(self.factor, ops.where(grows, factor * self.growth, factor))
+        return ops.assign(self.clean, ops.where(grows, ops.zeros_like(clean), clean))
+
+    def state_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """What a checkpoint keeps of it."""
+        if not self.scales:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self.growth,
+            "backoff_factor": self.backoff,
+            "growth_interval": self.interval,
+            "_growth_tracker": int(self.clean.asnumpy()),
+        }
+
+    def load_state_dict(self, state_dict: Any, *_: Any) -> None:
+        """Go on from a checkpoint."""
+        if self.scales and state_dict:
+            ops.assign(self.factor, ms.Tensor(float(state_dict["scale"]), ms.float32))
+            ops.assign(self.clean, ms.Tensor(int(state_dict["_growth_tracker"]), ms.int32))

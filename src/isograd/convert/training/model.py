@@ -35,7 +35,7 @@ class Clip:
 
 @dataclass
 class Names:
-    """What the forward part reads, by the expression and the name that stands for it.
+    """What the forward part reads, by the expression and the name that replaces it.
 
     objects: networks and losses, which are called.  inputs: all else that changes from outside.
     places: the expressions in the text that a name replaces.

@@ -20,12 +20,12 @@ import importlib.util
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ import outcome
 import rules
 import tables
 from outcome import Outcome
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import warm
 
 KINDS = ("clean", "fault", "null")
 
@@ -126,28 +129,14 @@ def _sample(
     return [case for case in cases if Job(case[0], 0, case[1]).id in chosen]
 
 
-def run_job(job: Job, threads: int, timeout_s: float) -> Outcome:
+def run_job(job: Job, timeout_s: float) -> Outcome:
     """Verify one port in a temporary folder and return what isograd and the rules said."""
     with tempfile.TemporaryDirectory(prefix="isograd-benchmark-") as name:
         folder = Path(name)
         case = catalog.write_case(job.network, folder / "case", job.edit)
         report, kept = folder / "report.json", folder / "kept"
-        command = [sys.executable, "-m", "isograd", "verify", str(case), "--quiet"]
-        command += ["--seed", str(job.seed), "--json", str(report), "--keep", str(kept)]
         start = time.perf_counter()
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=timeout_s,
-                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-                check=False,
-            )
-            status, error = done.returncode, done.stderr.strip()[-500:]
-        except subprocess.TimeoutExpired:
-            status, error = None, f"stopped after {timeout_s:.0f} s"
+        status, error = warm.verified(case, job.seed, report, timeout_s, kept)
         seconds = round(time.perf_counter() - start, 2)
         said: dict[str, Any] = {}
         alarms: dict[str, bool | None] = {}
@@ -178,8 +167,9 @@ def run_all(
     """Run the jobs side by side, keep each as it ends, and return all in the jobs' order."""
     threads = max(1, (os.cpu_count() or 1) // arguments.jobs)
     left = [job for job in jobs if job.key not in done]
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        waiting = {pool.submit(run_job, job, threads, arguments.timeout): job for job in left}
+    pool = ProcessPoolExecutor(arguments.jobs, get_context("spawn"), warm.begin, (threads,))
+    with pool:
+        waiting = {pool.submit(run_job, job, arguments.timeout): job for job in left}
         try:
             for number, future in enumerate(as_completed(waiting), 1):
                 job, result = waiting[future], future.result()

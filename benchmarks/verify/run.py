@@ -13,13 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from datetime import date
+from multiprocessing import get_context
 from pathlib import Path
 
 import faults
 import summary
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import warm
 
 PACKAGES = ("isograd", "torch", "mindspore", "numpy")
 
@@ -86,27 +90,13 @@ def select(arguments: argparse.Namespace) -> list[Job]:
     return [job for job in jobs if wanted[job.kind]]
 
 
-def run_job(job: Job, threads: int, timeout_s: float) -> summary.Result:
+def run_job(job: Job, timeout_s: float) -> summary.Result:
     """Verify one port in a temporary folder and return what isograd said."""
     with tempfile.TemporaryDirectory(prefix="isograd-benchmark-") as folder:
         case = faults.write_case(job.network, Path(folder) / "case", job.edit)
         report = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "isograd", "verify", str(case)]
-        command += ["--seed", str(job.seed), "--json", str(report)]
         start = time.perf_counter()
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=timeout_s,
-                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-                check=False,
-            )
-            status, error = done.returncode, done.stderr.strip()[-500:]
-        except subprocess.TimeoutExpired:
-            status, error = None, f"stopped after {timeout_s:.0f} s"
+        status, error = warm.verified(case, job.seed, report, timeout_s)
         seconds = time.perf_counter() - start
         said = {
             "verdict": None,
@@ -139,8 +129,8 @@ def run_all(jobs: list[Job], workers: int, timeout_s: float) -> list[summary.Res
     """Run the jobs side by side, tell the progress, and return the results in the jobs' order."""
     threads = max(1, (os.cpu_count() or 1) // workers)
     results = {}
-    with ThreadPoolExecutor(workers) as pool:
-        waiting = {pool.submit(run_job, job, threads, timeout_s): job for job in jobs}
+    with ProcessPoolExecutor(workers, get_context("spawn"), warm.begin, (threads,)) as pool:
+        waiting = {pool.submit(run_job, job, timeout_s): job for job in jobs}
         try:
             for future in as_completed(waiting):
                 result = results[waiting[future]] = future.result()

@@ -76,8 +76,8 @@ def _inputs(snippet: Snippet, result: str, source: tuple[str, int], seed: int) -
                 return None
             block.setup.append(f"self.fit_{own} = nn.Linear({count}, {size})")
             made = f"self.fit_{own}({name}.flatten()).reshape({tuple(value.shape)})"
-            if value.ndim == 1 and value.size > 2 and (value[1:] >= value[:-1]).all():
-                made = f"torch.sort({made})[0]"  # edges of bins, for example
+            if value.ndim and value.shape[-1] > 2 and (value[..., 1:] >= value[..., :-1]).all():
+                made = f"torch.sort({made})[0]"  # edges of bins, for example, line by line
             block.code.append(f"{own} = {_within(made, value.min(), value.max(), expression)}")
         else:
             kept = f"torch.tensor({value.tolist()}, dtype=torch.{value.dtype})"

@@ -124,3 +124,23 @@ def test_nothing_stays_when_it_closes() -> None:
         servers = [s._process.pid for s in warm._servers.values() if s is not None]
     assert servers
     assert all(_has_ended(pid) for pid in servers)
+
+
+def test_the_name_of_the_running_test_starts_no_other_process(
+    warm: WarmWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = warm.worker("fake", "port")
+    held = set(warm.processes)
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "another")
+    second = warm.worker("fake", "port")
+    for worker in (first, second):
+        worker.close()
+    assert set(warm.processes) == held
+
+
+def test_few_processes_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with WarmWorkers() as own:
+        for number in range(9):
+            monkeypatch.setenv("ISOGRAD_TEST_NUMBER", str(number))
+            own.worker("fake", "port").close()
+        assert len(own.processes) == 6

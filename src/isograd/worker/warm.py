@@ -23,6 +23,10 @@ from isograd.worker.forks import READY, SEPARATOR
 from isograd.worker.host import Launch, Process, Worker, environment_of, launched
 
 _IMPORT_S = 120.0
+#: A framework takes some hundred megabytes, so that no more than these are held.
+_MOST_SERVERS = 6
+#: pytest's variable for the test that runs: it changes with every test, and no framework reads it.
+_RUNNING_TEST = "PYTEST_CURRENT_TEST"
 _Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
 
 
@@ -50,6 +54,11 @@ class WarmWorkers:
         """A worker as `Worker(framework, side, python)`."""
         return Worker(framework, side, python, launch=self._launch)
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The identifiers of the processes that hold a framework."""
+        return tuple(server.pid for server in self._servers.values() if server is not None)
+
     def close(self) -> None:
         """End the processes that hold the frameworks; safe to call again."""
         for server in self._servers.values():
@@ -60,14 +69,22 @@ class WarmWorkers:
     def _launch(self, launch: Launch) -> Process:
         variables = environment_of(launch.framework, os.environ)
         package = package_of(launch.framework)
-        key = (launch.service, package, launch.python, tuple(sorted(variables.items())))
-        if key not in self._servers:
-            self._servers[key] = (
-                _Server(launch, package, variables) if sys.platform == "linux" else None
-            )
-        server = self._servers[key]
+        same = tuple(sorted(item for item in variables.items() if item[0] != _RUNNING_TEST))
+        key = (launch.service, package, launch.python, same)
+        # The last one used stands last; the first makes room.
+        server = self._servers.pop(key) if key in self._servers else self._begin(launch, variables)
+        self._servers[key] = server
         found = None if server is None else server.split(launch)
         return launched(launch) if found is None else found
+
+    def _begin(self, launch: Launch, variables: dict[str, str]) -> _Server | None:
+        while len(self._servers) >= _MOST_SERVERS:
+            oldest = self._servers.pop(next(iter(self._servers)))
+            if oldest is not None:
+                oldest.close()
+        if sys.platform != "linux":
+            return None
+        return _Server(launch, package_of(launch.framework), variables)
 
 
 class _Server:
@@ -86,6 +103,10 @@ class _Server:
             start_new_session=True,
         )
         theirs.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def split(self, launch: Launch) -> _Split | None:
         """A worker, or None where this process cannot give one."""

@@ -736,7 +736,7 @@ print(gradient(torch.ones(3, requires_grad=True)).tolist())
 
 def test_leaves_that_are_held_returned_or_passed_on_have_gradients(tmp_path: Path) -> None:
     port, report = converted(tmp_path, {"net.py": LEAVES})
-    assert not report.findings
+    assert {finding.code for finding in report.findings} <= {"eager-training"}
     expected = subprocess.run(
         [sys.executable, "net.py"],
         cwd=tmp_path / "original",

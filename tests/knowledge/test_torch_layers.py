@@ -211,7 +211,7 @@ parameter = ms.Parameter(matrix)
 found = qr(parameter)[0], eigvalsh(parameter)
 print(*(np.isfinite(part.asnumpy()).all() for part in found))
 try:
-    ms.grad(lambda x: qr(x[:2])[0].sum())(matrix)
+    ms.grad(lambda x: qr(x[:, :2], "complete")[0].sum())(matrix)
 except NotImplementedError as error:
     print(error)
 """

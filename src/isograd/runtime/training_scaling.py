@@ -7,7 +7,7 @@ from typing import Any
 import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
 
-from isograd.runtime.training_steps import OTHER, GraphOptimizer, numbered
+from isograd.runtime.training_steps import OTHER, GraphOptimizer, unique_name
 
 
 def kept_for_each(make: Any) -> Any:
@@ -94,7 +94,7 @@ class GraphScaler(nn.Cell):  # type: ignore[misc]
         on_cpu = ms.get_context("device_target") == "CPU"
         self.scales = bool(enabled) and (str(device).startswith("cpu") or not on_cpu)
         self.growth, self.backoff, self.interval = growth_factor, backoff_factor, growth_interval
-        name = numbered("scaler")
+        name = unique_name("scaler")
         self.factor = ms.Parameter(
             ms.Tensor(init_scale, ms.float32),
             name=f"{name}.scale",

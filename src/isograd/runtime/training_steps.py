@@ -18,7 +18,7 @@ OTHER = "It is part of the compiled step; convert with --eager to change it in t
 _NUMBER: list[int] = []
 
 
-def numbered(kind: str) -> str:
+def unique_name(kind: str) -> str:
     """A name that no other one has: names of a graph's Parameters have to differ."""
     _NUMBER.append(len(_NUMBER))
     return f"{kind}{_NUMBER[-1]}"
@@ -52,7 +52,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
             for part in group["params"]
             if part.requires_grad
         ]
-        self.prefix = numbered("optimizer")
+        self.prefix = unique_name("optimizer")
         self.learned = ms.ParameterTuple([part for part, _ in learned])
         self.group_of = tuple(number for _, number in learned)
         self.rules = tuple(self.rule(group) for group in self.param_groups)

@@ -20,7 +20,7 @@ from isograd.noise.envelope import (
     Measured,
     compare,
 )
-from isograd.tensors import TensorValue
+from isograd.tensors import TensorKey, TensorValue
 from isograd.verify.session import Session
 
 
@@ -113,8 +113,7 @@ def _of_shapes(key: str, own: TensorValue, other: TensorValue) -> Comparison:
 
 
 def _is_lost(key: str, own: TensorValue, other: TensorValue) -> bool:
-    is_gradient = key.startswith("gradient.")
-    return is_gradient and bool(own.values.any()) and not bool(other.values.any())
+    return TensorKey(key).is_gradient and bool(own.values.any()) and not bool(other.values.any())
 
 
 def by_reference(session: Session, found: Tensors) -> Tensors:

@@ -8,6 +8,7 @@ from typing import Any
 from isograd.frameworks.base import FLOAT64, NATIVE, Arithmetic, Tensors
 from isograd.frameworks.capabilities import CompilesModules
 from isograd.noise.envelope import END_TO_END_VARIANTS, Measured, measured
+from isograd.tensors import Role, keyed
 from isograd.verify.compiled.judge import WayResult, by_reference, note
 from isograd.verify.compiled.port import CompiledPort, Request
 from isograd.verify.kept import STEPS, KeptStep
@@ -155,7 +156,7 @@ class WayRuns:
         """What the first step is compared with beyond loss and state: outputs and gradients."""
         expected, eager = self._eager(mode, backward=True)
         eager = {k: v for k, v in eager.items() if k.startswith(("output", "gradient.parameter"))}
-        return {k: m for k, m in expected.items() if k.startswith("output")}, eager
+        return {k: m for k, m in keyed(expected) if k.is_plain(Role.OUTPUT)}, eager
 
     def _eager(self, mode: str, backward: bool) -> tuple[dict[str, Measured], Tensors]:
         """A pass of the reference with its envelope, and the port's own eager pass."""
@@ -168,7 +169,9 @@ class WayRuns:
             theirs = session.port.begin(Passes.forward, request)
             errors = session.reference.ask(Passes.measure_forward, request, END_TO_END_VARIANTS)
             reference, port = measured(errors), theirs.answer()
-        expected = {k: m for k, m in reference.items() if not k.startswith("gradient.input")}
+        expected: dict[str, Measured] = {
+            key: one for key, one in keyed(reference) if key.kind != "gradient.input"
+        }
         return expected, by_reference(session, port)
 
     def _wanted(self, expected: dict[str, Measured]) -> dict[str, Measured]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isograd.model import Stage
+from isograd.tensors import TensorKey
 from isograd.verify.stages.context import StageContext, StageOutcome
 
 
@@ -18,7 +19,7 @@ def run(context: StageContext) -> StageOutcome:
     context.compare_whole(outcome, ("gradient",))
     whole = context.passes[mode]
     outcome.checked = isolated.checked.get(Stage.BACKWARD, 0)
-    outcome.checked += sum(1 for key in whole.comparisons if key.startswith("gradient"))
+    outcome.checked += sum(1 for key in whole.comparisons if TensorKey(key).is_gradient)
     outcome.detail = "gradients of activations and parameters, alone and end to end"
     if following and not outcome.findings:
         outcome.detail = f"{following} gradients differ, all in modules whose forward pass differs"

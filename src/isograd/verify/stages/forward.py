@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from isograd.model import Cause, Severity, Stage
+from isograd.tensors import Role, TensorKey
 from isograd.verify.end_to_end import PassResult, record_pass
 from isograd.verify.findings import dropout_findings
 from isograd.verify.isolated import IsolatedStage
@@ -46,7 +47,8 @@ def _run_mode(context: StageContext, outcome: StageOutcome, mode: str) -> None:
     context.passes[mode], context.isolated[mode] = whole, isolated
     _judge_severity(context, mode, backward, whole, isolated)
     outcome.checked += isolated.checked.get(Stage.FORWARD, 0)
-    outcome.checked += sum(1 for key in whole.comparisons if key.startswith("output"))
+    compared = map(TensorKey, whole.comparisons)
+    outcome.checked += sum(1 for key in compared if key.is_plain(Role.OUTPUT))
     outcome.modules += isolated.modules
     outcome.notes += [note for note in isolated.notes if note not in outcome.notes]
     found = dropout_findings(session, mode)

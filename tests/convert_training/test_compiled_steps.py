@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -216,6 +217,7 @@ for x in loader:
     ("old", "new", "reason"),
     [
         pytest.param("", "", "", id="the usual form"),
+        pytest.param("loss.backward()", "loss . backward ()", "", id="blanks around the name"),
         pytest.param("ward()", "ward(retain_graph=True)", "given arguments", id="retain_graph"),
         pytest.param("SGD", "Adagrad", "no compiled rule", id="another optimizer"),
         pytest.param(
@@ -270,6 +272,30 @@ def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path)
     assert ("ms.jit" in text) is not bool(reason)
     assert len(found) == bool(reason)
     assert re.search(reason, "".join(found)), found
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_eager"),
+    [
+        pytest.param("# see loss.backward() in script.py", False, id="named in a comment"),
+        pytest.param("print('loss.backward()')", False, id="named in a text"),
+        pytest.param(LOOP, True, id="called"),
+    ],
+)
+def test_a_notebook_that_takes_gradients_keeps_a_project_eager_and_says_so(
+    cell: str, is_eager: bool, tmp_path: Path
+) -> None:
+    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**code, "source": f"import torch\n{cell}"}]
+    document = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "look.ipynb").write_text(json.dumps(document), encoding="utf-8")
+    (tmp_path / "project" / "script.py").write_text(LOOP, encoding="utf-8")
+    report = convert_path(tmp_path / "project", tmp_path / "port")
+    text = (tmp_path / "port" / "script.py").read_text(encoding="utf-8")
+    found = [f.file for f in report.findings if f.code == "eager-training"]
+    assert ("ms.jit" in text) is not is_eager
+    assert found == ["look.ipynb"] * is_eager
 
 
 def test_findings_stand_at_the_lines_of_the_original(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from isograd.convert.names import Index
 from isograd.convert.notebooks import SUFFIX, read_notebook
 from isograd.convert.reading import ReadFile, read_file
 from isograd.convert.settings import Settings
-from isograd.convert.training.project import Decision, decide
+from isograd.convert.training.project import Decision, decide, in_notebooks, takes_gradients
 from isograd.convert.training.recognise import backward_calls
 from isograd.convert.walk import Files, find_files
 from isograd.errors import UsageError
@@ -250,8 +250,11 @@ def _settle(run: _Run) -> None:
 
 def _compile_steps(run: _Run) -> None:
     """Write training loops anew, where all of the project can call compiled steps."""
-    takers = [path for path in run.facts if b".backward(" in path.read_bytes()]
-    if not takers or any(path.suffix == SUFFIX for path in takers):
+    takers = [path for path, facts in run.facts.items() if takes_gradients(facts)]
+    notebooks = [_below(run, path).as_posix() for path in takers if path.suffix == SUFFIX]
+    if notebooks:
+        run.training = in_notebooks(notebooks)
+    if notebooks or not takers:
         return
     engine = Engine(_entries(run), run.names, Settings(run.options.target))
     sources = {path: _source(run, path) for path in run.facts}

@@ -71,6 +71,19 @@ class _Found:
         self.findings.append(Finding(file, line, column, _CODE, message, _ADVICE, Level.LOOK))
 
 
+def takes_gradients(facts: Facts) -> bool:
+    """Whether a file calls a method `backward` of anything but self."""
+    return "backward" in facts.called
+
+
+def in_notebooks(files: Iterable[str]) -> Decision:
+    """All loops stay as they are, because notebooks among the files take gradients."""
+    found = _Found()
+    for file in files:
+        found.say(file, None, "a notebook's cells are not written as one step")
+    return Decision(findings=tuple(found.findings))
+
+
 def decide(
     edits: list[FileEdit],
     facts: Iterable[tuple[str, Facts]],

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from isograd.convert.held_data import owner_of
+from isograd.convert.data_aliases import owner_of
 from isograd.convert.origins import (
     SEVERAL,
     Binding,

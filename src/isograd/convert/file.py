@@ -9,16 +9,16 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from isograd.convert import plain
+from isograd.convert import types_and_settings
 from isograd.convert.aliases import Scope
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.analysis.layers import Held, is_path
+from isograd.convert.data_aliases import DataAliases, data_aliases
 from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.empty_tensors import empty_tensors
 from isograd.convert.entries import Entries
 from isograd.convert.generated import library
-from isograd.convert.held_data import HeldData, held_data
 from isograd.convert.layers_passing import calls_that_pass
 from isograd.convert.leaves import Place, leaves_of, place_of_leaf
 from isograd.convert.lists_of_none import CONTAINERS, hold_none
@@ -60,7 +60,7 @@ class FileEdit:
     named: dict[ast.AST, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     #: Whether a function's name may hold integers, as far as it was asked.
-    whole_names: dict[tuple[ast.AST | None, str], bool] = field(default_factory=dict)
+    integer_names: dict[tuple[ast.AST | None, str], bool] = field(default_factory=dict)
     #: Comments to write, by the statement that they are about.
     comments: dict[ast.stmt, list[str]] = field(default_factory=dict)
     kept: dict[ast.stmt, list[str]] = field(default_factory=dict)
@@ -155,7 +155,11 @@ class FileEdit:
 
     def stands_for(self, api: str) -> bool:
         """Whether something of MindSpore's replaces an API."""
-        if api in plain.TYPES or api in plain.DECORATORS or api in plain.ANSWERS:
+        if (
+            api in types_and_settings.TYPES
+            or api in types_and_settings.DECORATORS
+            or api in types_and_settings.ANSWERS
+        ):
             return True
         entry = self.entry(api)
         return entry is not None and entry.applicability is not Applicability.HAND
@@ -165,7 +169,7 @@ class FileEdit:
         head, _, name = use.api.rpartition(".")
         if head != _MODULE:
             return False
-        if name in plain.OF_CELLS:
+        if name in types_and_settings.OF_CELLS:
             return True
         return self.settings.is_shaped(_MODULE) and name in library().members("Module")
 
@@ -334,11 +338,11 @@ class FileEdit:
         self.done.update(ast.walk(node))
 
     @cached_property
-    def held_data(self) -> HeldData:
+    def data_aliases(self) -> DataAliases:
         """The names that hold tensors' data and are written to."""
         if ".data" not in self.text.original and ".detach()" not in self.text.original:
-            return HeldData()
-        return held_data(self.tree, self.named)
+            return DataAliases()
+        return data_aliases(self.tree, self.named)
 
     @cached_property
     def attribute_values(self) -> Mapping[tuple[ast.AST, str], list[ast.expr]]:
@@ -356,9 +360,9 @@ class FileEdit:
 
     def holds_data(self, name: ast.expr) -> bool:
         """Whether a name holds a tensor's data that is written to."""
-        if not isinstance(name, ast.Name) or not self.held_data.names:
+        if not isinstance(name, ast.Name) or not self.data_aliases.names:
             return False
-        return (self.tree.function(name), name.id) in self.held_data.names
+        return (self.tree.function(name), name.id) in self.data_aliases.names
 
     def is_leaf(self, node: ast.expr) -> bool:
         """Whether a name or an attribute holds what a gradient is asked of."""

@@ -8,7 +8,7 @@ import re
 from isograd.convert.file import FileEdit
 from isograd.convert.generated import library
 from isograd.convert.names import is_torch
-from isograd.convert.numbers_of_numpy import meeting_numpy
+from isograd.convert.numpy_numbers import meeting_numpy
 from isograd.convert.text import Text, narrow
 from isograd.scan.imports import absolute_name
 

@@ -19,9 +19,9 @@ from isograd.convert.engine import Engine, Place, Port
 from isograd.convert.entries import Entries
 from isograd.convert.generated import library
 from isograd.convert.located import WITH_MODES, Facts, locate
-from isograd.convert.looked_up import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
+from isograd.convert.names_in_strings import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
 from isograd.convert.notebooks import SUFFIX, read_notebook
 from isograd.convert.reading import ReadFile, read_file
 from isograd.convert.settings import Settings

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from isograd.compare.files import plain
+from isograd.compare.files import numpy_kernels
 from isograd.compare.files.tally import Row
 
 #: Below this numpy is done before numba is imported (2 s; 6 s more when it compiles once).
@@ -18,7 +18,7 @@ Recount = Callable[..., int]
 
 
 class Kernels(Protocol):
-    """What measures float arrays: `plain.measure` and `plain.recount` say how."""
+    """What measures float arrays: `numpy_kernels.measure` and `numpy_kernels.recount` say how."""
 
     def measure(self, value: str, bits: str) -> Measure:
         """The kernel for values ("f" or "d") whose bits are "i" or "l", as numpy's characters."""
@@ -31,10 +31,10 @@ class PlainKernels:
     """numpy's."""
 
     def measure(self, value: str, bits: str) -> Measure:
-        return plain.measure
+        return numpy_kernels.measure
 
     def recount(self, value: str) -> Recount:
-        return plain.recount
+        return numpy_kernels.recount
 
 
 class CompiledKernels:
@@ -56,9 +56,9 @@ class CompiledKernels:
         key = (name, *types)
         with self._lock:
             if key not in self._found:
-                from isograd.compare.files import compiled
+                from isograd.compare.files import numba_kernels
 
-                self._found[key] = getattr(compiled, name)(*types)
+                self._found[key] = getattr(numba_kernels, name)(*types)
             return self._found[key]
 
 

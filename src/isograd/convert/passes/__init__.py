@@ -34,12 +34,14 @@ from isograd.convert.passes.building import Building
 from isograd.convert.passes.calls import Calls
 from isograd.convert.passes.casts import Casts
 from isograd.convert.passes.complex_numbers import ComplexNumbers
+from isograd.convert.passes.data_aliases import WrittenData
 from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.formats import Formats
 from isograd.convert.passes.fresh_modules import FreshModules
-from isograd.convert.passes.held import Held
 from isograd.convert.passes.imports_by_name import ImportsByName
+from isograd.convert.passes.indexed_copies import TakenByCopy
 from isograd.convert.passes.inplace import InPlace
+from isograd.convert.passes.integer_arguments import JoinedParts, RealFunctions
 from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.late_children import LateChildren
 from isograd.convert.passes.layer_attributes import LayerAttributes
@@ -59,11 +61,9 @@ from isograd.convert.passes.steps import StepNames
 from isograd.convert.passes.stores import Stores
 from isograd.convert.passes.subscripts import NumbersBesidePositions, NumpyIndices, Subscripts
 from isograd.convert.passes.sums import SumsOfSelections
-from isograd.convert.passes.taken import TakenByCopy
-from isograd.convert.passes.truncated import TruncatedLogarithms
+from isograd.convert.passes.truncated_logarithms import TruncatedLogarithms
 from isograd.convert.passes.uncertain import SecondDerivatives, Uncertain
 from isograd.convert.passes.unknown_modules import UnknownModules
-from isograd.convert.passes.whole import JoinedParts, RealFunctions
 from isograd.convert.passes.writes import Leaves, Writes
 
 
@@ -91,7 +91,7 @@ PASSES: tuple[Pass, ...] = (
     ModuleContents(),
     FreshModules(),
     UnknownModules(),
-    Held(),
+    WrittenData(),
     TakenByCopy(),
     Bounds(),
     InPlace(),

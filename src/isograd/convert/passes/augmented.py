@@ -6,8 +6,9 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.aliases import Scope
+from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import is_data
+from isograd.convert.operator_signs import SIGNS
 from isograd.convert.origins import Reach
 from isograd.convert.passes.elements import (
     elements,
@@ -25,7 +26,6 @@ from isograd.convert.passes.reach_of_writes import (
     tell_lost,
     write_view,
 )
-from isograd.convert.signs import SIGNS
 from isograd.convert.tree import (
     defaults_of,
     has_inner_steps,

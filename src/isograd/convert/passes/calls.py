@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert import layout, plain
+from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
 from isograd.convert.generated import library
 from isograd.convert.model import Level
@@ -53,8 +53,8 @@ class Calls:
 
 
 def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
-    if use.api in plain.HELPERS:
-        _renamed(node, file.name(plain.HELPERS[use.api]), file)
+    if use.api in types_and_settings.HELPERS:
+        _renamed(node, file.name(types_and_settings.HELPERS[use.api]), file)
         return
     entry = file.entry(use.api)
     if _in_place(node, use, entry, file):
@@ -226,7 +226,7 @@ def missing(
 
 def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
     assert isinstance(node.func, ast.Attribute)
-    if use.api in plain.LEFT_ALONE:
+    if use.api in types_and_settings.LEFT_ALONE:
         return True
     file.uses += 1
     if file.is_ported_module_member(use):
@@ -267,10 +267,10 @@ def _type(node: ast.Call, use: Use, file: FileEdit) -> bool:
     if node.keywords or len(node.args) > 1:
         return False
     api = file.named.get(node.args[0], "") if node.args else ""
-    if file.names.kind(api) == "d" or not (use.is_sure or api in plain.TYPED_TENSORS):
+    if file.names.kind(api) == "d" or not (use.is_sure or api in types_and_settings.TYPED_TENSORS):
         return False
     assert isinstance(node.func, ast.Attribute)
-    dtype = plain.TYPED_TENSORS.get(api, "")
+    dtype = types_and_settings.TYPED_TENSORS.get(api, "")
     if dtype:
         code = f"{layout.operand(file, node.func.value)}.astype({file.name(dtype)})"
     else:

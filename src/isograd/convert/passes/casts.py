@@ -8,9 +8,15 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.integer_expressions import (
+    CASTS,
+    MASKS,
+    POSITIONS,
+    is_integer_dtype,
+    may_be_integer,
+)
+from isograd.convert.passes.indexed_copies import written_around
 from isograd.convert.passes.reach_of_writes import scope_of
-from isograd.convert.passes.taken import written_around
-from isograd.convert.whole_numbers import CASTS, MASKS, POSITIONS, is_whole_dtype, may_be_whole
 
 #: What returns integers or booleans, or has no gradient in MindSpore either.
 _WITHOUT_GRADIENT = (CASTS | POSITIONS | MASKS).union(
@@ -42,7 +48,7 @@ class Casts:
 
 def _as_other(node: ast.Call, value: ast.expr, file: FileEdit) -> bool:
     """`x.type_as(y)`, where y may be of integers."""
-    if len(node.args) != 1 or not may_be_whole(node.args[0], file):
+    if len(node.args) != 1 or not may_be_integer(node.args[0], file):
         return False
     other = file.source(node.args[0])
     if not isinstance(node.args[0], (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
@@ -60,7 +66,7 @@ def _is_cast(node: ast.Call, method: ast.Attribute, file: FileEdit) -> bool:
         return not given
     if method.attr not in ("to", "type"):
         return False
-    return any(is_whole_dtype(part, file) for part in given)
+    return any(is_integer_dtype(part, file) for part in given)
 
 
 def _is_without_gradient(

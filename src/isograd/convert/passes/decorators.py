@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert import plain
+from isograd.convert import types_and_settings
 from isograd.convert.file import FileEdit
 
 
@@ -19,7 +19,7 @@ class Decorators:
         assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
         for decorator in node.decorator_list:
             function = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if file.named.get(function) in plain.DECORATORS:
+            if file.named.get(function) in types_and_settings.DECORATORS:
                 _leave_out(decorator, file)
         return False
 

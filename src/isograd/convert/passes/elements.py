@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import is_data
 from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place as place_of
@@ -88,7 +88,7 @@ def is_by_position(index: ast.expr, at: ast.AST, file: FileEdit) -> bool:
 
 def holds_all(name: ast.Name, file: FileEdit) -> bool:
     """Whether a name is a list or a dictionary of tensors' data."""
-    return (file.tree.function(name), name.id) in file.held_data.containers
+    return (file.tree.function(name), name.id) in file.data_aliases.containers
 
 
 def elements(target: ast.Subscript, file: FileEdit) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import is_data
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, is_taken_by_copy, origin_of_write
 from isograd.convert.passes.elements import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert import layout, plain
+from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
 from isograd.knowledge.entry import Applicability
 
@@ -28,13 +28,13 @@ class Settings:
             while isinstance(target, ast.Attribute) and target not in file.named:
                 target = target.value  # a part of a setting that scan does not know
             api = file.named.get(target, "") if len(node.targets) == 1 else ""
-            if not api.startswith(plain.SETTINGS):
+            if not api.startswith(types_and_settings.SETTINGS):
                 return False
         else:
             assert isinstance(node, ast.Expr)
-            if file.api_of_call(node.value) in plain.ASSERTIONS:
+            if file.api_of_call(node.value) in types_and_settings.ASSERTIONS:
                 return _asserted(node, file)
-            if file.api_of_call(node.value) not in plain.STATEMENTS:
+            if file.api_of_call(node.value) not in types_and_settings.STATEMENTS:
                 return False
         assert isinstance(node, ast.stmt)
         file.leave_out(node)
@@ -106,12 +106,12 @@ class Questions:
             return _final(node, file)
         assert isinstance(node, ast.Call)
         api = file.api_of_call(node)
-        if api in plain.ANSWERS and not _is_known(api, file):
-            layout.write(file, node, plain.ANSWERS[api])
-        elif api in plain.THROUGH and len(node.args) > plain.THROUGH[api]:
+        if api in types_and_settings.ANSWERS and not _is_known(api, file):
+            layout.write(file, node, types_and_settings.ANSWERS[api])
+        elif api in types_and_settings.THROUGH and len(node.args) > types_and_settings.THROUGH[api]:
             if _is_known(api, file):
                 return False
-            kept = node.args[plain.THROUGH[api]]
+            kept = node.args[types_and_settings.THROUGH[api]]
             start, end = file.text.span(node)
             inner, stop = file.text.span(kept)
             is_closed = layout.stands(file, node, file.text.raw(kept))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert import layout, plain
+from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
 from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters
@@ -39,9 +39,9 @@ class Members:
             file.uses += 1
             file.converted += 1
             return True
-        if use.api in plain.LEFT_ALONE or not isinstance(node.ctx, ast.Load):
+        if use.api in types_and_settings.LEFT_ALONE or not isinstance(node.ctx, ast.Load):
             return True
-        if use.api in plain.OF_RESULTS:
+        if use.api in types_and_settings.OF_RESULTS:
             return False
         file.uses += 1
         if file.is_ported_module_member(use):
@@ -68,7 +68,7 @@ def _is_computed(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
 def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
     entry = file.entry(use.api)
     if entry is None or entry.applicability is Applicability.HAND:
-        if use.is_sure and use.api not in plain.SAME_ATTRIBUTES:
+        if use.is_sure and use.api not in types_and_settings.SAME_ATTRIBUTES:
             reason = entry.difference if entry is not None else ""
             reason = reason or f"{use.api} has no counterpart in MindSpore"
             advice = entry.advice if entry is not None else ""

@@ -79,7 +79,7 @@ def scope_of(node: ast.AST, file: FileEdit) -> Scope:
     """The bindings of the function around a node, or of the module."""
     around = file.tree.scope(node)
     if around not in file.scopes:
-        held = file.held_data.values
+        held = file.data_aliases.values
         file.scopes[around] = Scope(around, file.tree, file.views, held)
     return file.scopes[around]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert import layout, plain
+from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
 from isograd.convert.located import is_type_of
-from isograd.convert.looked_up import Asked, asked_names
 from isograd.convert.model import Level
+from isograd.convert.names_in_strings import Asked, asked_names
 from isograd.convert.passes.calls import is_in_mint, missing
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.use import Use
@@ -75,8 +75,18 @@ def _write_looked_up(node: ast.Call, api: str, file: FileEdit) -> bool:
     grand = file.tree.parents.get(node)
     is_called = isinstance(grand, ast.Call) and grand.func is node
     code = _answer(api, file) or ("" if entry is None else file.value(entry))
-    if api in plain.TYPES or (code and not is_called) or (entry is not None and entry.value):
-        layout.write(file, node, file.spelled(plain.TYPES[api]) if api in plain.TYPES else code)
+    if (
+        api in types_and_settings.TYPES
+        or (code and not is_called)
+        or (entry is not None and entry.value)
+    ):
+        layout.write(
+            file,
+            node,
+            file.spelled(types_and_settings.TYPES[api])
+            if api in types_and_settings.TYPES
+            else code,
+        )
         file.converted += 1
     else:
         reason = f"{api} has no counterpart in MindSpore"
@@ -175,21 +185,25 @@ def _stored(node: ast.Name | ast.Attribute, api: str, file: FileEdit) -> bool:
 
 def _answer(api: str, file: FileEdit) -> str:
     """A function that means a question about torch's compilers; empty for anything else."""
-    return file.name(plain.NEVER) if plain.ANSWERS.get(api) == "False" else ""
+    return (
+        file.name(types_and_settings.NEVER)
+        if types_and_settings.ANSWERS.get(api) == "False"
+        else ""
+    )
 
 
 def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:
     """MindSpore's name, by where the name stands; empty where there is none."""
     if _is_base(node, file) and (base := _base(node, api, entry, file)):
         return base
-    if api in plain.HELPERS:
-        return file.spelled(plain.HELPERS[api])
+    if api in types_and_settings.HELPERS:
+        return file.spelled(types_and_settings.HELPERS[api])
     if api == "torch.Tensor" and _is_called_by_name(node, file):
         return file.name("composites.FloatTensor")
-    if api in plain.TYPES:
-        if _is_annotation(node, file) and api in plain.ANNOTATIONS:
-            return file.spelled(plain.ANNOTATIONS[api])
-        return file.spelled(plain.TYPES[api])
+    if api in types_and_settings.TYPES:
+        if _is_annotation(node, file) and api in types_and_settings.ANNOTATIONS:
+            return file.spelled(types_and_settings.ANNOTATIONS[api])
+        return file.spelled(types_and_settings.TYPES[api])
     if _is_annotation(node, file):
         is_in_union = isinstance(file.tree.parents.get(node), ast.BinOp)
         return _annotation(api, entry, is_in_union, file)
@@ -284,8 +298,8 @@ def _annotation(api: str, entry: Entry | None, is_in_union: bool, file: FileEdit
 
     In `A | None` it is `object`: Python has no union of a text.
     """
-    if api in plain.ANNOTATIONS:
-        return file.spelled(plain.ANNOTATIONS[api])
+    if api in types_and_settings.ANNOTATIONS:
+        return file.spelled(types_and_settings.ANNOTATIONS[api])
     own = _class_of(entry)
     if own:
         return file.name(own)

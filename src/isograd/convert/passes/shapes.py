@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.reach_of_writes import scope_of
-from isograd.convert.plain import TYPED_TENSORS
+from isograd.convert.types_and_settings import TYPED_TENSORS
 
 _MAKING = frozenset(("torch.Size", "torch.broadcast_shapes"))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import is_data
 from isograd.convert.passes.elements import key_of, owner_of_data, owner_of_element
 from isograd.convert.passes.inplace import tell_if_held
 from isograd.convert.passes.reach_of_writes import tell_if_lost

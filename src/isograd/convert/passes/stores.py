@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import is_data
 from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.passes.elements import (
     elements,

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 
 from isograd.convert.file import FileEdit
+from isograd.convert.integer_expressions import may_be_integer
 from isograd.convert.passes.augmented import strided
 from isograd.convert.passes.elements import elements, key_of
 from isograd.convert.passes.reach_of_writes import scope_of
@@ -22,7 +23,6 @@ from isograd.convert.tree import (
     pairs_of,
     parts_of,
 )
-from isograd.convert.whole_numbers import may_be_whole
 
 _OF_NUMBERS = ("numpy", "scipy")
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
@@ -142,7 +142,7 @@ def _is_plain_number(part: ast.expr) -> bool:
 
 
 def _takes_positions(part: ast.expr, file: FileEdit) -> bool:
-    return isinstance(part, _LISTS) or may_be_whole(part, file)
+    return isinstance(part, _LISTS) or may_be_integer(part, file)
 
 
 def _is_counter(part: ast.expr, file: FileEdit) -> bool:

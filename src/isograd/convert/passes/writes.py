@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import is_data
 from isograd.convert.model import Level
+from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost
 from isograd.convert.places import place
-from isograd.convert.signs import SIGNS
 from isograd.convert.tree import is_over_parameters, is_true
 from isograd.scan.values import PARAMETER
 

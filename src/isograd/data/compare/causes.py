@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from isograd.data.compare.held import Held, in_layout
+from isograd.data.compare.intermediate import Value, in_layout
 from isograd.data.compare.side import Step
 from isograd.data.compare.steps import Piece
 from isograd.data.hypotheses.base import Observation, as_hwc
@@ -176,7 +176,7 @@ def _observations(piece: Piece) -> list[Observation]:
     return found
 
 
-def _picture(value: Held) -> np.ndarray | None:  # type: ignore[type-arg]  # of any dtype
+def _picture(value: Value) -> np.ndarray | None:  # type: ignore[type-arg]  # of any dtype
     if value.numbers is None:
         return None
     hwc = as_hwc(value.numbers)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isograd.data.compare.equality import array_gap
-from isograd.data.compare.held import Held, all_equivalent, as_like
+from isograd.data.compare.intermediate import Value, all_equivalent, as_like
 from isograd.data.compare.randomness import Comparison, compare_draws
 from isograd.data.compare.side import ChainInfo, Side, Step
 from isograd.data.model import StepComparison
@@ -37,9 +37,9 @@ class Piece:
 
     steps_a: tuple[Step, ...]
     steps_b: tuple[Step, ...]
-    inputs: tuple[Held, ...]
-    outputs_a: tuple[Held, ...]
-    outputs_b: tuple[Held, ...]
+    inputs: tuple[Value, ...]
+    outputs_a: tuple[Value, ...]
+    outputs_b: tuple[Value, ...]
     is_swapped: bool = False
     is_end: bool = False
     draws: Comparison | None = None
@@ -93,13 +93,13 @@ class Walk:
         self.result.is_whole = True
         return self.result
 
-    def _trace(self, side: int) -> list[list[Held]]:
+    def _trace(self, side: int) -> list[list[Value]]:
         """Per sample what enters and what every step gives; random steps are drawn once."""
         number = self._chains[side].number
         found = self._sides[side].call("trace", number, self._positions[side])
-        return [[Held.of(value) for value in sample] for sample in found]
+        return [[Value.of(value) for value in sample] for sample in found]
 
-    def _first_place(self, a: list[list[Held]], b: list[list[Held]]) -> tuple[int, int] | None:
+    def _first_place(self, a: list[list[Value]], b: list[list[Value]]) -> tuple[int, int] | None:
         """The earliest place at which both hold the same values."""
         size_a, size_b = len(a[0]), len(b[0])
         for i, j in sorted(itertools.product(range(size_a), range(size_b)), key=sum):
@@ -117,18 +117,18 @@ class Walk:
             return known
         return self._random.get((side, step), False)
 
-    def _measure(self, side: int, step: int, given: Held) -> None:
+    def _measure(self, side: int, step: int, given: Value) -> None:
         """Whether a step of unknown kind yields the same twice."""
         if self._chains[side].steps[step].is_random is None:
             first, second, third = (self._apply(side, [step], given) for _ in range(3))
             is_random = any(_differs(first, other) for other in (second, third))
             self._random[side, step] = is_random
 
-    def _apply(self, side: int, steps: list[int], given: Held) -> Held:
+    def _apply(self, side: int, steps: list[int], given: Value) -> Value:
         chain = self._chains[side].number
-        return Held.of(self._sides[side].call("apply", chain, steps, given.wired()))
+        return Value.of(self._sides[side].call("apply", chain, steps, given.wired()))
 
-    def _outputs(self, side: int, start: int, given: list[Held]) -> list[list[Held]]:
+    def _outputs(self, side: int, start: int, given: list[Value]) -> list[list[Value]]:
         """From a place on: per step what all samples become; a random step ends it."""
         found, current = [], given
         for step in range(start, len(self._chains[side].steps)):
@@ -159,8 +159,8 @@ class Walk:
         self.result.rows.append(StepComparison(name, a, b, outcome, greatest, detail))
 
     def _go_on(
-        self, i: int, j: int, here: tuple[list[Held], list[Held]]
-    ) -> tuple[int, int, tuple[list[Held], list[Held]]] | None:
+        self, i: int, j: int, here: tuple[list[Value], list[Value]]
+    ) -> tuple[int, int, tuple[list[Value], list[Value]]] | None:
         """From one common place to the next; None where there is no way on."""
         after_a, after_b = self._outputs(0, i, here[0]), self._outputs(1, j, here[1])
         ends = (len(self._chains[0].steps), len(self._chains[1].steps))
@@ -185,9 +185,9 @@ class Walk:
         self,
         i: int,
         j: int,
-        here: tuple[list[Held], list[Held]],
-        after_a: list[list[Held]],
-        after_b: list[list[Held]],
+        here: tuple[list[Value], list[Value]],
+        after_a: list[list[Value]],
+        after_b: list[list[Value]],
     ) -> tuple[int, int] | None:
         """The nearest later place at which both hold the same; at the ends, to the last digit."""
         ends = (len(self._chains[0].steps), len(self._chains[1].steps))
@@ -211,8 +211,8 @@ class Walk:
         self,
         i: int,
         j: int,
-        places_a: list[list[Held]],
-        places_b: list[list[Held]],
+        places_a: list[list[Value]],
+        places_b: list[list[Value]],
         p: int,
         q: int,
     ) -> bool:
@@ -231,8 +231,8 @@ class Walk:
         )
 
     def _drawn(
-        self, i: int, j: int, here: tuple[list[Held], list[Held]]
-    ) -> tuple[int, int, tuple[list[Held], list[Held]]] | None:
+        self, i: int, j: int, here: tuple[list[Value], list[Value]]
+    ) -> tuple[int, int, tuple[list[Value], list[Value]]] | None:
         """Both sides draw next: compare the step, then the whole block of random steps."""
         self.result.is_random = True
         blocks = self._random_block(0, i), self._random_block(1, j)
@@ -265,8 +265,8 @@ class Walk:
         return i + p, j + q, (drawn, [value for value in given if value is not None])
 
     def _drawn_alone(
-        self, i: int, j: int, here: tuple[list[Held], list[Held]], side: int
-    ) -> tuple[int, int, tuple[list[Held], list[Held]]]:
+        self, i: int, j: int, here: tuple[list[Value], list[Value]], side: int
+    ) -> tuple[int, int, tuple[list[Value], list[Value]]]:
         """One side draws where the other does not: it is left out, and both go on without it."""
         self.result.is_random = True
         step = (self._chains[side].steps[(i, j)[side]],)
@@ -287,7 +287,7 @@ class Walk:
         j: int,
         p: int,
         q: int,
-        here: tuple[list[Held], list[Held]],
+        here: tuple[list[Value], list[Value]],
         changes: dict[str, Any] | None = None,
     ) -> Comparison:
         tables, levels = [], 0.0
@@ -304,7 +304,7 @@ class Walk:
             levels = max(levels, float(found["levels"]))
         return compare_draws(tables[0], tables[1], levels)
 
-    def _transplanted(self, i: int, j: int, here: tuple[list[Held], list[Held]]) -> str:
+    def _transplanted(self, i: int, j: int, here: tuple[list[Value], list[Value]]) -> str:
         """The parameter of B with which A draws as B does; "" where none does."""
         for name, value in self._other_parameters(i, j):
             with contextlib.suppress(IsogradError):  # a value that A's transform does not take
@@ -330,10 +330,10 @@ class Walk:
         self,
         i: int,
         j: int,
-        here: tuple[list[Held], list[Held]],
-        after_a: list[list[Held]],
-        after_b: list[list[Held]],
-    ) -> tuple[int, int, tuple[list[Held], list[Held]]] | None:
+        here: tuple[list[Value], list[Value]],
+        after_a: list[list[Value]],
+        after_b: list[list[Value]],
+    ) -> tuple[int, int, tuple[list[Value], list[Value]]] | None:
         """Both part here: find the shortest pieces after which the rest agrees."""
         for p, q in self._pieces(i, j, len(after_a), len(after_b)):
             out_a = after_a[p - 1] if p else here[0]
@@ -385,7 +385,7 @@ class Walk:
         kinds = self._chains[0].steps[i].kind, self._chains[1].steps[j].kind
         return kinds[0] == kinds[1] and kinds[0] not in _UNKNOWN_KINDS
 
-    def _agrees_from(self, i: int, j: int, given_a: list[Held], given_b: list[Held]) -> bool:
+    def _agrees_from(self, i: int, j: int, given_a: list[Value], given_b: list[Value]) -> bool:
         """Whether the rest of both chains yields the same from here, up to the next draw."""
         after_a = self._outputs(0, i, given_a[:_SOUGHT_ON])
         after_b = self._outputs(1, j, given_b[:_SOUGHT_ON])
@@ -404,8 +404,8 @@ class Walk:
         j: int,
         p: int,
         q: int,
-        here: tuple[list[Held], list[Held]],
-        outputs: tuple[list[Held], list[Held]],
+        here: tuple[list[Value], list[Value]],
+        outputs: tuple[list[Value], list[Value]],
     ) -> None:
         steps = self._chains[0].steps[i : i + p], self._chains[1].steps[j : j + q]
         parameter = ""
@@ -424,14 +424,18 @@ class Walk:
         self._note(*steps, "differs", _greatest(*outputs))
 
     def _explaining_parameter(
-        self, i: int, j: int, here: tuple[list[Held], list[Held]], wanted: list[Held]
+        self,
+        i: int,
+        j: int,
+        here: tuple[list[Value], list[Value]],
+        wanted: list[Value],
     ) -> str:
         """The parameter of B with which A's step yields what B's does; "" where none does."""
         chain = self._chains[0].number
         for name, value in self._other_parameters(i, j):
             with contextlib.suppress(IsogradError):  # a value that A's transform does not take
                 found = [
-                    Held.of(self._sides[0].call("changed", chain, i, x.wired(), {name: value}))
+                    Value.of(self._sides[0].call("changed", chain, i, x.wired(), {name: value}))
                     for x in here[0]
                 ]
                 if all_equivalent(found, wanted):
@@ -443,8 +447,8 @@ class Walk:
         i: int,
         p: int,
         steps: tuple[tuple[Step, ...], tuple[Step, ...]],
-        here: tuple[list[Held], list[Held]],
-        wanted: list[Held],
+        here: tuple[list[Value], list[Value]],
+        wanted: list[Value],
     ) -> bool:
         """Whether A's steps in B's order yield what B yields."""
         kinds_a, kinds_b = ([step.kind for step in one] for one in steps)
@@ -463,19 +467,19 @@ class Walk:
         return all_equivalent(found, wanted)
 
 
-def _kind(values: Sequence[Held]) -> str:
+def _kind(values: Sequence[Value]) -> str:
     """The kind of dtype of values: "f" for floats, "" for texts."""
     numbers = values[0].numbers
     return "" if numbers is None else numbers.dtype.kind
 
 
-def _differs(a: Held, b: Held) -> bool:
+def _differs(a: Value, b: Value) -> bool:
     if a.numbers is None or b.numbers is None:
         return a.text != b.text
     return a.numbers.shape != b.numbers.shape or not (a.numbers == b.numbers).all()
 
 
-def _all_same(a: Sequence[Held], b: Sequence[Held]) -> bool:
+def _all_same(a: Sequence[Value], b: Sequence[Value]) -> bool:
     """Whether the values of all samples are equal within the rounding of their dtype."""
     for x, y in zip(a, b, strict=True):
         if x.numbers is None or y.numbers is None:
@@ -486,7 +490,7 @@ def _all_same(a: Sequence[Held], b: Sequence[Held]) -> bool:
     return True
 
 
-def _greatest(a: Sequence[Held], b: Sequence[Held]) -> float | None:
+def _greatest(a: Sequence[Value], b: Sequence[Value]) -> float | None:
     found = [
         array_gap(x.numbers, y.numbers).greatest
         for x, y in zip(a, b, strict=True)

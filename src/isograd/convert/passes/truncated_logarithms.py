@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.integer_expressions import CASTS, DTYPES
 from isograd.convert.tree import first_argument
-from isograd.convert.whole_numbers import CASTS, DTYPES
 
 _LOGARITHMS = frozenset("log log2 log10".split())
 _ROUNDING = frozenset("floor ceil round trunc floor_ ceil_ round_ trunc_".split())

@@ -30,7 +30,7 @@ _LEARNING = frozenset(("grad", "weight", "bias"))
 
 
 @dataclass
-class HeldData:
+class DataAliases:
     """What names hold of tensors' data.
 
     values: the expressions, `x.data` or `x.grad.detach()`; names, containers: by their scope.
@@ -41,12 +41,12 @@ class HeldData:
     containers: set[tuple[ast.AST | None, str]] = field(default_factory=set)
 
 
-def held_data(tree: Tree, named: Mapping[ast.AST, str]) -> HeldData:
+def data_aliases(tree: Tree, named: Mapping[ast.AST, str]) -> DataAliases:
     """What the names of a file hold of tensors' data, where they are written to.
 
     named: the torch APIs that names and attributes of the file mean.
     """
-    found = HeldData()
+    found = DataAliases()
     nodes = (*tree.of(ast.Attribute), *tree.of(ast.Call))
     scopes = {tree.function(node) for node in nodes if owner_of(node) is not None}
     for scope in scopes:
@@ -134,7 +134,7 @@ def _is_computed(value: ast.expr, named: Mapping[ast.AST, str]) -> bool:
 
 
 def _of_scope(
-    scope: ast.AST, key: ast.AST | None, named: Mapping[ast.AST, str], found: HeldData
+    scope: ast.AST, key: ast.AST | None, named: Mapping[ast.AST, str], found: DataAliases
 ) -> None:
     nodes = list(_nodes(scope))
     known = _lasting_names(scope, nodes, named)

@@ -39,24 +39,24 @@ _SAME = frozenset(
 _OF_EINOPS = frozenset(("rearrange", "repeat"))
 
 
-def may_be_whole(node: ast.expr, file: FileEdit) -> bool:
+def may_be_integer(node: ast.expr, file: FileEdit) -> bool:
     """Whether an expression is a tensor that may be of integers or booleans."""
     if isinstance(node, ast.Compare):
         return not any(
             isinstance(kind, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for kind in node.ops
         )
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Invert)):
-        return may_be_whole(node.operand, file)
+        return may_be_integer(node.operand, file)
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.Div):
             return False
         parts = (node.left, node.right)
-        found = [may_be_whole(part, file) for part in parts]
+        found = [may_be_integer(part, file) for part in parts]
         return any(found) and all(
             is_whole or _is_number(part) for is_whole, part in zip(found, parts, strict=True)
         )
     if isinstance(node, ast.Subscript):
-        return may_be_whole(node.value, file)
+        return may_be_integer(node.value, file)
     if isinstance(node, ast.Name):
         return _may_hold_whole(node, file)
     return isinstance(node, ast.Call) and _makes_them(node, file)
@@ -67,14 +67,14 @@ def _may_hold_whole(name: ast.Name, file: FileEdit) -> bool:
     scope = scope_of(name, file)
     is_own = name.id in scope.bound or name.id in scope.parameters
     key = (scope.node if is_own else file.tree.module, name.id)
-    if key not in file.whole_names:
-        file.whole_names[key] = False
+    if key not in file.integer_names:
+        file.integer_names[key] = False
         if is_own:
             values = scope.values_of(name.id)
         else:
             values = file.tree.values_of_module.get(name.id, [])
-        file.whole_names[key] = any(may_be_whole(value, file) for value in values)
-    return file.whole_names[key]
+        file.integer_names[key] = any(may_be_integer(value, file) for value in values)
+    return file.integer_names[key]
 
 
 def _makes_them(node: ast.Call, file: FileEdit) -> bool:
@@ -88,9 +88,9 @@ def _makes_them(node: ast.Call, file: FileEdit) -> bool:
     if not api and name in ("to", "type", "astype"):
         given += [part for part in node.args if _is_dtype(part, file)]
     if given:
-        return any(is_whole_dtype(part, file) for part in given)
+        return any(is_integer_dtype(part, file) for part in given)
     if api.startswith("einops."):
-        return name in _OF_EINOPS and any(may_be_whole(part, file) for part in node.args[:1])
+        return name in _OF_EINOPS and any(may_be_integer(part, file) for part in node.args[:1])
     if api and not api.startswith("torch."):
         return False
     if api and name in _OF_VALUES:
@@ -100,10 +100,10 @@ def _makes_them(node: ast.Call, file: FileEdit) -> bool:
     if name not in _SAME:
         return False
     of = node.args[:1] if api else [node.func.value]  # type: ignore[attr-defined]  # as above
-    return any(may_be_whole(part, file) for part in of)
+    return any(may_be_integer(part, file) for part in of)
 
 
-def is_whole_dtype(node: ast.expr, file: FileEdit) -> bool:
+def is_integer_dtype(node: ast.expr, file: FileEdit) -> bool:
     """Whether an expression names a dtype of integers or the one of booleans."""
     if isinstance(node, ast.Constant):
         return node.value in DTYPES

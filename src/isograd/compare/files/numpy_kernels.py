@@ -1,4 +1,4 @@
-"""One pass over two float arrays in numpy, block by block; `compiled.py` holds the same for speed.
+"""One pass over two float arrays in numpy, block by block; `numba_kernels.py` is the fast one.
 
 Both add up blocks of the same size in the same order, so that counts, extremes and indices are the
 same to the bit, and sums differ by float64 rounding alone.

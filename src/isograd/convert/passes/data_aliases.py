@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.data_aliases import is_data, owner_of
 from isograd.convert.file import FileEdit
-from isograd.convert.held_data import is_data, owner_of
 from isograd.convert.passes.elements import is_without_gradient
 
 _INIT = "torch.nn.init."
@@ -13,14 +13,14 @@ _INIT = "torch.nn.init."
 _ASKED = frozenset("shape size dim ndim dtype device numel is_floating_point".split())
 
 
-class Held:
+class WrittenData:
     """Tensors' data that names hold, and where a forward method reads such a name."""
 
     kinds = (ast.Attribute, ast.Call, ast.Name)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the Parameter; what a loss is computed from is read without its gradient."""
-        held = file.held_data
+        held = file.data_aliases
         if not held.values:
             return False
         if isinstance(node, ast.Name):

@@ -1,6 +1,6 @@
 """One pass over two float arrays, compiled by numba; imported only where the extra `fast` is there.
 
-`plain.py` holds the same in numpy, and says what each number is.
+`numpy_kernels.py` holds the same in numpy, and says what each number is.
 """
 
 from __future__ import annotations

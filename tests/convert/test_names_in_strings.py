@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.convert.support import converted, port_of, run_port
 
-from isograd.convert.looked_up import Asked, asked_names
 from isograd.convert.model import Level
+from isograd.convert.names_in_strings import Asked, asked_names
 
 pytest.importorskip("mindspore")
 

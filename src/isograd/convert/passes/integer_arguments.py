@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.integer_expressions import may_be_integer
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument
-from isograd.convert.whole_numbers import may_be_whole
 
 #: Functions of real numbers: of whole ones torch computes in float32.
 _REAL = frozenset(
@@ -37,7 +37,7 @@ class RealFunctions:
         if use.is_member:
             assert isinstance(node.func, ast.Attribute)
             given = node.func.value
-        if given is not None and may_be_whole(given, file):
+        if given is not None and may_be_integer(given, file):
             file.replace(given, f"{file.name('composites.floating')}({file.source(given)})")
         return False
 
@@ -60,7 +60,7 @@ class JoinedParts:
             _may_be_empty(part, file) for part in given
         ):
             file.replace(parts, f"{file.name('composites.without_empty')}({file.source(parts)})")
-        elif len({may_be_whole(part, file) for part in given}) == 2:
+        elif len({may_be_integer(part, file) for part in given}) == 2:
             file.replace(parts, f"{file.name('composites.of_one_dtype')}({file.source(parts)})")
         return False
 

@@ -17,7 +17,7 @@ _NEAR = 1e-5
 
 
 @dataclass(frozen=True)
-class Held:
+class Value:
     """container: as `pipelines/values.py` names it; numbers: None for a text or an object."""
 
     container: str
@@ -25,7 +25,7 @@ class Held:
     text: str = ""
 
     @classmethod
-    def of(cls, found: dict[str, Any]) -> Held:
+    def of(cls, found: dict[str, Any]) -> Value:
         """What the worker's `wire` gave."""
         value = found.get("array")
         array = value.values if isinstance(value, TensorValue) else value
@@ -38,7 +38,7 @@ class Held:
         return {"container": self.container, "array": tensor_value(self.numbers)}
 
 
-def equivalent(a: Held, b: Held) -> bool:
+def equivalent(a: Value, b: Value) -> bool:
     """Whether two values are one but for container, layout, dtype and the range 0..1 or 0..255."""
     if a.numbers is None or b.numbers is None:
         return a.numbers is b.numbers and a.text == b.text
@@ -79,7 +79,7 @@ def in_layout(values: NDArray[Any], example: NDArray[Any]) -> NDArray[Any] | Non
     return values.transpose(2, 0, 1) if is_last else values.transpose(1, 2, 0)
 
 
-def as_like(value: Held, example: Held) -> Held | None:
+def as_like(value: Value, example: Value) -> Value | None:
     """A value in the container, layout, dtype and range of an example; None where that fails."""
     if value.numbers is None or example.numbers is None:
         return value if value.container == example.container else None
@@ -99,9 +99,9 @@ def as_like(value: Held, example: Held) -> Held | None:
         found = (found / np.float32(255) if is_unit else found).astype(wanted)
     elif wanted.kind == "f" and found.dtype.kind == "f":
         found = found.astype(wanted)
-    return Held(example.container, found)
+    return Value(example.container, found)
 
 
-def all_equivalent(a: Sequence[Held], b: Sequence[Held]) -> bool:
+def all_equivalent(a: Sequence[Value], b: Sequence[Value]) -> bool:
     """Whether values of several samples are equivalent pairwise."""
     return all(equivalent(x, y) for x, y in zip(a, b, strict=True))

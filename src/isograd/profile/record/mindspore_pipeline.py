@@ -25,6 +25,7 @@ class PipelineWatch:
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
         self._manager: Any = None
+        self._is_sampled = False
         self._queues: tuple[Queue, ...] = ()
 
     def attach(self, begin: Callable[[], None], end: Callable[[], None], notes: list[str]) -> None:
@@ -42,6 +43,13 @@ class PipelineWatch:
 
         Iterator.__next__ = next_batch
         self._undo.append(lambda: setattr(Iterator, "__next__", original))
+        self.sample(notes)
+
+    def sample(self, notes: list[str]) -> None:
+        """Let MindSpore sample the queues of pipelines built from now on; a second call is none."""
+        if self._is_sampled:
+            return
+        self._is_sampled = True
         try:
             self._start_sampling()
         except Exception as error:  # a private interface of MindSpore, which may change

@@ -37,15 +37,18 @@ class MindSporeSide:
 
     framework = "mindspore"
 
-    def __init__(self, model: Any, optimizer: Any) -> None:
-        """Nothing is changed before attach. optimizer: only its updates end steps, if given."""
+    def __init__(self, model: Any, optimizer: Any, pipeline: PipelineWatch | None = None) -> None:
+        """Nothing is changed before attach. optimizer: only its updates end steps, if given.
+
+        pipeline: what samples queues already, since before the network was known.
+        """
         import mindspore
 
         self.version = str(mindspore.__version__)
         self.notes: list[str] = []
         self._model, self._optimizer = model, optimizer
         self._undo = contextlib.ExitStack()
-        self._pipeline = PipelineWatch()
+        self._pipeline = pipeline or PipelineWatch()
         self._modules = CellClock(model)
         self._source = source_of(model)
         self._profiler: Any = None

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from isograd.profile.model import (
 from isograd.profile.record.marks import Collections, StepMarks
 from isograd.profile.record.plan import DEFAULT_STEPS, DONE, windows
 from isograd.profile.record.sampler import Sampler
+
+if TYPE_CHECKING:
+    from isograd.profile.record.mindspore_pipeline import PipelineWatch
 
 __all__ = ["DEFAULT_STEPS", "ProfileRecorder", "Side"]
 
@@ -85,12 +88,21 @@ class ProfileRecorder:
     """Records a training between entering and leaving; `isograd.profile` makes one."""
 
     def __init__(
-        self, model: Any, folder: Path, *, steps: int = DEFAULT_STEPS, optimizer: Any = None
+        self,
+        model: Any,
+        folder: Path,
+        *,
+        steps: int = DEFAULT_STEPS,
+        optimizer: Any = None,
+        pipeline: PipelineWatch | None = None,
     ) -> None:
-        """Check the arguments; nothing is changed or written before `with`."""
+        """Check the arguments; nothing is changed or written before `with`.
+
+        pipeline: what samples the queues of MindSpore's data pipelines already.
+        """
         self.folder = folder
         self._plan = windows(steps)
-        self._side = _side(model, optimizer)
+        self._side = _side(model, optimizer, pipeline)
         self._marks = StepMarks(self._at_boundary, self._side.settle)
         self._sampler = Sampler(lambda: self._marks.phase)
         self._collections = Collections(lambda: self._marks.window)
@@ -273,7 +285,7 @@ def _quietly(ask: Any, notes: list[str]) -> Any:
     return None
 
 
-def _side(model: Any, optimizer: Any) -> Side:
+def _side(model: Any, optimizer: Any, pipeline: PipelineWatch | None) -> Side:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         from isograd.profile.record.torch_side import TorchSide
@@ -283,7 +295,7 @@ def _side(model: Any, optimizer: Any) -> Side:
     if mindspore is not None and isinstance(model, mindspore.nn.Cell):
         from isograd.profile.record.mindspore_side import MindSporeSide
 
-        return MindSporeSide(model, optimizer)
+        return MindSporeSide(model, optimizer, pipeline)
     raise UsageError(
         f"model: a {type(model).__module__}.{type(model).__qualname__} cannot be profiled",
         "Give a torch.nn.Module or a mindspore.nn.Cell, or the path of a run.",

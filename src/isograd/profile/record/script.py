@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isograd.errors import ProfileError, UserCodeError
 from isograd.profile.record.recorder import ProfileRecorder
 from isograd.runs.script import run_script
+
+if TYPE_CHECKING:
+    from isograd.profile.record.mindspore_pipeline import PipelineWatch
 
 
 def record_script(
@@ -57,6 +60,7 @@ class _Finder:
         self._folder, self._steps = folder, steps
         self._recorder: ProfileRecorder | None = None
         self._undo: list[Any] = []
+        self._pipeline: PipelineWatch | None = None
         self.network: Any = None
 
     def watch(self, framework: str) -> None:
@@ -66,6 +70,10 @@ class _Finder:
 
             self._undo.append(register_module_forward_pre_hook(self._called).remove)
             return
+        from isograd.profile.record.mindspore_pipeline import PipelineWatch
+
+        self._pipeline = PipelineWatch()
+        self._pipeline.sample([])  # a script builds its pipeline before it calls its network
         nn = sys.modules["mindspore"].nn
         original = nn.Cell.__call__
 
@@ -87,7 +95,9 @@ class _Finder:
             return
         self.stop()
         self.network = module
-        self._recorder = ProfileRecorder(module, self._folder, steps=self._steps)
+        self._recorder = ProfileRecorder(
+            module, self._folder, steps=self._steps, pipeline=self._pipeline
+        )
         self._recorder.__enter__()
 
     def stop(self) -> None:
@@ -98,6 +108,8 @@ class _Finder:
     def leave(self, error: BaseException | None) -> None:
         """End the recording; raise ProfileError where no network was found."""
         if self._recorder is None:
+            if self._pipeline is not None:
+                self._pipeline.detach()
             if error is None:
                 raise ProfileError(
                     "the script called no torch.nn.Module or mindspore.nn.Cell in training",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.analyse.breakdown import Limit
@@ -127,16 +127,23 @@ def _line(analysis: Analysis) -> tuple[str | None, str]:
         if share >= LINE_SHARE:
             return where, function
     host = analysis.profile.host
-    lines = [] if host is None else [line for line in host.lines if _is_data(line)]
-    total = sum(line.samples for line in lines)
-    if not total:
-        return None, ""
-    best = max(lines, key=lambda line: line.samples)
-    return (best.where, best.function) if best.samples >= LINE_SHARE * total else (None, "")
+    return (None, "") if host is None else _line_of_samples(host.lines)
 
 
-def _is_data(line: HostLine) -> bool:
-    return not line.is_main_thread or line.phase is Phase.DATA
+def _line_of_samples(lines: Sequence[HostLine]) -> tuple[str | None, str]:
+    """The line that made the training wait: a worker's before that at which the training waits.
+
+    A worker that holds the training up works most of the time; the training's own line makes the
+    samples only where no worker runs Python.
+    """
+    trained = [line for line in lines if line.is_main_thread]
+    workers = [line for line in lines if not line.is_main_thread]
+    waited = [line for line in trained if line.phase is Phase.DATA]
+    for candidates, among in ((workers, trained), (waited, waited)):
+        best = max(candidates, key=lambda line: line.samples, default=None)
+        if best and best.samples >= LINE_SHARE * sum(line.samples for line in among):
+            return best.where, best.function
+    return None, ""
 
 
 def check_device_queue(analysis: Analysis) -> Iterable[ProfileFinding]:
@@ -170,6 +177,9 @@ RULES = (
             made.example("one slow transform, no workers", made.slow_transform, "waits"),
             made.example("workers suffice, queue too short", made.short_queue, "waits"),
             made.example("a slow Map in MindSpore", made.slow_map, "Map"),
+            made.example(
+                "a worker's line, not the loop's", made.slow_generator, "(rows, data.py:3)"
+            ),
         ),
         (made.example("data is there at once", made.healthy),),
     ),

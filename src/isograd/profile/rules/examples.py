@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isograd.profile.model import (
+    HostLine,
     Instants,
     Link,
     Loader,
@@ -62,6 +63,18 @@ def slow_map() -> Profile:
         Queue(2, "Generator", 16, np.full(9, 15, dtype=np.int64), 1),
     )
     run = recording(100.0, [_WORK], data_ms=70.0, framework="mindspore")
+    return replace(run, queues=queues)
+
+
+def slow_generator() -> Profile:
+    """MindSpore: a worker runs the generator while the training waits at its loop."""
+    queues = (
+        Queue(0, "Batch", 16, np.zeros(9, dtype=np.int64), 1, (1,)),
+        Queue(1, "Generator", 16, np.zeros(9, dtype=np.int64), 1),
+    )
+    worker = HostLine("data.py:3", "rows", Phase.DATA, False, 130, 0.13)
+    lines = [line("train.py:9", 140, Phase.DATA), line("train.py:12", 60), worker]
+    run = recording(100.0, [_WORK], data_ms=70.0, framework="mindspore", lines=lines)
     return replace(run, queues=queues)
 
 

@@ -306,6 +306,10 @@ def is_library(cell: Any) -> bool:
     return type(cell).__module__.partition(".")[0] == "mindspore"
 
 
+#: Names of dtypes that NumPy has; asking a tensor or a dtype for its name takes 10 to 20 µs.
+_NAMES = {np.dtype(name): name for name in ("float32", "float64", "int32", "int64", "bool")}
+
+
 def as_array(tensor: Any) -> tuple[Array | None, str]:
     """A tensor's elements, without a copy on a CPU, and its dtype; or None and why not.
 
@@ -315,6 +319,8 @@ def as_array(tensor: Any) -> tuple[Array | None, str]:
     """
     try:
         array = tensor.asnumpy()
+        if known := _NAMES.get(array.dtype):
+            return array, known
         name = _dtype_name(tensor)
         if name == "bfloat16":
             if array.dtype.itemsize != 2:

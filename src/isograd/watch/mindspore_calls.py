@@ -109,8 +109,9 @@ def numbers_of(tensor: Any) -> Numbers | None:
 def scalar_of(output: Any) -> float | None:
     """The first floating tensor with one element in an output: the loss."""
     for tensor in floating(output):
-        if tensor.size == 1:
-            return float(tensor.astype(mindspore.float32).asnumpy().reshape(()))
+        values = numbers_of(tensor) if tensor.size == 1 else None
+        if values is not None:
+            return float(values.reshape(())[()].real)
     return None
 
 

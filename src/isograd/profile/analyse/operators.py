@@ -81,7 +81,7 @@ def is_dispatch(
     is_tiny = is_small[shapes] | (by_type[name] & (shapes == NONE))
     limit = np.where(is_tiny, TINY_CALL_NS, SMALL_CALL_NS)
     key = name.astype(np.int64) * (len(texts) + 1) + shapes + 1
-    _, group = np.unique(key, return_inverse=True)
+    _, group = numbered(key)
     short = np.bincount(group, weights=own_ns < limit)
     return np.asarray((short * 2 > np.bincount(group))[group])
 
@@ -114,16 +114,40 @@ def summarise(
     Self times have shape (rows,) and are nanoseconds. tiny: see is_dispatch.
     """
     rows = operator_rows(spans)
-    parent = parents(spans.track[rows], spans.start_ns[rows], spans.duration_ns[rows])
-    inner = _select(spans, rows)
-    own = _fold(inner, parent, self_times(inner, parent))
-    everything = np.zeros(len(spans), dtype=np.int64)
-    everything[rows] = own
-    chosen = np.arange(len(inner))
+    parent = np.full(len(spans), -1, dtype=np.int64)
+    found = parents(spans.track[rows], spans.start_ns[rows], spans.duration_ns[rows])
+    parent[rows] = np.where(found >= 0, rows[found], -1)
+    own = _fold(spans, parent, self_times(spans, parent))
+    is_other = np.ones(len(spans), dtype=bool)
+    is_other[rows] = False
+    own[is_other] = 0
     if window is not None:
-        within = (inner.start_ns >= window.begin_ns) & (inner.start_ns < window.end_ns)
-        chosen = np.flatnonzero(within & ~covered(inner.start_ns, *window.waits))
-    return _group(inner, own, parent, chosen, tiny), everything
+        start = spans.start_ns[rows]
+        within = (start >= window.begin_ns) & (start < window.end_ns)
+        rows = rows[within & ~covered(start, *window.waits)]
+    return _group(spans, own, parent, rows, tiny), own
+
+
+def numbered(key: Ints) -> tuple[Ints, Codes]:
+    """Equal keys by a number: the first place of each number, in the order of the keys, and these.
+
+    Like np.unique with index and inverse, in a part of its memory: there are few distinct keys.
+
+    key: shape (rows,), int64.
+    returns: shape (numbers,), int64, and shape (rows,), int32.
+    """
+    parts = range(0, key.size, _PART)
+    distinct = np.unique(np.concatenate([np.unique(key[at : at + _PART]) for at in parts]))
+    first, number = np.zeros(distinct.size, np.int64), np.empty(key.size, np.int32)
+    for at in reversed(parts):
+        here = np.searchsorted(distinct, key[at : at + _PART])
+        number[at : at + _PART] = here
+        first[here[::-1]] = np.arange(at + here.size - 1, at - 1, -1)
+    return first, number
+
+
+#: Rows that are numbered at once.
+_PART = 1 << 19
 
 
 def covered(at: Ints, start: Ints, end: Ints) -> Mask:
@@ -154,12 +178,6 @@ def _fold(spans: Spans, parent: Ints, own: Ints) -> Ints:
     return own
 
 
-def _select(spans: Spans, rows: Ints) -> Spans:
-    columns = ("name", "category", "track", "start_ns", "duration_ns", "shapes", "dtypes")
-    chosen = {name: getattr(spans, name)[rows] for name in columns}
-    return Spans(texts=spans.texts, tracks=spans.tracks, **chosen)
-
-
 def _group(
     spans: Spans, own: Ints, parent: Ints, chosen: Ints, tiny: frozenset[str]
 ) -> tuple[Operator, ...]:
@@ -171,13 +189,14 @@ def _group(
     width = len(named.texts) + 1
     key = (named.name.astype(np.int64) * width + named.shapes + 1) * width + named.dtypes + 1
     key = (key * len(modules) + module) * 2 + outer
-    _, first, group = np.unique(key[chosen], return_index=True, return_inverse=True)
+    first, group = numbered(key[chosen])
+    del key
     taken = own[chosen]
     small = is_dispatch(named.texts, named.name[chosen], named.shapes[chosen], taken, tiny)
     calls = np.bincount(group)
     self_ns = np.bincount(group, weights=taken)
     total_ns = np.bincount(group, weights=spans.duration_ns[chosen])
-    squares = np.bincount(group, weights=taken.astype(np.float64) ** 2)
+    squares = np.bincount(group, weights=np.square(taken, dtype=np.float64))
     mean = self_ns / calls
     spread = np.sqrt(np.maximum(squares / calls - mean**2, 0.0)) / np.maximum(mean, 1.0)
     operators = []

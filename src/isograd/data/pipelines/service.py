@@ -21,8 +21,8 @@ from isograd.tensors import tensor_value
 #: Seconds after which drawing ends, with as many draws as there are.
 _DRAWING_S = 20.0
 _LEAST_DRAWS = 200
-#: Steps of 8 bits by which equal transforms round otherwise: MindSpore turns PIL pictures to HSV and
-#: back even where the hue stays, which keeps 99 % of all colours within 4 (measured, 2.10).
+#: Steps of 8 bits by which equal transforms round otherwise: MindSpore turns PIL pictures to HSV
+#: and back even where the hue stays, which keeps 99 % of all colours within 4 (measured, 2.10).
 _LEVELS = 4.0
 
 

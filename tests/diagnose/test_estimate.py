@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isograd.diagnose.estimate import Estimate, estimate, rounded
-from isograd.diagnose.hypothesis import Numeric
+from isograd.diagnose.hypothesis import Number, Scale
 from isograd.diagnose.matched_filter import Vector, weights_of
 from isograd.frameworks.base import Tensors
 from isograd.tensors import Array, TensorValue
@@ -47,7 +47,7 @@ class Judge:
         return self.ratio(tensors) ** 2
 
 
-EPS = Numeric("eps", (1e-5, 1e-3, 1e-6, 1e-7))
+EPS = Number("eps", (1e-5, 1e-3, 1e-6, 1e-7))
 
 
 @pytest.mark.parametrize("true", [1e-3, 2e-4, 0.03, 1e-5])
@@ -69,14 +69,14 @@ def test_an_eps_that_vanishes_in_the_noise_is_a_class() -> None:
 
 @pytest.mark.parametrize("true", [2.0, -0.5, 0.353553])
 def test_a_factor_is_estimated(true: float) -> None:
-    found = estimate(Numeric("factor", (1.0, 2.0), "linear"), scaled, Judge(scaled(true), 1e-7))
+    found = estimate(Number("factor", (1.0, 2.0), Scale.LINEAR), scaled, Judge(scaled(true), 1e-7))
     assert found is not None
     assert found.value == pytest.approx(true, rel=1e-5)
 
 
 def test_what_cannot_be_computed_is_not_estimated() -> None:
     judge = Judge(scaled(2.0), 1e-7)
-    found: Estimate | None = estimate(Numeric("factor", (1.0,), "linear"), lambda _: None, judge)
+    found: Estimate | None = estimate(Number("factor", (1.0,), Scale.LINEAR), lambda _: None, judge)
     assert found is None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.diagnose.example_case import verify_example
 
-from isograd.diagnose.hypothesis import Example, Hypothesis
+from isograd.diagnose.hypothesis import Example, FunctionHypothesis
 from isograd.diagnose.library import all_hypotheses
 
 _ALL = [
@@ -19,7 +19,7 @@ _ALL = [
 
 @pytest.mark.parametrize(("one", "example"), _ALL)
 def test_example_is_named(
-    one: Hypothesis, example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one: FunctionHypothesis, example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = verify_example(tmp_path, example, monkeypatch)
 
@@ -37,5 +37,5 @@ def test_example_is_named(
 
 
 @pytest.mark.parametrize("one", list(all_hypotheses().values()), ids=lambda h: h.name)
-def test_every_hypothesis_has_an_example(one: Hypothesis) -> None:
+def test_every_hypothesis_has_an_example(one: FunctionHypothesis) -> None:
     assert one.examples

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isograd.diagnose.experiment import Outcome
-from isograd.diagnose.hypothesis import Context, Hypothesis
+from isograd.diagnose.hypothesis import Context, FunctionHypothesis
 from isograd.diagnose.matched_filter import INTERVAL_DEVIATIONS
 from isograd.frameworks.base import FunctionSite, Place, Trial
 
@@ -77,7 +77,7 @@ class Diagnosis:
 
 def decide(
     outcomes: Sequence[Outcome],
-    hypotheses: Mapping[str, Hypothesis],
+    hypotheses: Mapping[str, FunctionHypothesis],
     context: Context,
     threshold: float,
     ratio_before: float,
@@ -156,7 +156,7 @@ def _why_not_quietly(outcome: Outcome) -> str:
 
 def decide_quietly(
     outcomes: Sequence[Outcome],
-    hypotheses: Mapping[str, Hypothesis],
+    hypotheses: Mapping[str, FunctionHypothesis],
     context: Context,
     ratio_before: float,
 ) -> Diagnosis:
@@ -180,7 +180,7 @@ def decide_quietly(
     return Diagnosis(causes, tried, ratio_before, chosen.ratio, {})
 
 
-def _rank(outcome: Outcome, hypotheses: Mapping[str, Hypothesis]) -> int:
+def _rank(outcome: Outcome, hypotheses: Mapping[str, FunctionHypothesis]) -> int:
     return sum(hypotheses[t.hypothesis].rank for t in outcome.trials)
 
 
@@ -195,8 +195,8 @@ def _event(place: Place, context: Context) -> int:
 
 
 def _values(
-    trial: Trial, hypotheses: Mapping[str, Hypothesis], context: Context
-) -> tuple[Hypothesis, float | str | None, float | str | None, str]:
+    trial: Trial, hypotheses: Mapping[str, FunctionHypothesis], context: Context
+) -> tuple[FunctionHypothesis, float | str | None, float | str | None, str]:
     one = hypotheses[trial.hypothesis]
     site = site_of(trial.place, context)
     reference = None if site is None else _plain(one.reported_reference(site, context))
@@ -208,14 +208,14 @@ def _values(
 def _named(
     outcome: Outcome,
     trial: Trial,
-    hypotheses: Mapping[str, Hypothesis],
+    hypotheses: Mapping[str, FunctionHypothesis],
     context: Context,
     alternatives: tuple[str, ...],
 ) -> NamedCause:
     one, reference, port, text = _values(trial, hypotheses, context)
     reach = INTERVAL_DEVIATIONS * outcome.deviation
     interval = None
-    if one.numeric is not None and outcome.low is not None and outcome.high is not None:
+    if one.number is not None and outcome.low is not None and outcome.high is not None:
         interval = (outcome.low, outcome.high)
         if outcome.floor:
             text += f" (any number up to {outcome.high:.2g} would explain it)"
@@ -238,7 +238,7 @@ def _named(
 
 
 def _tried(
-    outcome: Outcome, hypotheses: Mapping[str, Hypothesis], context: Context, reason: str
+    outcome: Outcome, hypotheses: Mapping[str, FunctionHypothesis], context: Context, reason: str
 ) -> Tried:
     named = [_values(trial, hypotheses, context) for trial in outcome.trials]
     place = outcome.trials[-1].place

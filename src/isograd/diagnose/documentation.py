@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from isograd.diagnose.hypothesis import Example, Hypothesis
+from isograd.diagnose.hypothesis import Example, FunctionHypothesis
 from isograd.diagnose.library import all_hypotheses
 from isograd.diagnose.update.hypotheses import HYPOTHESES as UPDATE_HYPOTHESES
-from isograd.diagnose.update.hypotheses import Hypothesis as UpdateHypothesis
+from isograd.diagnose.update.hypotheses import RuleHypothesis
 
 _INTRODUCTION = Path(__file__).with_name("introduction.md")
 _MOST_FUNCTIONS = 12
@@ -70,22 +70,21 @@ def page() -> str:
 
 def known_ids() -> set[str]:
     """Every cause id that isograd can name."""
-    ids = {one.id for one in all_hypotheses().values()}
-    ids |= {one.cause for one in UPDATE_HYPOTHESES}
+    ids = {one.id for one in (*all_hypotheses().values(), *UPDATE_HYPOTHESES)}
     return ids | {source.id for source in OTHER_SOURCES}
 
 
-def by_id(hypotheses: Iterable[Hypothesis]) -> dict[str, list[Hypothesis]]:
+def by_id(hypotheses: Iterable[FunctionHypothesis]) -> dict[str, list[FunctionHypothesis]]:
     """Hypotheses by their cause id, in the order of the library."""
-    found: dict[str, list[Hypothesis]] = {}
+    found: dict[str, list[FunctionHypothesis]] = {}
     for one in hypotheses:
         found.setdefault(one.id, []).append(one)
     return found
 
 
-def _index(library: Mapping[str, list[Hypothesis]]) -> Iterator[str]:
+def _index(library: Mapping[str, list[FunctionHypothesis]]) -> Iterator[str]:
     """Every cause id with where it is found."""
-    updates = {one.cause for one in UPDATE_HYPOTHESES}
+    updates = {one.id for one in UPDATE_HYPOTHESES}
     yield "## All cause ids\n\n| id | found by |\n|---|---|"
     for cause_id in sorted(known_ids()):
         ways = []
@@ -100,7 +99,7 @@ def _index(library: Mapping[str, list[Hypothesis]]) -> Iterator[str]:
     yield ""
 
 
-def _section(cause_id: str, hypotheses: Iterable[Hypothesis]) -> Iterator[str]:
+def _section(cause_id: str, hypotheses: Iterable[FunctionHypothesis]) -> Iterator[str]:
     yield f"### `{cause_id}`\n"
     for one in hypotheses:
         yield f"**{one.name}**: {_text(one.text)}. {_facts(one)}\n"
@@ -113,7 +112,7 @@ def _text(text: str) -> str:
     return re.sub(r"\{(\w+)[^}]*\}", r"*\1*", text).replace("|", "\\|")
 
 
-def _facts(one: Hypothesis) -> str:
+def _facts(one: FunctionHypothesis) -> str:
     shown = [f"`{name}`" for name in one.functions[:_MOST_FUNCTIONS]]
     more = len(one.functions) - len(shown)
     where = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
@@ -121,8 +120,8 @@ def _facts(one: Hypothesis) -> str:
     facts = [f"At {where}."]
     if one.argument is not None:
         facts.append(f"Changes the argument `{one.argument}`.")
-    if one.numeric is not None:
-        facts.append(f"Estimates `{one.numeric.parameter}`.")
+    if one.number is not None:
+        facts.append(f"Estimates `{one.number.name}`.")
     if one.backward:
         facts.append("Changes gradients only.")
     if one.statistics:
@@ -169,11 +168,11 @@ def _updates() -> Iterator[str]:
     yield ""
 
 
-def _rule(one: UpdateHypothesis) -> str:
-    estimated = ", ".join(f"`{unknown.name}`" for unknown in one.unknowns)
+def _rule(one: RuleHypothesis) -> str:
+    estimated = ", ".join(f"`{number.name}`" for number in one.numbers)
     changed = [f"`{name}` = {getattr(value, 'value', value)}" for name, value in one.fixed.items()]
     changed += [f"`{name}` the other way" for name in one.toggled]
-    return f"| `{one.cause}` | {one.key} | {estimated} | {', '.join(changed)} |"
+    return f"| `{one.id}` | {one.name} | {estimated} | {', '.join(changed)} |"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from isograd.diagnose.hypothesis import Numeric
+from isograd.diagnose.hypothesis import Number, Scale
 from isograd.diagnose.matched_filter import (
     INTERVAL_DEVIATIONS,
     Vector,
@@ -71,17 +71,17 @@ class Estimate:
 
 
 def estimate(
-    numeric: Numeric, at: Callable[[float], dict[str, Array] | None], judge: Judge
+    number: Number, at: Callable[[float], dict[str, Array] | None], judge: Judge
 ) -> Estimate | None:
     """The number under which the port is explained best; None where none can be computed."""
-    start = _best_of_grid(numeric, at, judge)
+    start = _best_of_grid(number, at, judge)
     if start is None:
         return None
     place, cost = start
     derivative: dict[str, Array] = {}
     for _ in range(_MOST_STEPS):
-        here = at(numeric.from_scale(place))
-        beside = at(numeric.from_scale(place + _STEP))
+        here = at(number.from_scale(place))
+        beside = at(number.from_scale(place + _STEP))
         if here is None or beside is None:
             return None
         derivative = {k: as_float64(v) / _STEP for k, v in subtract(beside, here).items()}
@@ -90,7 +90,7 @@ def estimate(
         if not math.isfinite(move):
             break
         move = max(-_LARGEST_MOVE, min(_LARGEST_MOVE, move))
-        moved = _line_search(numeric, at, judge, place, move, cost)
+        moved = _line_search(number, at, judge, place, move, cost)
         if moved is None:
             break
         step, cost = moved
@@ -98,14 +98,14 @@ def estimate(
         if abs(step) < 1e-7:
             break
     spread = deviation_of(judge.replicates, derivative, judge.weights)
-    reach = max(INTERVAL_DEVIATIONS * spread, _smallest(numeric, place))
-    low, high = numeric.from_scale(place - reach), numeric.from_scale(min(place + reach, 700.0))
-    if numeric.scale == "log" and not reach <= _WIDE:
-        vague = _near_zero(numeric, at, judge)
+    reach = max(INTERVAL_DEVIATIONS * spread, _smallest(number, place))
+    low, high = number.from_scale(place - reach), number.from_scale(place + reach)
+    if number.scale is Scale.LOG and not reach <= _WIDE:
+        vague = _near_zero(number, at, judge)
         if vague is not None:
             return vague
-    exact = numeric.from_scale(place)
-    value = _preferred(numeric, exact, low, high)
+    exact = number.from_scale(place)
+    value = _preferred(number, exact, low, high)
     if value != exact and _is_worse(value, exact, at, judge):
         value = exact
     return Estimate(value, low, high)
@@ -122,13 +122,13 @@ def _is_worse(
 
 
 def _best_of_grid(
-    numeric: Numeric, at: Callable[[float], dict[str, Array] | None], judge: Judge
+    number: Number, at: Callable[[float], dict[str, Array] | None], judge: Judge
 ) -> tuple[float, float] | None:
     found = []
-    for value in numeric.grid:
+    for value in number.grid:
         tensors = at(value)
         if tensors is not None:
-            found.append((judge.cost(tensors), numeric.to_scale(value)))
+            found.append((judge.cost(tensors), number.to_scale(value)))
     if not found:
         return None
     cost, place = min(found)
@@ -136,7 +136,7 @@ def _best_of_grid(
 
 
 def _line_search(
-    numeric: Numeric,
+    number: Number,
     at: Callable[[float], dict[str, Array] | None],
     judge: Judge,
     place: float,
@@ -145,7 +145,7 @@ def _line_search(
 ) -> tuple[float, float] | None:
     """The first of move, move/2, … that makes the cost smaller."""
     for _ in range(6):
-        tensors = at(numeric.from_scale(place + move))
+        tensors = at(number.from_scale(place + move))
         if tensors is not None:
             found = judge.cost(tensors)
             if found < cost:
@@ -154,13 +154,13 @@ def _line_search(
     return None
 
 
-def _smallest(numeric: Numeric, place: float) -> float:
-    return _SMALLEST_INTERVAL * (1.0 if numeric.scale == "log" else max(abs(place), 1e-3))
+def _smallest(number: Number, place: float) -> float:
+    return _SMALLEST_INTERVAL * (1.0 if number.scale is Scale.LOG else max(abs(place), 1e-3))
 
 
-def _preferred(numeric: Numeric, value: float, low: float, high: float) -> float:
+def _preferred(number: Number, value: float, low: float, high: float) -> float:
     """A number of the grid, else the roundest one, within the interval."""
-    for known in numeric.grid:
+    for known in number.grid:
         if low <= known <= high:
             return known
     return rounded(value, low, high)
@@ -176,15 +176,15 @@ def rounded(value: float, low: float, high: float) -> float:
 
 
 def _near_zero(
-    numeric: Numeric, at: Callable[[float], dict[str, Array] | None], judge: Judge
+    number: Number, at: Callable[[float], dict[str, Array] | None], judge: Judge
 ) -> Estimate | None:
     """The number on a linear scale, where it is so small that its logarithm is unknown.
 
     An eps far below the variance enters linearly; what its interval holds besides it are numbers
     that nobody can tell apart on these data.
     """
-    unit = numeric.grid[0]
-    none, beside = at(1e-6 * min(numeric.grid)), at(unit)
+    unit = number.grid[0]
+    none, beside = at(1e-6 * min(number.grid)), at(unit)
     if none is None or beside is None:
         return None
     derivative = {k: as_float64(v) / unit for k, v in subtract(beside, none).items()}
@@ -194,4 +194,4 @@ def _near_zero(
     if not (math.isfinite(value) and math.isfinite(reach)) or value + reach <= 0:
         return None
     low, high = max(0.0, value - reach), value + reach
-    return Estimate(_preferred(numeric, max(value, high / 10), low, high), low, high, low == 0.0)
+    return Estimate(_preferred(number, max(value, high / 10), low, high), low, high, low == 0.0)

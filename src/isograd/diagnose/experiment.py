@@ -16,7 +16,7 @@ import numpy as np
 
 from isograd.diagnose.common_rounding import without_common_rounding
 from isograd.diagnose.estimate import Estimate, estimate
-from isograd.diagnose.hypothesis import Hypothesis
+from isograd.diagnose.hypothesis import FunctionHypothesis
 from isograd.diagnose.matched_filter import (
     Vector,
     deviation_of,
@@ -92,7 +92,7 @@ class Experiment:
     run: Run
     port: Tensors
     wanted: tuple[str, ...]
-    hypotheses: dict[str, Hypothesis]
+    hypotheses: dict[str, FunctionHypothesis]
     threshold: float
     limit_s: float = 20.0
     fixed: tuple[Trial, ...] = ()
@@ -163,8 +163,8 @@ class Experiment:
     def _everywhere(self, trials: Sequence[Trial], first: tuple[Trial, ...] = ()) -> list[Outcome]:
         groups: dict[str, list[Trial]] = {}
         for trial in trials:
-            numeric = self.hypotheses[trial.hypothesis].numeric
-            key = trial.hypothesis if numeric else f"{trial.hypothesis} {trial.values}"
+            number = self.hypotheses[trial.hypothesis].number
+            key = trial.hypothesis if number else f"{trial.hypothesis} {trial.values}"
             if "*" in self.hypotheses[trial.hypothesis].functions:
                 # What holds for every function is one fault only where it is one line.
                 key += self.origins.get(trial.place) or trial.place.function
@@ -178,16 +178,16 @@ class Experiment:
         return found
 
     def _at_all(self, group: tuple[Trial, ...], first: tuple[Trial, ...]) -> Outcome | None:
-        numeric = self.hypotheses[group[0].hypothesis].numeric
-        if numeric is None:
+        number = self.hypotheses[group[0].hypothesis].number
+        if number is None:
             tensors = self._tensors((*first, *group))
             return None if tensors is None else self._outcome((*first, *group), tensors)
-        parameter = numeric.parameter
+        parameter = number.name
 
         def with_value(value: float) -> tuple[Trial, ...]:
             return (*first, *(_with(trial, parameter, value) for trial in group))
 
-        found = estimate(numeric, lambda value: self._tensors(with_value(value)), self)
+        found = estimate(number, lambda value: self._tensors(with_value(value)), self)
         if found is None:
             return None
         tensors = self._tensors(with_value(found.value))
@@ -239,18 +239,18 @@ class Experiment:
         return found
 
     def _one(self, trial: Trial, first: tuple[Trial, ...]) -> Outcome | None:
-        numeric = self.hypotheses[trial.hypothesis].numeric
-        if numeric is None:
+        number = self.hypotheses[trial.hypothesis].number
+        if number is None:
             tensors = self._tensors((*first, trial))
             return None if tensors is None else self._outcome((*first, trial), tensors)
 
         def at(value: float) -> dict[str, Array] | None:
-            return self._tensors((*first, _with(trial, numeric.parameter, value)))
+            return self._tensors((*first, _with(trial, number.name, value)))
 
-        found: Estimate | None = estimate(numeric, at, self)
+        found: Estimate | None = estimate(number, at, self)
         if found is None:
             return None
-        best = _with(trial, numeric.parameter, found.value)
+        best = _with(trial, number.name, found.value)
         tensors = self._tensors((*first, best))
         if tensors is None:
             return None
@@ -281,7 +281,7 @@ class Experiment:
         """The trials with a number, those with one number at several places together."""
         groups: dict[str, tuple[Trial, ...]] = {}
         for trial in trials:
-            if self.hypotheses[trial.hypothesis].numeric is not None:
+            if self.hypotheses[trial.hypothesis].number is not None:
                 key = f"{trial.hypothesis} {trial.values}"
                 groups[key] = (*groups.get(key, ()), trial)
         return list(groups.values())

@@ -1,8 +1,8 @@
-"""What a hypothesis is: one way in which a port may compute something else, as a small unit.
+"""What a hypothesis is: one way in which a port may compute something else.
 
-A unit says at which functions of the reference it applies, with which values it is worth trying,
-what the function yields under it (in torch, on the reference's side), how the port is mended, and
-how it reads.  Its examples are its tests and its documentation.
+A hypothesis about a function says at which functions of the reference it applies, with which values
+it is worth trying, what the function yields under it (in torch, on the reference's side), how the
+port is mended, and how it reads.  Its examples are its tests and its documentation.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Protocol
 
 from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 Values = Mapping[str, Any]
+
+#: The rank of most hypotheses, and of those that are named where nothing else explains as much.
+USUAL, RARE = 5, 7
+#: Searches go no further: e**-80 on a logarithmic scale, a share of 1e-9 of its ends.
+_FARTHEST_LOG, _FARTHEST_LOGIT = 80.0, 20.0
+_SMALLEST_SHARE = 1e-9
 
 
 class Call(Protocol):
@@ -61,24 +68,62 @@ class Example:
     trains: bool = False
 
 
-@dataclass(frozen=True)
-class Numeric:
-    """A number to be estimated: where to start, and on which scale it is searched.
+class Scale(Enum):
+    """On which scale a number is searched."""
 
-    scale: "log" for positive numbers, "linear" else.
+    LINEAR = "linear"
+    LOG = "log"
+    LOGIT = "logit"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that is estimated from the port's tensors.
+
+    name: the key of the values under which `change` gets it; of a rule, a field of it ("lr" is a
+    factor on all learning rates, "lr.3" that of step 3).
+    grid: where to start; usual: values that people write, preferred where they fit as well.
     """
 
-    parameter: str
+    name: str
     grid: tuple[float, ...]
-    scale: str = "log"
+    scale: Scale = Scale.LOG
+    usual: tuple[float, ...] = ()
 
     def to_scale(self, value: float) -> float:
         """The number on the scale of the search."""
-        return math.log(value) if self.scale == "log" else value
+        if self.scale is Scale.LINEAR:
+            return value
+        if self.scale is Scale.LOG:
+            return math.log(max(value, 1e-300))
+        value = min(max(value, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
+        return math.log(value / (1.0 - value))
 
-    def from_scale(self, value: float) -> float:
-        """The number itself."""
-        return math.exp(value) if self.scale == "log" else value
+    def from_scale(self, place: float) -> float:
+        """The number at a place of the scale."""
+        if self.scale is Scale.LINEAR:
+            return place
+        if self.scale is Scale.LOG:
+            return math.exp(min(max(place, -_FARTHEST_LOG), _FARTHEST_LOG))
+        return 1.0 / (1.0 + math.exp(-min(max(place, -_FARTHEST_LOGIT), _FARTHEST_LOGIT)))
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One way in which a port may compute something else.
+
+    A `FunctionHypothesis` changes calls of functions, a `RuleHypothesis` (`update/hypotheses.py`)
+    the rule of an optimizer.  Each says where it applies and what is computed under it (`change`).
+
+    name: unique among those of its class; id: the cause id.
+    numbers: what is estimated; none for what is there or not.
+    rank: among hypotheses that explain a port alike, one of the lowest rank is named.
+    """
+
+    name: str
+    id: str
+    numbers: tuple[Number, ...] = field(default=(), kw_only=True)
+    rank: int = field(default=USUAL, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -174,41 +219,41 @@ Change = Callable[[Any, Values], Any]
 
 
 @dataclass(frozen=True)
-class Hypothesis:
-    """One way in which a port may compute something else.
+class FunctionHypothesis(Hypothesis):
+    """One way in which the port's call of a function may differ.
 
-    name: unique among hypotheses; id: the cause id; functions: names of functions, or "module".
+    functions: names of functions, or "module".
     propose: values with which it is worth trying at a site (none: it does not apply there).
     change: what the function yields under it.
     text: the cause in words, with {reference} and {port}.
     argument: torch's argument that it changes, if it is just that; with `fix_for` of the port's
     adapter this mends a library module.
-    numeric: a number that is estimated.  backward: it changes gradients only.  statistics: it
-    changes running statistics only.  quiet: its change may be so small that it hides in the noise
-    of coarse arithmetic (every estimated number may), so it is looked for there too.
+    backward: it changes gradients only.  statistics: it changes running statistics only.
+    quiet: its change may be so small that it hides in the noise of coarse arithmetic (every
+    estimated number may), so it is looked for there too.
     within: where its place is a module, the module's own code holds it, not that of its caller.
-    rank: among hypotheses that explain a port alike, the lowest is named.
     special_of: ids of which this is a special case; they are not listed beside it.
     reference_value, port_value: what the cause reports, from site and values.
     """
 
-    name: str
-    id: str
     functions: tuple[str, ...]
     propose: Propose
     change: Change
     text: str
     argument: str | None = None
-    numeric: Numeric | None = None
     backward: bool = False
     statistics: bool = False
     quiet: bool = False
     within: bool = False
-    rank: int = 5
     special_of: tuple[str, ...] = ()
     reference_value: Callable[[FunctionSite, Context], Any] | None = None
     port_value: Callable[[Values], Any] | None = None
     examples: tuple[Example, ...] = ()
+
+    @property
+    def number(self) -> Number | None:
+        """The number that it estimates; no change of a function has more than one."""
+        return self.numbers[0] if self.numbers else None
 
     def reported_reference(self, site: FunctionSite, context: Context) -> Any:
         """The reference's value as the cause reports it."""
@@ -222,8 +267,8 @@ class Hypothesis:
         """The port's value as the cause reports it."""
         if self.port_value is not None:
             return self.port_value(values)
-        if self.numeric is not None:
-            return values.get(self.numeric.parameter)
+        if self.number is not None:
+            return values.get(self.number.name)
         if self.argument is not None:
             return values.get(self.argument)
         return None
@@ -242,7 +287,7 @@ def other_argument(
     default: Any = None,
     statistics: bool = False,
     quiet: bool = False,
-) -> Hypothesis:
+) -> FunctionHypothesis:
     """A hypothesis that a function has another value of one of its arguments.
 
     candidates: the values to try, from the reference's value and the site.
@@ -257,7 +302,7 @@ def other_argument(
     def change(call: Call, values: Values) -> Any:
         return call.run(**{argument: values[argument]})
 
-    return Hypothesis(
+    return FunctionHypothesis(
         name,
         id,
         functions,
@@ -277,14 +322,14 @@ def other_number(
     id: str,
     functions: tuple[str, ...],
     argument: str,
-    numeric: Numeric,
+    number: Number,
     text: str,
     *,
     examples: tuple[Example, ...] = (),
     rank: int = 4,
     statistics: bool = False,
     applies: Callable[[FunctionSite, Context], bool] = lambda site, context: True,
-) -> Hypothesis:
+) -> FunctionHypothesis:
     """A hypothesis that a function has another number for one of its arguments, to be estimated."""
 
     def propose(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -292,9 +337,9 @@ def other_number(
             yield {}
 
     def change(call: Call, values: Values) -> Any:
-        return call.run(**{argument: values[numeric.parameter]})
+        return call.run(**{argument: values[number.name]})
 
-    return Hypothesis(
+    return FunctionHypothesis(
         name,
         id,
         functions,
@@ -302,7 +347,7 @@ def other_number(
         change,
         text,
         argument,
-        numeric,
+        numbers=(number,),
         rank=rank,
         statistics=statistics,
         examples=examples,

@@ -7,13 +7,13 @@ import importlib
 import pkgutil
 
 from isograd.diagnose import hypotheses
-from isograd.diagnose.hypothesis import Hypothesis
+from isograd.diagnose.hypothesis import FunctionHypothesis
 
 
 @functools.cache
-def all_hypotheses() -> dict[str, Hypothesis]:
+def all_hypotheses() -> dict[str, FunctionHypothesis]:
     """Every hypothesis by its name; raises ValueError where two share one."""
-    found: dict[str, Hypothesis] = {}
+    found: dict[str, FunctionHypothesis] = {}
     for info in sorted(pkgutil.iter_modules(hypotheses.__path__), key=lambda i: i.name):
         module = importlib.import_module(f"{hypotheses.__name__}.{info.name}")
         for one in getattr(module, "HYPOTHESES", ()):

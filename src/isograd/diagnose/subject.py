@@ -12,7 +12,7 @@ from typing import Protocol
 
 from isograd.diagnose.decide import Diagnosis, decide, decide_quietly
 from isograd.diagnose.experiment import QUIET_VARIANTS, Experiment
-from isograd.diagnose.hypothesis import Context, Hypothesis, Surroundings
+from isograd.diagnose.hypothesis import Context, FunctionHypothesis, Surroundings
 from isograd.diagnose.library import all_hypotheses
 from isograd.frameworks.base import FLOAT64, Arithmetic, FunctionSite, Tensors, Trial
 
@@ -91,7 +91,7 @@ def diagnose_quietly(
     quiet = {
         name: one
         for name, one in library.items()
-        if (one.quiet or (one.numeric is not None and one.rank < _CATCH_ALL))
+        if (one.quiet or (one.number is not None and one.rank < _CATCH_ALL))
         and _kind(one) == "forward"
     }
     trials = list(proposals(quiet, surroundings))[:_MOST_TRIALS]
@@ -123,9 +123,9 @@ def projected(
     return experiment.projection({k: found[k].values for k in wanted if k in found})
 
 
-def proposals(hypotheses: dict[str, Hypothesis], context: Context) -> Iterator[Trial]:
+def proposals(hypotheses: dict[str, FunctionHypothesis], context: Context) -> Iterator[Trial]:
     """Every hypothesis at every place where it applies, with its values."""
-    by_function: dict[str, list[Hypothesis]] = {}
+    by_function: dict[str, list[FunctionHypothesis]] = {}
     for one in hypotheses.values():
         for function in one.functions:
             by_function.setdefault(function, []).append(one)
@@ -143,7 +143,7 @@ def _is_in(module: str, container: str) -> bool:
     return module == container or module.startswith(f"{container}.")
 
 
-def _kind(one: Hypothesis) -> str:
+def _kind(one: FunctionHypothesis) -> str:
     return "backward" if one.backward else "statistics" if one.statistics else "forward"
 
 

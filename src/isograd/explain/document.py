@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from isograd.diagnose.hypothesis import Example, Hypothesis
+from isograd.diagnose.hypothesis import Example, FunctionHypothesis
 from isograd.explain.run import Causes, Explanation
 from isograd.report.document import Code, Document, Lines, Outcome, Section
 
@@ -30,15 +30,15 @@ def document(report: Explanation | Causes) -> Document:
     return Document(f"isograd explain {report.cause}", Outcome("cause", sentence), tuple(sections))
 
 
-def _hypothesis(one: Hypothesis) -> Iterator[Section]:
+def _hypothesis(one: FunctionHypothesis) -> Iterator[Section]:
     shown = list(one.functions[:_MOST_FUNCTIONS])
     more = len(one.functions) - len(shown)
     where = "any function" if one.functions == ("*",) else ", ".join(shown)
     facts = [f"At {where}{f' and {more} more' if more > 0 else ''}."]
     if one.argument is not None:
         facts.append(f"Changes the argument {one.argument}.")
-    if one.numeric is not None:
-        facts.append(f"Estimates {one.numeric.parameter}.")
+    if one.number is not None:
+        facts.append(f"Estimates {one.number.name}.")
     yield Lines(f"{one.name}: {_words(one.text)}", facts)
     for example in one.examples[:1]:
         yield Code("A reference, and a port with this fault", _code(example))

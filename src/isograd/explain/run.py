@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isograd.diagnose.documentation import OTHER_SOURCES, by_id, known_ids
-from isograd.diagnose.hypothesis import Hypothesis
+from isograd.diagnose.hypothesis import FunctionHypothesis
 from isograd.diagnose.library import all_hypotheses
 from isograd.diagnose.update.hypotheses import HYPOTHESES as UPDATE_HYPOTHESES
 from isograd.errors import UsageError
@@ -27,7 +27,7 @@ class Explanation(Report):
     """
 
     cause: str
-    hypotheses: tuple[Hypothesis, ...]
+    hypotheses: tuple[FunctionHypothesis, ...]
     rules: tuple[str, ...]
     sources: tuple[str, ...]
 
@@ -69,7 +69,7 @@ def explain(cause: str) -> Explanation:
     if cause not in known:
         raise UsageError(f"there is no cause {cause!r}", _suggestion(cause, known))
     hypotheses = by_id(all_hypotheses().values()).get(cause, [])
-    rules = tuple(one.key for one in UPDATE_HYPOTHESES if one.cause == cause)
+    rules = tuple(one.name for one in UPDATE_HYPOTHESES if one.id == cause)
     sources = tuple(source.what for source in OTHER_SOURCES if source.id == cause)
     return Explanation(cause, tuple(hypotheses), rules, sources)
 
@@ -88,7 +88,7 @@ def _suggestion(cause: str, known: set[str]) -> str:
     return f"Did you mean {' or '.join(found)}? {everything}" if found else everything.capitalize()
 
 
-def _data(one: Hypothesis) -> dict[str, Any]:
+def _data(one: FunctionHypothesis) -> dict[str, Any]:
     return {
         "name": one.name,
         "text": one.text,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from isograd.diagnose.hypotheses.geometry import is_closed
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite
 
 #: Functions of torch that this file takes for activations, by the kind they are.
@@ -103,7 +103,7 @@ def _added(call: Call, values: Values) -> Any:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "activation_kind",
         "activation.kind",
         tuple(_KINDS),
@@ -132,7 +132,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "activation_added",
         "activation.kind",
         (*_LAYERS, "module"),

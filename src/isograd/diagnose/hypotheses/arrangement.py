@@ -12,7 +12,7 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
+    FunctionHypothesis,
     Values,
     other_argument,
 )
@@ -125,7 +125,7 @@ def _slices_exchanged(call: Call, values: Values) -> Any:
 _PAIR = ((4, 6), (4, 6))
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "cat_order",
         "cat.order",
         ("cat",),
@@ -144,7 +144,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "stack_order",
         "stack.order",
         ("stack",),
@@ -155,7 +155,7 @@ HYPOTHESES = (
         port_value=lambda values: ", ".join(map(str, values["order"])),
         examples=(Example("torch.stack((x, y))", "ops.stack((y, x))", _PAIR, port_value="1, 0"),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "cat_axis",
         "cat.axis",
         ("cat",),
@@ -196,7 +196,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "split_order",
         "split.order",
         ("chunk", "split", "tensor_split", "unbind"),
@@ -221,7 +221,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "slice_order",
         "split.order",
         ("module",),

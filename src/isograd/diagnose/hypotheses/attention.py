@@ -8,7 +8,7 @@ from typing import Any
 
 from isograd.diagnose.flow import flow_of
 from isograd.diagnose.hypotheses.attention_parts import numbers_between, softmax_of
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Number, Values
 from isograd.frameworks.base import FunctionSite
 
 #: Of heads as wide as a power of two, and their square roots.
@@ -39,14 +39,14 @@ w = torch.softmax(x @ y.transpose(-1, -2) / math.sqrt(8), dim=-1)
 return w @ y"""
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "attention_scale",
         "attention.scale",
         ("matmul", "bmm", "baddbmm", "einsum", "scaled_dot_product_attention"),
         _scale,
         _scaled,
         "attention scores multiplied by {port} instead of {reference}",
-        numeric=Numeric("scale", _SCALES),
+        numbers=(Number("scale", _SCALES),),
         rank=3,
         reference_value=lambda site, context: next(iter(_scale(site, context)))["own"],
         examples=(

@@ -17,7 +17,7 @@ from isograd.diagnose.hypotheses.attention_parts import (
     is_causal,
     weighs,
 )
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _SDPA = "scaled_dot_product_attention"
@@ -140,7 +140,7 @@ _MS_FILLED = "return ops.matmul(ops.softmax(ops.masked_fill(s, m, -1e9), axis=-1
 _X = ((2, 6, 8),)
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "attention_causal_diagonal",
         "attention.causal",
         ("triu", "tril"),
@@ -172,7 +172,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_causal_mask",
         "attention.causal",
         _MASKED,
@@ -203,7 +203,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_causal_kind",
         "attention.causal",
         ("softmax", _SDPA),

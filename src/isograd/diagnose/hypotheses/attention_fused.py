@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _FUSED = ("scaled_dot_product_attention",)
@@ -90,7 +90,7 @@ _SHAPES = ((2, 2, 5, 4), (2, 2, 5, 4))
 _SPLIT = "f = lambda a: a.swapaxes(1, 2).reshape(2, 5, 8)\n"
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "attention_softmax_axis",
         "softmax.axis",
         _FUSED,
@@ -119,7 +119,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_heads_fused",
         "attention.heads",
         _FUSED,

@@ -8,7 +8,7 @@ from typing import Any
 from isograd.diagnose.flow import ARRANGING, Flow, flow_of
 from isograd.diagnose.hypotheses.attention_order import leads_to_attention
 from isograd.diagnose.hypotheses.reshaping import groups
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, operands
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values, operands
 from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 _VIEWING = ("view", "reshape", "unflatten", "flatten")
@@ -192,7 +192,7 @@ _XY = ((2, 6, 8), (2, 6, 8))
 _QKV = ((2, 4, 5, 3), (2, 2, 5, 3))
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "attention_heads",
         "attention.heads",
         ("module",),
@@ -220,7 +220,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_merge",
         "attention.heads",
         _VIEWING,
@@ -236,7 +236,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_kv_heads",
         "attention.kv_heads",
         ("module",),
@@ -265,7 +265,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_kv_groups",
         "attention.kv_heads",
         ("scaled_dot_product_attention",),

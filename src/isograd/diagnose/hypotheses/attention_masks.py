@@ -14,7 +14,15 @@ from isograd.diagnose.hypotheses.attention_parts import (
     scored_operand,
     softmax_of,
 )
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    FunctionHypothesis,
+    Number,
+    Scale,
+    Values,
+)
 from isograd.frameworks.base import FunctionSite, Intervention, Operand, Place
 
 _SDPA = "scaled_dot_product_attention"
@@ -227,7 +235,7 @@ def word(values: Values) -> str:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "attention_mask",
         "attention.mask",
         _MASKED,
@@ -261,7 +269,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_mask_after",
         "attention.mask",
         ("module",),
@@ -280,7 +288,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_mask_value",
         "attention.mask",
         ("masked_fill",),
@@ -288,7 +296,7 @@ HYPOTHESES = (
         lambda call, values: call.run(value=values["value"]),
         "masked scores set to {port} instead of {reference}",
         argument="value",
-        numeric=Numeric("value", (0.0, -1.0, -10.0, -5.0), "linear"),
+        numbers=(Number("value", (0.0, -1.0, -10.0, -5.0), Scale.LINEAR),),
         rank=4,
         examples=(
             Example(
@@ -301,14 +309,14 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_mask_added_value",
         "attention.mask",
         ("add",),
         _added,
         _set_where_masked,
         "masked scores are {port} instead of very small",
-        numeric=Numeric("value", (0.0, -1.0, -10.0, 1.0), "linear"),
+        numbers=(Number("value", (0.0, -1.0, -10.0, 1.0), Scale.LINEAR),),
         rank=4,
         examples=(
             Example(
@@ -321,14 +329,14 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_mask_weak",
         "attention.mask",
         ("masked_fill", "add"),
         _weakly,
         _add_where_masked,
         "{port} is added to masked scores instead of a very small number",
-        numeric=Numeric("value", (-10.0, -1.0, -5.0, -20.0), "linear"),
+        numbers=(Number("value", (-10.0, -1.0, -5.0, -20.0), Scale.LINEAR),),
         rank=4,
         examples=(
             Example(

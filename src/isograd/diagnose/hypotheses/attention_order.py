@@ -8,7 +8,7 @@ from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, PRODUCTS, Flow, flow_of, name_of
 from isograd.diagnose.hypotheses.attention_parts import softmax_of
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, operands
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values, operands
 from isograd.frameworks.base import FunctionSite, Operand
 
 _SDPA = "scaled_dot_product_attention"
@@ -200,7 +200,7 @@ _EACH = "q, k, v = self.q(x), self.k(x), self.v(x)"
 _X = ((2, 6, 8),)
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "attention_operand_order",
         "attention.qkv_order",
         ("matmul", "bmm", "baddbmm", "einsum", _SDPA),
@@ -227,7 +227,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_fused_order",
         "attention.qkv_order",
         ("chunk", "split", "tensor_split", "unbind", "view", "reshape", "unflatten"),
@@ -265,7 +265,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "attention_projection_order",
         "attention.qkv_order",
         ("module",),

@@ -12,7 +12,7 @@ from isograd.diagnose.hypotheses.geometry import (
     same_pads,
     spatial_rank,
 )
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
@@ -137,7 +137,7 @@ def port_layer(**settings: Any) -> str:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "conv_padding",
         "conv.padding",
         CONVOLUTIONS,
@@ -177,7 +177,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_padding_mode",
         "conv.padding_mode",
         CONVOLUTIONS,
@@ -196,7 +196,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_stride",
         "conv.stride",
         CONVOLUTIONS,
@@ -216,7 +216,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_dilation",
         "conv.dilation",
         CONVOLUTIONS,

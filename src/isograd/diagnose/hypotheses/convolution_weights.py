@@ -9,7 +9,7 @@ from isograd.diagnose.hypotheses.convolution import CONVOLUTIONS, IMAGE, kernel_
 from isograd.diagnose.hypotheses.geometry import (
     spatial_rank,
 )
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 
@@ -66,8 +66,10 @@ def _other_layout(call: Call, values: Values) -> Any:
     return call.run(weight=weight.transpose(*axes))
 
 
-def missing_bias(name: str, id: str, functions: tuple[str, ...], example: Example) -> Hypothesis:
-    return Hypothesis(
+def missing_bias(
+    name: str, id: str, functions: tuple[str, ...], example: Example
+) -> FunctionHypothesis:
+    return FunctionHypothesis(
         name,
         id,
         functions,
@@ -82,7 +84,7 @@ def missing_bias(name: str, id: str, functions: tuple[str, ...], example: Exampl
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "conv_groups",
         "conv.groups",
         CONVOLUTIONS,
@@ -113,7 +115,7 @@ HYPOTHESES = (
             ((2, 4, 9, 9), (6, 4, 3, 3), (6,)),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_flipped",
         "conv.flipped",
         CONVOLUTIONS,
@@ -133,7 +135,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_transposed",
         "conv.transposed",
         CONVOLUTIONS,

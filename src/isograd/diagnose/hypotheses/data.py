@@ -12,8 +12,8 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
-    Numeric,
+    FunctionHypothesis,
+    Number,
     Values,
     operands,
 )
@@ -171,14 +171,14 @@ IMAGE = ((4, 3, 7, 9),)
 _PORT_255 = "self.conv(x / 256)"
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "data_scale",
         "data.scale",
         ("module",),
         _propose_scale,
         _scale,
         "the network's input times {port}",
-        numeric=Numeric("scale", _SCALES),
+        numbers=(Number("scale", _SCALES),),
         reference_value=lambda site, context: 1.0,
         rank=8,
         within=True,
@@ -186,20 +186,20 @@ HYPOTHESES = (
             Example("self.conv(x)", "self.conv(x / 255)", IMAGE, CONVOLUTION, port_value=1 / 255),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "data_scale_number",
         "data.scale",
         ("div", "mul"),
         _propose_number,
         lambda call, values: call.run(other=values["number"]),
         "the network's input scaled ({function}) by {port} instead of {reference}",
-        numeric=Numeric("number", (255.0, 256.0, 1.0, 127.5, 1 / 255, 1 / 256, 2.0, 0.5)),
+        numbers=(Number("number", (255.0, 256.0, 1.0, 127.5, 1 / 255, 1 / 256, 2.0, 0.5)),),
         reference_value=lambda site, context: site.arguments.get("other"),
         rank=4,
         within=True,
         examples=(Example("self.conv(x / 255)", _PORT_255, IMAGE, CONVOLUTION, port_value=256.0),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "data_range",
         "data.scale",
         ("module",),
@@ -220,7 +220,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "data_channel_order",
         "data.channel_order",
         ("module",),
@@ -241,7 +241,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "data_order",
         "data.order",
         ("module",),

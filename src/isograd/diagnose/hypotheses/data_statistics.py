@@ -19,7 +19,7 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
+    FunctionHypothesis,
     Values,
 )
 from isograd.frameworks.base import FunctionSite, Operand
@@ -94,7 +94,7 @@ def _own(call: Call, values: Values) -> Any:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "data_normalize",
         "data.normalize",
         ("module",),
@@ -115,7 +115,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "data_normalize_own",
         "data.normalize",
         ("sub", "div"),

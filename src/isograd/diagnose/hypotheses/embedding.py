@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, flow_of
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Number, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _SCALES = (1.0, 8.0, 16.0, 4.0, 32.0, 0.5, 2.0, 0.125, 0.0625, 0.25)
@@ -93,14 +93,14 @@ def _with_row(call: Call, values: Values) -> Any:
 _TABLE = {"e": ("nn.Embedding(10, 8)", "nn.Embedding(10, 8)")}
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "embedding_scale",
         "embedding.scale",
         ("embedding", "module"),
         _scale,
         lambda call, values: call.run() * (values["scale"] / values["own"]),
         "embeddings multiplied by {port} instead of {reference}",
-        numeric=Numeric("scale", _SCALES),
+        numbers=(Number("scale", _SCALES),),
         rank=2,
         reference_value=_factor_behind,
         examples=(
@@ -122,7 +122,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "embedding_padding_zeroed",
         "embedding.padding_idx",
         ("embedding", "module"),
@@ -142,7 +142,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "embedding_padding_gradient",
         "embedding.padding_idx",
         ("embedding", "module"),

@@ -11,7 +11,7 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
+    FunctionHypothesis,
     Values,
     operands,
     other_argument,
@@ -113,7 +113,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gelu_quick",
         "gelu.approximate",
         ("gelu",),
@@ -126,7 +126,7 @@ HYPOTHESES = (
         rank=1,
         examples=(Example("F.gelu(x)", "x * ops.sigmoid(1.702 * x)", port_value="sigmoid"),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gelu_by_erf",
         "gelu.approximate",
         ("erf",),
@@ -145,7 +145,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gelu_by_tanh",
         "gelu.approximate",
         ("tanh",),
@@ -164,7 +164,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gelu_by_sigmoid",
         "gelu.approximate",
         ("sigmoid",),

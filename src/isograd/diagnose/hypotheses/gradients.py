@@ -11,8 +11,9 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
-    Numeric,
+    FunctionHypothesis,
+    Number,
+    Scale,
     Values,
     operands,
 )
@@ -235,7 +236,7 @@ _LINEAR = {"f": ("nn.Linear(8, 8)", "nn.Dense(8, 8)"), "g": ("nn.Linear(8, 8)", 
 _X = ((4, 8),)
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "gradient_stopped",
         "gradient.stopped",
         ("*",),
@@ -261,7 +262,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gradient_scale",
         "gradient.scale",
         ("*",),
@@ -269,7 +270,7 @@ HYPOTHESES = (
         lambda call, values: _passing(call, values, values["factor"]),
         "the gradient through an operand of {function}{at} is multiplied by {port}",
         backward=True,
-        numeric=Numeric("factor", _FACTORS, "linear"),
+        numbers=(Number("factor", _FACTORS, Scale.LINEAR),),
         rank=6,
         reference_value=lambda site, context: 1.0,
         examples=(
@@ -289,7 +290,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gradient_custom",
         "gradient.custom",
         (*_ROUGH, *_SMOOTH),
@@ -318,7 +319,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gradient_statistics",
         "gradient.stopped",
         ("layer_norm", "batch_norm", "group_norm", "instance_norm"),

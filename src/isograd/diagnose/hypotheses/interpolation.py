@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from isograd.diagnose.hypotheses.resizing import resized
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 #: Kinds of resizing by the number of axes of the input.
@@ -121,7 +121,7 @@ _IMAGE = ((2, 3, 6, 7),)
 _BILINEAR = "F.interpolate(x * 2, size=(9, 12), mode='bilinear', align_corners={})"
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "interpolate_align_corners",
         "interpolate.align_corners",
         ("interpolate",),
@@ -146,7 +146,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "interpolate_mode",
         "interpolate.mode",
         ("interpolate",),
@@ -171,7 +171,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "interpolate_antialias",
         "interpolate.antialias",
         ("interpolate",),
@@ -189,7 +189,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "interpolate_cubic",
         "interpolate.cubic_coefficient",
         ("interpolate",),
@@ -214,7 +214,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "interpolate_coordinates",
         "interpolate.coordinates",
         ("interpolate",),
@@ -239,7 +239,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "interpolate_scale_factor",
         "interpolate.scale_factor",
         ("interpolate",),
@@ -257,7 +257,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "data_resize",
         "data.resize",
         ("interpolate",),

@@ -9,7 +9,7 @@ from isograd.diagnose.hypotheses.convolution_weights import missing_bias
 from isograd.diagnose.hypotheses.geometry import (
     rank_of,
 )
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 
@@ -40,7 +40,7 @@ HYPOTHESES = (
             modules={"fc": ("nn.Linear(8, 5)", "nn.Dense(8, 5)")},
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "linear_transposed",
         "linear.transposed",
         ("linear", "matmul"),

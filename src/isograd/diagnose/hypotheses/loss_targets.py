@@ -7,7 +7,7 @@ from typing import Any
 
 from isograd.diagnose.flow import flow_of
 from isograd.diagnose.hypotheses.losses import CLASS_LOSSES, LOSSES, loss
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Number, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _SOFTMAXES = ("softmax", "log_softmax", "logsumexp", "sigmoid", "logsigmoid", "log_sigmoid")
@@ -206,7 +206,7 @@ def _fewer(call: Call, values: Values) -> Any:
 _MOST_DROPPED = 3
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "loss_shift",
         "loss.shift",
         ("getitem",),
@@ -225,7 +225,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_label_offset",
         "loss.label_offset",
         (*CLASS_LOSSES, "one_hot", "gather"),
@@ -243,7 +243,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_kind",
         "loss.kind",
         (*_REGRESSIONS, "kl_div", *_WITH_LOGITS, "binary_cross_entropy", "nll_loss"),
@@ -263,7 +263,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_kind_by_hand",
         "loss.kind",
         ("pow", "square", "abs"),
@@ -275,14 +275,14 @@ HYPOTHESES = (
         port_value=lambda values: values["kind"],
         examples=(_loss("((x - y) ** 2).mean()", "ops.abs(x - y).mean()", "abs"),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_temperature",
         "loss.temperature",
         ("cross_entropy", "softmax", "log_softmax", "logsumexp", "kl_div"),
         _temperatures,
         _cooled,
         "logits divided by the temperature {port} instead of {own:g}",
-        numeric=Numeric("temperature", (1.0, 0.1, 0.07, 0.5, 2.0, 4.0, 10.0)),
+        numbers=(Number("temperature", (1.0, 0.1, 0.07, 0.5, 2.0, 4.0, 10.0)),),
         rank=4,
         examples=(
             _loss(
@@ -293,7 +293,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_drop_last",
         "data.drop_last",
         LOSSES,
@@ -311,7 +311,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_target_order",
         "data.order",
         ("*",),

@@ -9,8 +9,9 @@ from isograd.diagnose.hypotheses.losses import count, loss
 from isograd.diagnose.hypothesis import (
     Call,
     Context,
-    Hypothesis,
-    Numeric,
+    FunctionHypothesis,
+    Number,
+    Scale,
     Values,
 )
 from isograd.frameworks.base import FunctionSite, Operand
@@ -91,7 +92,7 @@ _PAIR = ((6, 5), (6, 5))
 _CE = "F.cross_entropy(x, y)"
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "loss_class_weights",
         "loss.weight",
         (*CLASS_LOSSES, "binary_cross_entropy", "binary_cross_entropy_with_logits"),
@@ -107,14 +108,14 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_positive_weight",
         "loss.weight",
         ("binary_cross_entropy_with_logits",),
         _positive,
         _with_positive_weight,
         "positive targets weigh {port} times as much",
-        numeric=Numeric("weight", (2.0, 0.5, 1.1, 5.0, 10.0)),
+        numbers=(Number("weight", (2.0, 0.5, 1.1, 5.0, 10.0)),),
         rank=3,
         reference_value=lambda site, context: 1.0,
         examples=(
@@ -127,19 +128,19 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_factor",
         "loss.weight",
         ("*",),
         _whole,
         lambda call, values: call.run() * values["factor"],
         "the whole loss is multiplied by {port}",
-        numeric=Numeric("factor", (0.5, 2.0, 0.1, 10.0, 0.01, 100.0, 1e-3, 1e3)),
+        numbers=(Number("factor", (0.5, 2.0, 0.1, 10.0, 0.01, 100.0, 1e-3, 1e3)),),
         rank=7,
         reference_value=lambda site, context: 1.0,
         examples=(loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32)) * 0.3", 0.3),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_term",
         "loss.term",
         ("add", "sub"),
@@ -156,14 +157,14 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_term_weight",
         "loss.weight",
         ("add", "sub"),
         _term_weight,
         _with_weight,
         "a term of the loss has weight {port} instead of {own:g}",
-        numeric=Numeric("weight", (1.0, 0.5, 0.1, 2.0, -1.0), "linear"),
+        numbers=(Number("weight", (1.0, 0.5, 0.1, 2.0, -1.0), Scale.LINEAR),),
         rank=5,
         examples=(
             loss(

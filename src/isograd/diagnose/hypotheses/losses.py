@@ -9,8 +9,9 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
-    Numeric,
+    FunctionHypothesis,
+    Number,
+    Scale,
     Values,
     operands,
     other_number,
@@ -170,7 +171,7 @@ def _own_reduction(site: FunctionSite, context: Context) -> Any:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "loss_reduction",
         "loss.reduction",
         LOSSES,
@@ -194,7 +195,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_reduction_by_hand",
         "loss.reduction",
         ("mean", "sum"),
@@ -214,7 +215,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_kept",
         "loss.reduction",
         (*LOSSES, "mean", "sum"),
@@ -252,7 +253,7 @@ HYPOTHESES = (
         "loss.label_smoothing",
         ("cross_entropy",),
         "label_smoothing",
-        Numeric("label_smoothing", (0.1, 0.0, 0.05, 0.2, 0.01), "linear"),
+        Number("label_smoothing", (0.1, 0.0, 0.05, 0.2, 0.01), Scale.LINEAR),
         "label smoothing {port} instead of {reference}",
         rank=2,
         examples=(
@@ -264,7 +265,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "loss_ignore_index",
         "loss.ignore_index",
         CLASS_LOSSES,
@@ -295,7 +296,7 @@ HYPOTHESES = (
         "loss.beta",
         ("smooth_l1_loss",),
         "beta",
-        Numeric("beta", (1.0, 0.5, 0.1, 1 / 9, 2.0)),
+        Number("beta", (1.0, 0.5, 0.1, 1 / 9, 2.0)),
         "smooth L1 loss with beta {port} instead of {reference}",
         rank=3,
         examples=(
@@ -312,7 +313,7 @@ HYPOTHESES = (
         "loss.delta",
         ("huber_loss",),
         "delta",
-        Numeric("delta", (1.0, 0.5, 0.1, 2.0)),
+        Number("delta", (1.0, 0.5, 0.1, 2.0)),
         "Huber loss with delta {port} instead of {reference}",
         rank=3,
         examples=(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, flow_of
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 #: Functions that make masks of numbers, or of other masks.
@@ -105,7 +105,7 @@ _MEAN = "m = (y != 0).unsqueeze(-1).float()\nh = self.f(x)\n"
 _MS_MEAN = "m = (y == 0).expand_dims(-1).astype(ms.float32)\nh = self.f(x)\n"
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "mask_made",
         "mask.inverted",
         _MAKERS,
@@ -133,7 +133,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "mask_made_along",
         "mask.axis",
         _MAKERS,
@@ -153,7 +153,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "mask_used",
         "mask.inverted",
         (*_USERS, "module"),
@@ -175,7 +175,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "mask_used_along",
         "mask.axis",
         (*_USERS, "module"),
@@ -196,7 +196,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "mask_weight",
         "mask.inverted",
         ("mul",),

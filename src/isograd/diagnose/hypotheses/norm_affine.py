@@ -16,13 +16,13 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
+    FunctionHypothesis,
     Values,
 )
 from isograd.frameworks.base import FunctionSite, Operand
 
 
-def _without(function: str, argument: str, words: str, example: Example) -> Hypothesis:
+def _without(function: str, argument: str, words: str, example: Example) -> FunctionHypothesis:
     """The scale or the shift is not applied."""
 
     def propose(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -32,7 +32,7 @@ def _without(function: str, argument: str, words: str, example: Example) -> Hypo
     def change(call: Call, values: Values) -> Any:
         return call.run(**{argument: None})
 
-    return Hypothesis(
+    return FunctionHypothesis(
         f"{function}_{argument}",
         f"{function}.{argument}",
         (function,),

@@ -11,7 +11,7 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
+    FunctionHypothesis,
     Values,
     other_argument,
 )
@@ -47,7 +47,7 @@ def _divisors(own: Any, site: FunctionSite) -> Iterator[int]:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "layer_norm_axes",
         "layer_norm.axes",
         ("layer_norm",),

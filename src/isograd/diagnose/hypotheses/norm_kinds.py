@@ -7,7 +7,7 @@ from typing import Any
 
 from isograd.diagnose.hypotheses.geometry import rank_of
 from isograd.diagnose.hypotheses.normalisation import standardised
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, operands
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values, operands
 from isograd.frameworks.base import FunctionSite, Operand
 
 _REFERENCE = {"batch_norm": "batch", "group_norm": "group", "instance_norm": "instance"}
@@ -100,7 +100,7 @@ _INSTANCE = (
 )
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "norm_kind",
         "norm.kind",
         tuple(_REFERENCE),
@@ -125,7 +125,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "rms_norm_kind",
         "rms_norm.kind",
         ("rms_norm", "layer_norm"),
@@ -147,7 +147,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "norm_centre",
         "rms_norm.kind",
         ("sub",),
@@ -166,7 +166,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "rms_norm_by_hand_kind",
         "rms_norm.kind",
         ("module",),

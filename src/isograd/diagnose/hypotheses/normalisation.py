@@ -9,14 +9,14 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
-    Numeric,
+    FunctionHypothesis,
+    Number,
     Values,
     other_number,
 )
 from isograd.frameworks.base import FunctionSite
 
-EPS = Numeric("eps", (1e-5, 1e-3, 1e-6, 1e-7, 1e-8, 1e-12, 1e-4, 1e-2, 0.1))
+EPS = Number("eps", (1e-5, 1e-3, 1e-6, 1e-7, 1e-8, 1e-12, 1e-4, 1e-2, 0.1))
 
 
 def standardised(x: Any, axes: list[int], eps: float, unbiased: bool, outside: bool) -> Any:
@@ -48,7 +48,7 @@ def eps(call: Call) -> float:
     return float(call.arguments.get("eps", 1e-5))
 
 
-def _eps_hypothesis(function: str, words: str, *examples: Example) -> Hypothesis:
+def _eps_hypothesis(function: str, words: str, *examples: Example) -> FunctionHypothesis:
     return other_number(
         f"{function}_eps",
         f"{function}.eps",
@@ -157,7 +157,7 @@ HYPOTHESES = (
             port_value=2e-3,
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "rms_norm_eps",
         "rms_norm.eps",
         ("rms_norm",),
@@ -165,7 +165,7 @@ HYPOTHESES = (
         lambda call, values: call.run(eps=values["eps"]),
         "RMS normalisation with eps {port} instead of {reference}",
         "eps",
-        EPS,
+        numbers=(EPS,),
         rank=4,
         reference_value=_rms_reference,
         examples=(
@@ -177,7 +177,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "layer_norm_eps_outside",
         "layer_norm.eps",
         ("layer_norm",),
@@ -196,7 +196,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "layer_norm_unbiased",
         "layer_norm.unbiased",
         ("layer_norm",),
@@ -222,7 +222,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "batch_norm_unbiased",
         "batch_norm.unbiased",
         ("batch_norm",),

@@ -10,8 +10,8 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
-    Numeric,
+    FunctionHypothesis,
+    Number,
     Values,
     operands,
 )
@@ -67,15 +67,15 @@ def _where(kind: str) -> Callable[[FunctionSite, Context], Iterator[Values]]:
     return propose
 
 
-def _eps(kind: str, words: str, *examples: Example) -> Hypothesis:
-    return Hypothesis(
+def _eps(kind: str, words: str, *examples: Example) -> FunctionHypothesis:
+    return FunctionHypothesis(
         f"{kind}_eps_by_hand",
         f"{kind}.eps",
         ("add",),
         _where(kind),
         lambda call, values: call.run(other=values["eps"]),
         words + " with eps {port} instead of {reference}",
-        numeric=EPS,
+        numbers=(EPS,),
         rank=4,
         reference_value=lambda site, context: site.arguments.get("other"),
         examples=examples,
@@ -105,8 +105,8 @@ def _at_other_place(call: Call, values: Values) -> Any:
     return (given**2 + eps).sqrt()
 
 
-def _place(kind: str, words: str, *examples: Example) -> Hypothesis:
-    return Hypothesis(
+def _place(kind: str, words: str, *examples: Example) -> FunctionHypothesis:
+    return FunctionHypothesis(
         f"{kind}_eps_place_by_hand",
         f"{kind}.eps",
         ("add",),
@@ -145,8 +145,8 @@ def _unbiased(site: FunctionSite, context: Context) -> bool:
     return bool(site.arguments.get("unbiased", site.arguments.get("correction", 1)))
 
 
-def _divisor(kind: str, batch: bool, *examples: Example) -> Hypothesis:
-    return Hypothesis(
+def _divisor(kind: str, batch: bool, *examples: Example) -> FunctionHypothesis:
+    return FunctionHypothesis(
         f"{kind}_unbiased_by_hand",
         f"{kind}.unbiased",
         _SPREADS,
@@ -288,14 +288,14 @@ HYPOTHESES = (
             port_value=False,
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "normalize_eps",
         "normalize.eps",
         ("normalize",),
         _propose_normalize,
         _normalize,
         "L2 normalisation with eps {port} ({form}) instead of {reference} (smallest norm)",
-        numeric=Numeric("eps", (1e-12, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)),
+        numbers=(Number("eps", (1e-12, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)),),
         rank=4,
         reference_value=lambda site, context: site.arguments.get("eps", 1e-12),
         examples=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite
 
 #: The greatest finite number of float16 (IEEE 754-2019, binary16).
@@ -34,7 +34,7 @@ def _limited(call: Call, values: Values) -> Any:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "precision_overflow",
         "precision.overflow",
         _GROWING,

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from isograd.diagnose.hypotheses.geometry import as_tuple, numbers, spatial_rank
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    FunctionHypothesis,
+    Number,
+    Scale,
+    Values,
+)
 from isograd.frameworks.base import FunctionSite, Operand
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
@@ -76,8 +84,8 @@ def _propose_value(site: FunctionSite, context: Context) -> Iterator[Values]:
         yield {}
 
 
-def _with_mode(name: str, id: str, convolution: bool, example: Example) -> Hypothesis:
-    return Hypothesis(
+def _with_mode(name: str, id: str, convolution: bool, example: Example) -> FunctionHypothesis:
+    return FunctionHypothesis(
         name,
         id,
         ("pad",),
@@ -93,8 +101,8 @@ def _with_mode(name: str, id: str, convolution: bool, example: Example) -> Hypot
     )
 
 
-def _with_sides(name: str, id: str, convolution: bool, example: Example) -> Hypothesis:
-    return Hypothesis(
+def _with_sides(name: str, id: str, convolution: bool, example: Example) -> FunctionHypothesis:
+    return FunctionHypothesis(
         name,
         id,
         ("pad",),
@@ -215,19 +223,19 @@ HYPOTHESES = (
         False,
         Example("F.pad(x, (1, 0)) * 2", "ops.pad(x, (0, 1)) * 2", port_value="(0, 1)"),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "pad_value",
         "pad.value",
         ("pad",),
         _propose_value,
         lambda call, values: call.run(mode="constant", value=values["value"]),
         "padding with {port} instead of {reference}",
-        numeric=Numeric("value", (0.0, 1.0, -1.0), "linear"),
+        numbers=(Number("value", (0.0, 1.0, -1.0), Scale.LINEAR),),
         reference_value=lambda site, context: site.arguments.get("value") or 0.0,
         rank=4,
         examples=(Example("F.pad(x, (1, 1), value=-1.0)", "ops.pad(x, (1, 1))", port_value=0.0),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_transpose_padding",
         "conv_transpose.padding",
         _TRANSPOSED,
@@ -246,7 +254,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_transpose_output_padding",
         "conv_transpose.output_padding",
         _TRANSPOSED,
@@ -265,7 +273,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "conv_transpose_flipped",
         "conv_transpose.flipped",
         _TRANSPOSED,

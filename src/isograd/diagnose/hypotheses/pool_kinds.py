@@ -19,7 +19,7 @@ from isograd.diagnose.hypotheses.pooling import (
     port_pool,
     windows_of,
 )
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _ADAPTIVE = tuple(f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3))
@@ -113,7 +113,7 @@ def _even_windows(call: Call, values: Values) -> Any:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "pool_kind",
         "pool.kind",
         (*MAX_POOLS, *AVG_POOLS, *_ADAPTIVE),
@@ -133,7 +133,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "pool_kind_global",
         "pool.kind",
         ("mean", "sum", "amax"),
@@ -148,7 +148,7 @@ HYPOTHESES = (
             Example("x.mean(dim=1)", "x.sum(axis=1)", port_value="sum"),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "adaptive_pool_windows",
         "adaptive_pool.windows",
         _ADAPTIVE,

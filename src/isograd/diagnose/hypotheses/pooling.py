@@ -13,7 +13,7 @@ from isograd.diagnose.hypotheses.geometry import (
     same_pads,
     spatial_rank,
 )
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite
 
 MAX_POOLS = ("max_pool1d", "max_pool2d", "max_pool3d")
@@ -152,7 +152,7 @@ def pool_example(reference: str, port: str, value: Any = None, inputs: Any = IMA
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "max_pool_padding",
         "max_pool.padding",
         MAX_POOLS,
@@ -174,7 +174,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "avg_pool_padding",
         "avg_pool.padding",
         AVG_POOLS,
@@ -186,7 +186,7 @@ HYPOTHESES = (
         reference_value=_plain("padding"),
         examples=(pool_example(_AVG, port_pool("Avg", "pad_mode='same'"), "same"),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "avg_pool_count_include_pad",
         "avg_pool.count_include_pad",
         AVG_POOLS,
@@ -201,7 +201,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "pool_ceil_mode",
         "pool.ceil_mode",
         (*MAX_POOLS, *AVG_POOLS),
@@ -218,7 +218,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "pool_stride",
         "pool.stride",
         (*MAX_POOLS, *AVG_POOLS),
@@ -233,7 +233,7 @@ HYPOTHESES = (
             pool_example("nn.AvgPool2d(2)", "nn.AvgPool2d(2)", 1),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "pool_kernel_size",
         "pool.kernel_size",
         (*MAX_POOLS, *AVG_POOLS),

@@ -8,7 +8,7 @@ from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, Flow, flow_of, name_of
 from isograd.diagnose.hypotheses.attention_parts import is_score
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Number, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _OFFSETS = (1, -1, 2, 3, 4, -2, 5, 6, 7, 8)
@@ -172,7 +172,7 @@ _MS_ANGLE = (
 )
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "position_offset",
         "position.offset",
         ("arange",),
@@ -201,7 +201,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "position_index_offset",
         "position.offset",
         ("embedding", "module", "index_select"),
@@ -223,7 +223,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "position_slice",
         "position.offset",
         ("getitem",),
@@ -242,14 +242,14 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "position_base",
         "position.base",
         ("pow", "rpow"),
         _base,
         _with_base,
         "base {port} instead of {reference} for the angles of positions",
-        numeric=Numeric("base", _BASES),
+        numbers=(Number("base", _BASES),),
         rank=3,
         reference_value=lambda site, context: site.arguments.get(
             "other" if site.place.function == "rpow" else "input"
@@ -263,14 +263,14 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "position_frequencies",
         "position.base",
         ("mul", "outer", "einsum", "matmul", "exp"),
         _frequencies,
         _with_frequencies,
         "base {port} for the angles of positions",
-        numeric=Numeric("base", _BASES),
+        numbers=(Number("base", _BASES),),
         rank=3,
         examples=(
             Example(

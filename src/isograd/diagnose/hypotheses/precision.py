@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from isograd.diagnose.hypotheses.geometry import is_closed
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _TYPES = ("float16", "bfloat16")
@@ -159,7 +159,7 @@ def _half_mode(name: str) -> Any:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "precision_cast",
         "precision.cast",
         (*_PRODUCTS, *_OTHERS, "module"),

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite
 
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -138,7 +138,7 @@ _CELL = {
 }
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "rnn_gate_order",
         "rnn.gate_order",
         ("lstm", "gru", "lstm_cell", "gru_cell"),
@@ -162,7 +162,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "rnn_bias",
         "rnn.bias",
         (*_LAYERS, *_CELLS),
@@ -185,7 +185,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "gru_reset_after",
         "gru.reset_after",
         ("gru", "gru_cell"),

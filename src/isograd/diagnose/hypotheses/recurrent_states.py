@@ -7,7 +7,7 @@ from typing import Any
 
 from isograd.diagnose.flow import flow_of
 from isograd.diagnose.hypotheses.recurrent import weights_of
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite
 
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -170,7 +170,7 @@ _BOTH = _net(
 )
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "rnn_batch_first",
         "rnn.batch_first",
         _LAYERS,
@@ -183,7 +183,7 @@ HYPOTHESES = (
             Example("self.r(x)[0]", "self.r(x)[0]", _X, _net(_LSTM["r"][0], "nn.LSTM(4, 6)")),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "rnn_direction",
         "rnn.direction",
         (*_LAYERS, "module"),
@@ -217,7 +217,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "rnn_state",
         "rnn.state",
         (*_LAYERS, "module"),

@@ -11,7 +11,7 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
+    FunctionHypothesis,
     Values,
     other_argument,
 )
@@ -38,7 +38,7 @@ def _axes(own: Any, site: FunctionSite) -> Iterator[int]:
             yield axis
 
 
-def _axis(function: str, examples: tuple[Example, ...]) -> Hypothesis:
+def _axis(function: str, examples: tuple[Example, ...]) -> FunctionHypothesis:
     return other_argument(
         f"{function}_axis",
         f"{function}.axis",
@@ -173,7 +173,7 @@ _XY = ((4, 5, 3), (4, 5))
 
 HYPOTHESES = (
     *(_axis(function, _example(function)) for function in _REDUCED),
-    Hypothesis(
+    FunctionHypothesis(
         "token_pooling",
         "token.pooling",
         ("mean", "amax", "max", "getitem", "select"),
@@ -188,7 +188,7 @@ HYPOTHESES = (
             Example("x.mean(dim=1) * 2", "x[:, -1] * 2", ((3, 5, 4),), port_value="last"),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "mean_mask_count",
         "mean.mask",
         ("div",),
@@ -207,7 +207,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "mean_mask",
         "mean.mask",
         ("module",),

@@ -10,7 +10,7 @@ from isograd.diagnose.hypothesis import (
     Call,
     Context,
     Example,
-    Hypothesis,
+    FunctionHypothesis,
     Values,
     operands,
 )
@@ -74,7 +74,7 @@ def _untransposed(site: FunctionSite, context: Context) -> Iterator[Values]:
 _A = {"f": ("nn.Linear(24, 5)", "nn.Dense(24, 5)")}
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "reshape_order",
         "reshape.order",
         ("flatten", "reshape", "view", "unflatten"),
@@ -98,7 +98,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "transpose_missing",
         "transpose.missing",
         ("transpose", "permute", "movedim"),

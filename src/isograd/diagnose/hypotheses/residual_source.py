@@ -7,7 +7,7 @@ from typing import Any
 
 from isograd.diagnose.flow import flow_of
 from isograd.diagnose.hypotheses.structure import is_sum
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values
 from isograd.frameworks.base import FunctionSite, Intervention, Operand
 
 #: Sums and sources of a unit beyond these are not tried: each pair is a run.
@@ -72,7 +72,7 @@ _BLOCK = {
 }
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "residual_source",
         "residual.source",
         ("module",),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, Flow, flow_of
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Values, operands
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Values, operands
 from isograd.frameworks.base import FunctionSite, Intervention, Operand, Place
 
 _SLICING = ("getitem", "chunk", "split", "unbind", "narrow", "select", "tensor_split")
@@ -233,7 +233,7 @@ _MS_HALVES = (
 _X = ((2, 5, 8),)
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "rotary_layout",
         "rotary.layout",
         ("module",),
@@ -266,7 +266,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "rotary_sign",
         "rotary.sign",
         ("module",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Example, Hypothesis, Values, other_argument
+from isograd.diagnose.hypothesis import Call, Example, FunctionHypothesis, Values, other_argument
 
 
 def _shuffle_order(call: Call, values: Values) -> Any:
@@ -15,7 +15,7 @@ def _shuffle_order(call: Call, values: Values) -> Any:
 
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "pixel_shuffle_order",
         "pixel_shuffle.order",
         ("pixel_shuffle",),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothesis, Number, Values
 from isograd.frameworks.base import FunctionSite, Operand
 
 _FUNCTIONS = ("softmax", "log_softmax")
@@ -54,7 +54,7 @@ _MASKED = "s = x @ x.transpose(-1, -2) / 4.0\nm = (y == 0)[:, None, :]\n"
 _MS_MASKED = "s = ops.matmul(x, x.swapaxes(-1, -2)) / 4.0\nm = (y == 0)[:, None, :]\n"
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "softmax_axis",
         "softmax.axis",
         _FUNCTIONS,
@@ -88,14 +88,14 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "softmax_scale",
         "softmax.scale",
         _FUNCTIONS,
         _propose_scale,
         _scaled,
         "{function} of its input times {port}",
-        numeric=Numeric("scale", (2.0, 0.5, 0.1, 10.0, 0.125, 0.25, 4.0)),
+        numbers=(Number("scale", (2.0, 0.5, 0.1, 10.0, 0.125, 0.25, 4.0)),),
         reference_value=lambda site, context: 1.0,
         rank=4,
         examples=(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    FunctionHypothesis,
+    Number,
+    Scale,
+    Values,
+)
 from isograd.frameworks.base import FunctionSite, Operand
 
 
@@ -69,7 +77,7 @@ _BIASED = (
 )
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "batch_norm_mode",
         "batch_norm.mode",
         ("batch_norm",),
@@ -97,7 +105,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "batch_norm_running_stats",
         "batch_norm.running_stats",
         ("batch_norm",),
@@ -116,7 +124,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "batch_norm_momentum",
         "batch_norm.momentum",
         ("batch_norm", "instance_norm"),
@@ -125,8 +133,12 @@ HYPOTHESES = (
         "running statistics take {port} of each batch instead of {reference} "
         "(torch's momentum; MindSpore's is 1 less this)",
         "momentum",
-        Numeric(
-            "momentum", (0.1, 0.9, 0.01, 0.99, 0.05, 0.03, 0.001, 0.003, 0.2, 0.5, 0.0), "linear"
+        numbers=(
+            Number(
+                "momentum",
+                (0.1, 0.9, 0.01, 0.99, 0.05, 0.03, 0.001, 0.003, 0.2, 0.5, 0.0),
+                Scale.LINEAR,
+            ),
         ),
         statistics=True,
         rank=3,
@@ -149,7 +161,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "batch_norm_unbiased_running",
         "batch_norm.unbiased",
         ("batch_norm",),

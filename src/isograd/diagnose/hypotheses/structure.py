@@ -7,7 +7,15 @@ from typing import Any
 
 from isograd.diagnose.flow import ARRANGING, Flow, flow_of, name_of
 from isograd.diagnose.hypotheses.attention_parts import is_score
-from isograd.diagnose.hypothesis import Call, Context, Example, Hypothesis, Numeric, Values
+from isograd.diagnose.hypothesis import (
+    Call,
+    Context,
+    Example,
+    FunctionHypothesis,
+    Number,
+    Scale,
+    Values,
+)
 from isograd.frameworks.base import FunctionSite, Operand
 
 #: A number is estimated at no more sums of a unit than this: each costs dozens of runs.
@@ -103,7 +111,7 @@ def _scaled(call: Call, values: Values) -> Any:
 _LINEAR = {"f": ("nn.Linear(8, 8)", "nn.Dense(8, 8)")}
 
 HYPOTHESES = (
-    Hypothesis(
+    FunctionHypothesis(
         "residual_missing",
         "residual.missing",
         ("add",),
@@ -123,7 +131,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "embedding_missing",
         "embedding.missing",
         ("add",),
@@ -146,7 +154,7 @@ HYPOTHESES = (
             ),
         ),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "residual_added",
         "residual.added",
         ("module",),
@@ -156,14 +164,14 @@ HYPOTHESES = (
         rank=4,
         examples=(Example("self.f(x)", "x + self.f(x)", ((4, 8),), _LINEAR, proved=False),),
     ),
-    Hypothesis(
+    FunctionHypothesis(
         "residual_scale",
         "residual.scale",
         ("add",),
         _scale,
         _scaled,
         "a summand is multiplied by {port} instead of {own:g}",
-        numeric=Numeric("scale", (1.0, 0.5, 0.1, -1.0, 2.0), "linear"),
+        numbers=(Number("scale", (1.0, 0.5, 0.1, -1.0, 2.0), Scale.LINEAR),),
         rank=7,
         examples=(
             Example(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isograd.diagnose.update.hypotheses import Hypothesis
+from isograd.diagnose.update.hypotheses import RuleHypothesis
 from isograd.frameworks.rules import Rule
 
 _ADAMW = "mindspore.experimental.optim.AdamW"
@@ -54,17 +54,17 @@ _SWITCHES = {
 }
 
 
-def switch_advice(member: Hypothesis, ours: Rule, is_on: bool) -> str:
+def switch_advice(member: RuleHypothesis, ours: Rule, is_on: bool) -> str:
     """What to do about a switch, where the port's class is not known."""
-    return _SWITCHES[member.key][0 if is_on else 1]
+    return _SWITCHES[member.name][0 if is_on else 1]
 
 
-def class_advice(kind: str, member: Hypothesis, ours: Rule) -> str | None:
+def class_advice(kind: str, member: RuleHypothesis, ours: Rule) -> str | None:
     """What to use instead of a class of MindSpore that cannot follow the reference's rule.
 
     kind: the class as `nn.Adam` or `experimental.optim.Adam`.
     """
-    found = _CLASSES.get((kind.rpartition(".")[2], member.key))
+    found = _CLASSES.get((kind.rpartition(".")[2], member.name))
     if found is None:
         return None
     decay = "" if ours.weight_decay and ours.decoupled else " with weight_decay=0.0"
@@ -73,7 +73,7 @@ def class_advice(kind: str, member: Hypothesis, ours: Rule) -> str | None:
     return found.format(kind=kind, decay=decay)
 
 
-def settings_of(member: Hypothesis, ours: Rule, theirs: Rule) -> dict[str, Any]:
+def settings_of(member: RuleHypothesis, ours: Rule, theirs: Rule) -> dict[str, Any]:
     """Arguments of the optimizer as the reference has them, by the fields of a rule.
 
     Empty where the difference is no argument: the place of eps, a bias correction, a schedule.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isograd.diagnose.update.hypotheses import Scale, Unknown
+from isograd.diagnose.hypothesis import Number, Scale
 from isograd.diagnose.update.problem import Part, RuleOf, Updates, cost_of
 from isograd.frameworks.rules import Rule
 from isograd.metrics import Float64
@@ -24,8 +24,6 @@ _STEP = 1e-6
 _SPREADS = 3.0
 #: A round value is taken where its worst ratio is as good as this, or as the estimate's.
 _GOOD_RATIO = 1.5
-#: On a logit scale no further than this: a share of 1 - 1e-9.
-_FARTHEST = 20.0
 _MAY_BE_ZERO = ("weight_decay", "momentum", "dampening", "lr_decay", "first_square", "beta1")
 
 
@@ -38,58 +36,38 @@ class Fit:
     worst: float
 
 
-def to_scale(scale: Scale, value: float) -> float:
-    """A number on its scale."""
-    if scale is Scale.LINEAR:
-        return value
-    value = max(value, 1e-300)
-    if scale is Scale.LOG:
-        return math.log(value)
-    value = min(max(value, 1e-9), 1 - 1e-9)
-    return math.log(value / (1.0 - value))
-
-
-def from_scale(scale: Scale, place: float) -> float:
-    """The number at a place of its scale."""
-    if scale is Scale.LINEAR:
-        return place
-    if scale is Scale.LOG:
-        return math.exp(min(max(place, -80.0), 80.0))
-    return 1.0 / (1.0 + math.exp(-min(max(place, -_FARTHEST), _FARTHEST)))
-
-
-def _values(unknowns: tuple[Unknown, ...], place: Float64) -> tuple[float, ...]:
-    return tuple(from_scale(u.scale, float(p)) for u, p in zip(unknowns, place, strict=True))
+def _values(numbers: tuple[Number, ...], place: Float64) -> tuple[float, ...]:
+    return tuple(u.from_scale(float(p)) for u, p in zip(numbers, place, strict=True))
 
 
 def fit(
     part: Part,
     rule_of: RuleOf,
-    unknowns: tuple[Unknown, ...],
+    numbers: tuple[Number, ...],
     start: tuple[float, ...] | None = None,
 ) -> Fit:
     """The numbers with the least error; without a start the best of the grid is one."""
-    if not unknowns:
+    if not numbers:
         residual = part.residual(rule_of(()))
         return Fit((), cost_of(residual), part.worst(residual))
     if start is None:
-        points = list(itertools.product(*(u.grid for u in unknowns)))
+        points = list(itertools.product(*(u.grid for u in numbers)))
         costs = [cost_of(part.residual(rule_of(p))) for p in points]
         start = points[int(np.argmin(costs))]
-    place = np.array([to_scale(u.scale, v) for u, v in zip(unknowns, start, strict=True)])
-    place = _descend(part, rule_of, unknowns, place)
-    values = _values(unknowns, place)
+    place = np.array([u.to_scale(v) for u, v in zip(numbers, start, strict=True)])
+    place = _descend(part, rule_of, numbers, place)
+    values = _values(numbers, place)
     residual = part.residual(rule_of(values))
     return Fit(values, cost_of(residual), part.worst(residual))
 
 
-def _descend(part: Part, rule_of: RuleOf, unknowns: tuple[Unknown, ...], place: Float64) -> Float64:
-    residual = part.residual(rule_of(_values(unknowns, place)))
+def _descend(part: Part, rule_of: RuleOf, numbers: tuple[Number, ...], place: Float64) -> Float64:
+    residual = part.residual(rule_of(_values(numbers, place)))
     cost, damping = cost_of(residual), 1e-6
     for _ in range(_ROUNDS):
         if not math.isfinite(cost):
             return place
-        slopes = derivative(part, rule_of, unknowns, place)
+        slopes = derivative(part, rule_of, numbers, place)
         square = slopes.T @ slopes
         if not np.isfinite(square).all() or not np.diag(square).all():
             return place
@@ -100,7 +78,7 @@ def _descend(part: Part, rule_of: RuleOf, unknowns: tuple[Unknown, ...], place: 
             except np.linalg.LinAlgError:
                 return place
             move = np.clip(move, -2.0, 2.0)
-            there = part.residual(rule_of(_values(unknowns, place + move)))
+            there = part.residual(rule_of(_values(numbers, place + move)))
             if cost_of(there) < cost:
                 break
             damping = max(damping * 30.0, 1e-4)
@@ -114,21 +92,19 @@ def _descend(part: Part, rule_of: RuleOf, unknowns: tuple[Unknown, ...], place: 
     return place
 
 
-def derivative(
-    part: Part, rule_of: RuleOf, unknowns: tuple[Unknown, ...], place: Float64
-) -> Float64:
+def derivative(part: Part, rule_of: RuleOf, numbers: tuple[Number, ...], place: Float64) -> Float64:
     """The derivative of the trajectory in units of the envelope, by finite differences.
 
-    place: (unknowns,) float64, on the scales of the unknowns.
-    returns: (steps * elements, unknowns) float64.
+    place: (numbers,) float64, on the scales of the numbers.
+    returns: (steps * elements, numbers) float64.
     """
-    here = part.simulate(rule_of(_values(unknowns, place)))
+    here = part.simulate(rule_of(_values(numbers, place)))
     columns = []
-    for i, unknown in enumerate(unknowns):
+    for i, number in enumerate(numbers):
         moved = place.copy()
-        step = _STEP if unknown.scale is not Scale.LINEAR else _STEP * max(abs(place[i]), 1e-6)
+        step = _STEP if number.scale is not Scale.LINEAR else _STEP * max(abs(place[i]), 1e-6)
         moved[i] += step
-        there = part.simulate(rule_of(_values(unknowns, moved)))
+        there = part.simulate(rule_of(_values(numbers, moved)))
         columns.append(part.weighted(there - here).reshape(-1) / step)
     return np.stack(columns, axis=1)
 
@@ -153,7 +129,7 @@ def deviations(part: Part, updates: Updates, rule: Rule) -> list[Float64]:
 def intervals(
     part: Part,
     rule_of: RuleOf,
-    unknowns: tuple[Unknown, ...],
+    numbers: tuple[Number, ...],
     values: tuple[float, ...],
     noise: list[Float64],
 ) -> list[tuple[float, float]]:
@@ -161,20 +137,20 @@ def intervals(
 
     noise: (steps, elements) float64, as `deviations` returns it.
     """
-    if not unknowns:
+    if not numbers:
         return []
-    place = np.array([to_scale(u.scale, v) for u, v in zip(unknowns, values, strict=True)])
-    slopes = derivative(part, rule_of, unknowns, place)
+    place = np.array([u.to_scale(v) for u, v in zip(numbers, values, strict=True)])
+    slopes = derivative(part, rule_of, numbers, place)
     usable = np.isfinite(slopes).all() and slopes.any(axis=0).all()
     found = []
     inverse = np.linalg.pinv(slopes) if usable else None
-    for i, unknown in enumerate(unknowns):
+    for i, number in enumerate(numbers):
         half = 40.0
         if inverse is not None:
             half = _SPREADS * max(abs(float(inverse[i] @ run.reshape(-1))) for run in noise)
-        low, high = (from_scale(unknown.scale, place[i] + s * half) for s in (-1, 1))
+        low, high = (number.from_scale(place[i] + s * half) for s in (-1, 1))
         # A framework stores the number itself in float32.
-        own = 1.2e-7 * (1.0 if unknown.scale is Scale.LOGIT else abs(values[i]))
+        own = 1.2e-7 * (1.0 if number.scale is Scale.LOGIT else abs(values[i]))
         found.append((min(low, values[i] - own), max(high, values[i] + own)))
     return found
 
@@ -182,7 +158,7 @@ def intervals(
 def rounded(
     part: Part,
     rule_of: RuleOf,
-    unknowns: tuple[Unknown, ...],
+    numbers: tuple[Number, ...],
     found: Fit,
     shown: tuple[float, ...],
     known: list[tuple[float, float]],
@@ -195,10 +171,10 @@ def rounded(
     """
     limit = max(_GOOD_RATIO, 1.2 * found.worst)
     values = found.values
-    for i, unknown in enumerate(unknowns):
-        for candidate in _round_values(unknown, values[i] * shown[i]):
+    for i, number in enumerate(numbers):
+        for candidate in _round_values(number, values[i] * shown[i]):
             value = candidate / shown[i]
-            near = known[i][0] <= value <= known[i][1] or bool(unknown.usual)
+            near = known[i][0] <= value <= known[i][1] or bool(number.usual)
             if not near:
                 continue
             held = (*values[:i], value)
@@ -206,23 +182,23 @@ def rounded(
             def rest_of(rest: tuple[float, ...], held: tuple[float, ...] = held) -> Rule:
                 return rule_of((*held, *rest))
 
-            rest = fit(part, rest_of, unknowns[i + 1 :], values[i + 1 :])
+            rest = fit(part, rest_of, numbers[i + 1 :], values[i + 1 :])
             if rest.worst <= limit:
                 values = (*held, *rest.values)
                 break
     return values
 
 
-def _round_values(unknown: Unknown, value: float) -> list[float]:
+def _round_values(number: Number, value: float) -> list[float]:
     """From the most usual to the most exact."""
     size = abs(value)
-    nearest = sorted(unknown.usual, key=lambda u: abs(math.log(u / size)) if size > 0 else u)
-    found = [0.0] if unknown.name in _MAY_BE_ZERO else []
+    nearest = sorted(number.usual, key=lambda u: abs(math.log(u / size)) if size > 0 else u)
+    found = [0.0] if number.name in _MAY_BE_ZERO else []
     found += [u for u in nearest if size > 0 and 1e-4 < u / size < 1e4]
     for digits in range(1, 7):
-        number = float(f"{value:.{digits - 1}e}")
-        if unknown.scale is not Scale.LOGIT or 0.0 < number < 1.0:
-            found.append(number)
+        written = float(f"{value:.{digits - 1}e}")
+        if number.scale is not Scale.LOGIT or 0.0 < written < 1.0:
+            found.append(written)
     return found
 
 

@@ -9,98 +9,72 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Any
 
+from isograd.diagnose.hypothesis import RARE, Hypothesis, Number, Scale
 from isograd.frameworks.rules import Clip, EpsPlace, Kind, Rule
 
 
-class Scale(Enum):
-    """On which scale a number is searched."""
-
-    LINEAR = "linear"
-    LOG = "log"
-    LOGIT = "logit"
-
-
 @dataclass(frozen=True)
-class Unknown:
-    """A number to be estimated.
-
-    name: a field of `Rule`; "lr" is a factor on all learning rates, "lr.3" that of step 3.
-    grid: where to start; usual: values that people write, preferred where they fit as well.
-    """
-
-    name: str
-    scale: Scale
-    grid: tuple[float, ...]
-    usual: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Hypothesis:
+class RuleHypothesis(Hypothesis):
     """One way in which the port's rule may differ.
 
     applies: whether it makes sense for the reference's rule.
-    rare: named only where nothing else explains as much.
+    fixed: fields of the rule and what they are under it; toggled: switches that are the other way.
     """
 
-    key: str
-    cause: str
     applies: Callable[[Rule], bool]
     fixed: dict[str, Any] = field(default_factory=dict)
     toggled: tuple[str, ...] = ()
-    unknowns: tuple[Unknown, ...] = ()
-    rare: bool = False
 
-    def apply(self, rule: Rule, values: tuple[float, ...]) -> Rule:
+    def change(self, rule: Rule, values: tuple[float, ...]) -> Rule:
         """The reference's rule changed so."""
         changes: dict[str, Any] = dict(self.fixed)
         changes |= {name: not getattr(rule, name) for name in self.toggled}
-        for unknown, value in zip(self.unknowns, values, strict=True):
-            changes[unknown.name] = value
+        for number, value in zip(self.numbers, values, strict=True):
+            changes[number.name] = value
         steps = [changes.pop(f"lr.{i}", lr) for i, lr in enumerate(rule.lr)]
         factor = changes.pop("lr", 1.0)
         return replace(rule, **changes, lr=tuple(lr * factor for lr in steps))
 
     def fields(self) -> set[str]:
         """The fields of a rule that this sets."""
-        names = {u.name.partition(".")[0] for u in self.unknowns}
+        names = {u.name.partition(".")[0] for u in self.numbers}
         return names | set(self.fixed) | set(self.toggled)
 
 
-_LR = Unknown("lr", Scale.LOG, (0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 10.0, 100.0))
-_SCALE = Unknown(
+_LR = Number("lr", (0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 10.0, 100.0), Scale.LOG)
+_SCALE = Number(
     "gradient_scale",
-    Scale.LOG,
     (2.0**-16, 1 / 1024, 1 / 64, 0.1, 0.5, 2.0, 10.0, 64.0, 1024.0, 2.0**16),
+    Scale.LOG,
     (*(2.0**-k for k in range(1, 17)), *(2.0**k for k in range(1, 17)), 0.1, 0.01),
 )
-_MOMENTUM = Unknown("momentum", Scale.LOGIT, (0.3, 0.7, 0.9, 0.97), (0.9, 0.95, 0.99, 0.5, 0.8))
-_BETA1 = Unknown("beta1", Scale.LOGIT, (0.3, 0.7, 0.9, 0.97), (0.9, 0.95, 0.5, 0.8, 0.99))
-_BETA2 = Unknown(
-    "beta2", Scale.LOGIT, (0.7, 0.95, 0.99, 0.999), (0.999, 0.99, 0.95, 0.98, 0.9, 0.9999)
+_MOMENTUM = Number("momentum", (0.3, 0.7, 0.9, 0.97), Scale.LOGIT, (0.9, 0.95, 0.99, 0.5, 0.8))
+_BETA1 = Number("beta1", (0.3, 0.7, 0.9, 0.97), Scale.LOGIT, (0.9, 0.95, 0.5, 0.8, 0.99))
+_BETA2 = Number(
+    "beta2", (0.7, 0.95, 0.99, 0.999), Scale.LOGIT, (0.999, 0.99, 0.95, 0.98, 0.9, 0.9999)
 )
-_ALPHA = Unknown("alpha", Scale.LOGIT, (0.7, 0.95, 0.99, 0.999), (0.99, 0.9, 0.95, 0.999, 0.5))
-_EPS = Unknown(
+_ALPHA = Number("alpha", (0.7, 0.95, 0.99, 0.999), Scale.LOGIT, (0.99, 0.9, 0.95, 0.999, 0.5))
+_EPS = Number(
     "eps",
-    Scale.LOG,
     (1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2),
+    Scale.LOG,
     (1e-8, 1e-6, 1e-5, 1e-7, 1e-10, 1e-12, 1e-4, 1e-3, 1e-2),
 )
-_DECAY = Unknown(
+_DECAY = Number(
     "weight_decay",
-    Scale.LOG,
     (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5),
+    Scale.LOG,
     (1e-4, 5e-4, 1e-2, 0.1, 1e-3, 0.05, 1e-5),
 )
-_DAMPENING = Unknown("dampening", Scale.LOGIT, (0.1, 0.5, 0.9), (0.9, 0.1, 0.5))
-_FIRST_SQUARE = Unknown("first_square", Scale.LOG, (1e-4, 1e-2, 0.1, 1.0), (1.0, 0.1, 0.01))
-_LR_DECAY = Unknown("lr_decay", Scale.LOG, (1e-4, 1e-2, 0.1), (0.01, 0.1, 1e-3))
-_NORM = Unknown(
+_DAMPENING = Number("dampening", (0.1, 0.5, 0.9), Scale.LOGIT, (0.9, 0.1, 0.5))
+_FIRST_SQUARE = Number("first_square", (1e-4, 1e-2, 0.1, 1.0), Scale.LOG, (1.0, 0.1, 0.01))
+_LR_DECAY = Number("lr_decay", (1e-4, 1e-2, 0.1), Scale.LOG, (0.01, 0.1, 1e-3))
+_NORM = Number(
     "clip_at",
-    Scale.LOG,
     (1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    Scale.LOG,
     (1.0, 0.5, 5.0, 10.0, 0.1, 2.0, 0.25, 0.01),
 )
 _VALUE = replace(_NORM, grid=(1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0))
@@ -127,99 +101,99 @@ def _sgd_momentum(rule: Rule) -> bool:
 
 
 #: In the order of likelihood.
-HYPOTHESES: tuple[Hypothesis, ...] = (
-    Hypothesis("frozen", "optimizer.frozen", _always, {"frozen": True}),
-    Hypothesis(
+HYPOTHESES: tuple[RuleHypothesis, ...] = (
+    RuleHypothesis("frozen", "optimizer.frozen", _always, {"frozen": True}),
+    RuleHypothesis(
         "no weight decay", "optimizer.weight_decay", lambda r: r.weight_decay > 0,
         {"weight_decay": 0.0},
     ),
-    Hypothesis("lr", "optimizer.lr", _always, unknowns=(_LR,)),
-    Hypothesis("weight decay", "optimizer.weight_decay", _always, unknowns=(_DECAY,)),
-    Hypothesis(
+    RuleHypothesis("lr", "optimizer.lr", _always, numbers=(_LR,)),
+    RuleHypothesis("weight decay", "optimizer.weight_decay", _always, numbers=(_DECAY,)),
+    RuleHypothesis(
         "weight decay of the other way", "optimizer.weight_decay",
-        lambda r: r.weight_decay == 0, toggled=("decoupled",), unknowns=(_DECAY,),
+        lambda r: r.weight_decay == 0, toggled=("decoupled",), numbers=(_DECAY,),
     ),
-    Hypothesis("no momentum", "optimizer.momentum", _has_buffer, {"momentum": 0.0}),
-    Hypothesis(
-        "momentum", "optimizer.momentum", _is(Kind.SGD, Kind.RMSPROP), unknowns=(_MOMENTUM,)
+    RuleHypothesis("no momentum", "optimizer.momentum", _has_buffer, {"momentum": 0.0}),
+    RuleHypothesis(
+        "momentum", "optimizer.momentum", _is(Kind.SGD, Kind.RMSPROP), numbers=(_MOMENTUM,)
     ),
-    Hypothesis("nesterov", "optimizer.nesterov", _sgd_momentum, toggled=("nesterov",)),
-    Hypothesis(
+    RuleHypothesis("nesterov", "optimizer.nesterov", _sgd_momentum, toggled=("nesterov",)),
+    RuleHypothesis(
         "no dampening", "optimizer.dampening", lambda r: _sgd_momentum(r) and r.dampening > 0,
         {"dampening": 0.0},
     ),
-    Hypothesis("dampening", "optimizer.dampening", _sgd_momentum, unknowns=(_DAMPENING,)),
-    Hypothesis(
+    RuleHypothesis("dampening", "optimizer.dampening", _sgd_momentum, numbers=(_DAMPENING,)),
+    RuleHypothesis(
         "dampening at once", "optimizer.dampening",
         lambda r: _sgd_momentum(r) and r.dampening > 0, {"damp_first": True},
     ),
-    Hypothesis(
+    RuleHypothesis(
         "dampening always", "optimizer.dampening", _sgd_momentum, {"damp_first": True},
-        unknowns=(_DAMPENING,), rare=True,
+        numbers=(_DAMPENING,), rank=RARE,
     ),
-    Hypothesis("beta1", "optimizer.betas", _is(*_WITH_BETAS, Kind.LION), unknowns=(_BETA1,)),
-    Hypothesis("beta2", "optimizer.betas", _is(*_WITH_BETAS, Kind.LION), unknowns=(_BETA2,)),
-    Hypothesis("alpha", "optimizer.alpha", _is(Kind.RMSPROP, Kind.ADADELTA), unknowns=(_ALPHA,)),
-    Hypothesis(
+    RuleHypothesis("beta1", "optimizer.betas", _is(*_WITH_BETAS, Kind.LION), numbers=(_BETA1,)),
+    RuleHypothesis("beta2", "optimizer.betas", _is(*_WITH_BETAS, Kind.LION), numbers=(_BETA2,)),
+    RuleHypothesis("alpha", "optimizer.alpha", _is(Kind.RMSPROP, Kind.ADADELTA), numbers=(_ALPHA,)),
+    RuleHypothesis(
         "eps before correction", "optimizer.eps", _is(Kind.ADAM, Kind.ADAMAX),
         {"eps_place": EpsPlace.RAW},
     ),
-    Hypothesis(
+    RuleHypothesis(
         "eps inside", "optimizer.eps", _is(Kind.ADAM, Kind.RMSPROP, Kind.ADAGRAD),
         {"eps_place": EpsPlace.ROOT},
     ),
-    Hypothesis("eps", "optimizer.eps", _is(*_WITH_EPS), unknowns=(_EPS,)),
-    Hypothesis(
+    RuleHypothesis("eps", "optimizer.eps", _is(*_WITH_EPS), numbers=(_EPS,)),
+    RuleHypothesis(
         "decoupled", "optimizer.decoupled", lambda r: r.weight_decay > 0, toggled=("decoupled",)
     ),
-    Hypothesis(
+    RuleHypothesis(
         "no bias correction", "optimizer.bias_correction", _is(Kind.ADAM),
         {"correct_first": False, "correct_second": False},
     ),
-    Hypothesis(
+    RuleHypothesis(
         "no first bias correction", "optimizer.bias_correction", _is(Kind.ADAM, Kind.ADAMAX),
         {"correct_first": False},
     ),
-    Hypothesis(
+    RuleHypothesis(
         "no second bias correction", "optimizer.bias_correction", _is(Kind.ADAM, Kind.NADAM),
         {"correct_second": False},
     ),
-    Hypothesis(
+    RuleHypothesis(
         "empty start", "optimizer.initial_state", lambda r: r.first_square > 0,
         {"first_square": 0.0},
     ),
-    Hypothesis(
-        "initial state", "optimizer.initial_state", _is(*_SQUARED), unknowns=(_FIRST_SQUARE,)
+    RuleHypothesis(
+        "initial state", "optimizer.initial_state", _is(*_SQUARED), numbers=(_FIRST_SQUARE,)
     ),
-    Hypothesis("centered", "optimizer.centered", _is(Kind.RMSPROP), toggled=("centered",)),
-    Hypothesis("amsgrad", "optimizer.amsgrad", _is(Kind.ADAM), toggled=("amsgrad",)),
-    Hypothesis("maximize", "optimizer.maximize", _always, toggled=("maximize",)),
-    Hypothesis("adam nesterov", "optimizer.nesterov", _is(Kind.ADAM), {"nesterov": True}),
-    Hypothesis(
+    RuleHypothesis("centered", "optimizer.centered", _is(Kind.RMSPROP), toggled=("centered",)),
+    RuleHypothesis("amsgrad", "optimizer.amsgrad", _is(Kind.ADAM), toggled=("amsgrad",)),
+    RuleHypothesis("maximize", "optimizer.maximize", _always, toggled=("maximize",)),
+    RuleHypothesis("adam nesterov", "optimizer.nesterov", _is(Kind.ADAM), {"nesterov": True}),
+    RuleHypothesis(
         "lr in buffer", "optimizer.momentum", _has_buffer, toggled=("lr_in_buffer",),
-        rare=True,
+        rank=RARE,
     ),
-    Hypothesis("lr decay", "optimizer.lr_decay", _is(Kind.ADAGRAD), unknowns=(_LR_DECAY,)),
-    Hypothesis("not clipped", "optimizer.clip", _always, {"clip": Clip.NONE}),
-    Hypothesis(
-        "clipped by norm", "optimizer.clip", _always, {"clip": Clip.NORM}, unknowns=(_NORM,)
+    RuleHypothesis("lr decay", "optimizer.lr_decay", _is(Kind.ADAGRAD), numbers=(_LR_DECAY,)),
+    RuleHypothesis("not clipped", "optimizer.clip", _always, {"clip": Clip.NONE}),
+    RuleHypothesis(
+        "clipped by norm", "optimizer.clip", _always, {"clip": Clip.NORM}, numbers=(_NORM,)
     ),
-    Hypothesis(
-        "clipped by value", "optimizer.clip", _always, {"clip": Clip.VALUE}, unknowns=(_VALUE,)
+    RuleHypothesis(
+        "clipped by value", "optimizer.clip", _always, {"clip": Clip.VALUE}, numbers=(_VALUE,)
     ),
-    Hypothesis(
+    RuleHypothesis(
         "clipped by parameter", "optimizer.clip", _always, {"clip": Clip.PARAMETER},
-        unknowns=(_NORM,),
+        numbers=(_NORM,),
     ),
-    Hypothesis("gradient scale", "gradient.scale", _always, unknowns=(_SCALE,)),
-    Hypothesis("both betas", "optimizer.betas", _is(*_WITH_BETAS), unknowns=(_BETA1, _BETA2)),
-    Hypothesis(
+    RuleHypothesis("gradient scale", "gradient.scale", _always, numbers=(_SCALE,)),
+    RuleHypothesis("both betas", "optimizer.betas", _is(*_WITH_BETAS), numbers=(_BETA1, _BETA2)),
+    RuleHypothesis(
         "eps before correction, other", "optimizer.eps", _is(Kind.ADAM, Kind.ADAMAX),
-        {"eps_place": EpsPlace.RAW}, unknowns=(_EPS,),
+        {"eps_place": EpsPlace.RAW}, numbers=(_EPS,),
     ),
-    Hypothesis(
+    RuleHypothesis(
         "eps inside, other", "optimizer.eps", _is(Kind.ADAM, Kind.RMSPROP, Kind.ADAGRAD),
-        {"eps_place": EpsPlace.ROOT}, unknowns=(_EPS,),
+        {"eps_place": EpsPlace.ROOT}, numbers=(_EPS,),
     ),
 )  # fmt: skip
 
@@ -272,7 +246,7 @@ def _variants(rule: Rule) -> list[tuple[str, Rule]]:
     ]  # fmt: skip
 
 
-def other_kinds(rule: Rule) -> list[tuple[str, Hypothesis]]:
+def other_kinds(rule: Rule) -> list[tuple[str, RuleHypothesis]]:
     """Altogether another optimizer, with the reference's learning rate or with its own."""
     found = []
     for name, other in _variants(rule):
@@ -280,18 +254,18 @@ def other_kinds(rule: Rule) -> list[tuple[str, Hypothesis]]:
             continue
         fixed = {k: v for k, v in vars(other).items() if k != "lr"}
         for decay in dict.fromkeys((fixed["weight_decay"], 0.0)):
-            for unknowns in ((), (_LR,)):
-                key = f"kind {name} {decay} {len(unknowns)}"
+            for numbers in ((), (_LR,)):
+                key = f"kind {name} {decay} {len(numbers)}"
                 changed = {**fixed, "weight_decay": decay}
-                made = Hypothesis(key, "optimizer.kind", _always, changed, unknowns=unknowns)
+                made = RuleHypothesis(key, "optimizer.kind", _always, changed, numbers=numbers)
                 found.append((name, made))
     return found
 
 
-def schedule(rule: Rule) -> Hypothesis:
+def schedule(rule: Rule) -> RuleHypothesis:
     """Any learning rate at any step."""
     typical = max(abs(lr) for lr in rule.lr) or 1.0
-    unknowns = tuple(
-        Unknown(f"lr.{i}", Scale.LINEAR, (lr or typical,)) for i, lr in enumerate(rule.lr)
+    numbers = tuple(
+        Number(f"lr.{i}", (lr or typical,), Scale.LINEAR) for i, lr in enumerate(rule.lr)
     )
-    return Hypothesis("schedule", "optimizer.schedule", _always, unknowns=unknowns)
+    return RuleHypothesis("schedule", "optimizer.schedule", _always, numbers=numbers)

@@ -166,8 +166,8 @@ def _merge(found: list[Blame]) -> list[Blame]:
 def _same(first: Explanation | None, second: Explanation | None) -> bool:
     if first is None or second is None:
         return first is second
-    keys = [m.key for m in first.combination.members]
-    if keys != [m.key for m in second.combination.members]:
+    keys = [m.name for m in first.combination.members]
+    if keys != [m.name for m in second.combination.members]:
         return False
     for a, b, one, two in zip(first.values, second.values, first.known, second.known, strict=True):
         close = math.isclose(a, b, rel_tol=_SAME_NUMBER)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from isograd.diagnose.hypothesis import USUAL, Number
 from isograd.diagnose.update.estimate import (
     Fit,
     deviations,
@@ -22,8 +23,7 @@ from isograd.diagnose.update.estimate import (
 )
 from isograd.diagnose.update.hypotheses import (
     HYPOTHESES,
-    Hypothesis,
-    Unknown,
+    RuleHypothesis,
     other_kinds,
     schedule,
 )
@@ -46,26 +46,26 @@ _SECONDS = 10.0
 class Combination:
     """Hypotheses that hold together."""
 
-    members: tuple[Hypothesis, ...]
+    members: tuple[RuleHypothesis, ...]
 
     @property
-    def unknowns(self) -> tuple[Unknown, ...]:
+    def numbers(self) -> tuple[Number, ...]:
         """The numbers of all of them."""
-        return tuple(u for m in self.members for u in m.unknowns)
+        return tuple(u for m in self.members for u in m.numbers)
 
     def apply(self, rule: Rule, values: tuple[float, ...]) -> Rule:
         """The reference's rule changed by all of them."""
         for member in self.members:
-            count = len(member.unknowns)
-            rule = member.apply(rule, values[:count])
+            count = len(member.numbers)
+            rule = member.change(rule, values[:count])
             values = values[count:]
         return rule
 
-    def admits(self, other: Hypothesis, rule: Rule) -> bool:
+    def admits(self, other: RuleHypothesis, rule: Rule) -> bool:
         """Whether another hypothesis may join."""
         mine: set[str] = set().union(*(m.fields() for m in self.members))
-        ids = {m.cause for m in self.members}
-        return not mine & other.fields() and other.cause not in ids and other.key != "frozen"
+        ids = {m.id for m in self.members}
+        return not mine & other.fields() and other.id not in ids and other.name != "frozen"
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Explanation:
     @property
     def ids(self) -> tuple[str, ...]:
         """The cause ids."""
-        return tuple(m.cause for m in self.combination.members)
+        return tuple(m.id for m in self.combination.members)
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ class _Tried:
     kind: str = ""
 
     @property
-    def unknowns(self) -> tuple[Unknown, ...]:
+    def numbers(self) -> tuple[Number, ...]:
         """The numbers that were estimated."""
-        return self.combination.unknowns
+        return self.combination.numbers
 
 
 class Search:
@@ -148,7 +148,7 @@ class Search:
         found = []
         for one in singles:
             member = one.members[0]
-            if member.cause == "optimizer.lr" or not one.admits(free, rule):
+            if member.id == "optimizer.lr" or not one.admits(free, rule):
                 continue
             if time.process_time() > self._deadline:
                 break
@@ -157,7 +157,7 @@ class Search:
 
     def _fit(self, combination: Combination, start: tuple[float, ...] | None = None) -> _Tried:
         rule = self._part.rule
-        found = fit(self._part, lambda v: combination.apply(rule, v), combination.unknowns, start)
+        found = fit(self._part, lambda v: combination.apply(rule, v), combination.numbers, start)
         return _Tried(combination, found)
 
     def _together(self, tried: list[_Tried], kept: int) -> list[_Tried]:
@@ -167,7 +167,7 @@ class Search:
         seen: set[frozenset[str]] = set()
         for first in best[:kept]:
             for other in HYPOTHESES:
-                keys = frozenset({*(m.key for m in first.combination.members), other.key})
+                keys = frozenset({*(m.name for m in first.combination.members), other.name})
                 rule = first.combination.apply(self._part.rule, first.fit.values)
                 sensible = other.applies(rule) and first.combination.admits(other, rule)
                 if keys in seen or not sensible or time.process_time() > self._deadline:
@@ -176,10 +176,10 @@ class Search:
                 found.append(self._on_top(first, other))
         return found
 
-    def _on_top(self, first: _Tried, other: Hypothesis) -> _Tried:
+    def _on_top(self, first: _Tried, other: RuleHypothesis) -> _Tried:
         combination = Combination((*first.combination.members, other))
         held, rule = first.fit.values, self._part.rule
-        added = fit(self._part, lambda v: combination.apply(rule, (*held, *v)), other.unknowns)
+        added = fit(self._part, lambda v: combination.apply(rule, (*held, *v)), other.numbers)
         return self._fit(combination, (*held, *added.values))
 
     def _measured(self, rule: Rule) -> float:
@@ -203,25 +203,25 @@ class Search:
         likely = sorted((e for e in accepted if e[1].ratio <= limit), key=_simplicity)
         every: dict[tuple[str, ...], Explanation] = {}
         for _, one in likely:
-            ids = tuple(m.cause for m in one.combination.members)
+            ids = tuple(m.id for m in one.combination.members)
             if ids not in every and len(every) < _MOST_ALTERNATIVES:
                 every[ids] = self._explanation(one)
         winner, *others = every.values()
         return replace(winner, others=tuple(others))
 
     def _explanation(self, winner: _Tried) -> Explanation:
-        combination, rule, unknowns = winner.combination, self._part.rule, winner.unknowns
+        combination, rule, numbers = winner.combination, self._part.rule, winner.numbers
 
         def rule_of(values: tuple[float, ...]) -> Rule:
             return combination.apply(rule, values)
 
         part = self._updates.under(self._part, rule_of(winner.fit.values))
-        found = fit(part, rule_of, unknowns, winner.fit.values)
+        found = fit(part, rule_of, numbers, winner.fit.values)
         noise = deviations(part, self._updates, rule_of(found.values))
-        known = intervals(part, rule_of, unknowns, found.values, noise)
-        shown = tuple(max(rule.lr) if u.name == "lr" else 1.0 for u in unknowns)
+        known = intervals(part, rule_of, numbers, found.values, noise)
+        shown = tuple(max(rule.lr) if u.name == "lr" else 1.0 for u in numbers)
         values, ratio = found.values, winner.ratio
-        for better in (rounded(part, rule_of, unknowns, found, shown, known), found.values):
+        for better in (rounded(part, rule_of, numbers, found, shown, known), found.values):
             measured = self._measured(rule_of(better))
             if measured <= ISOLATED_THRESHOLD:
                 values, ratio = better, measured
@@ -236,17 +236,17 @@ class Search:
 
 def _simplicity(entry: tuple[int, _Tried]) -> tuple[int, int, int]:
     order, tried = entry
-    members, unknowns = tried.combination.members, tried.combination.unknowns
+    members, numbers = tried.combination.members, tried.combination.numbers
     if len(members) > 1:
-        return len(unknowns), 0, sum(_ORDER.get(m.key, 0) for m in members)
-    if members[0].cause == "optimizer.kind":
-        return len(unknowns), 0, order
-    unlikely = 2 if len(unknowns) > 1 or members[0].rare else 0
+        return len(numbers), 0, sum(_ORDER.get(m.name, 0) for m in members)
+    if members[0].id == "optimizer.kind":
+        return len(numbers), 0, order
+    unlikely = 2 if len(numbers) > 1 or members[0].rank > USUAL else 0
     # A factor of 8 or 1024 is more often a loss scale than a learning rate or an eps.
-    if len(unknowns) == 1 and unknowns[0].name == "gradient_scale":
+    if len(numbers) == 1 and numbers[0].name == "gradient_scale":
         power = math.log2(abs(tried.fit.values[0])) if tried.fit.values[0] else 0.0
         unlikely = -int(abs(power) > 2.5 and abs(power - round(power)) < 1e-4)
     return 0, unlikely, order
 
 
-_ORDER = {h.key: i for i, h in enumerate(HYPOTHESES)}
+_ORDER = {h.name: i for i, h in enumerate(HYPOTHESES)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isograd.diagnose.update.advice import class_advice, settings_of, switch_advice
-from isograd.diagnose.update.hypotheses import Hypothesis
+from isograd.diagnose.update.hypotheses import RuleHypothesis
 from isograd.diagnose.update.parts import Blame
 from isograd.diagnose.update.problem import Clipping
 from isograd.diagnose.update.search import Explanation
@@ -53,9 +53,9 @@ def explanation_words(
     parts: list[Words] = []
     values = explanation.values
     for member in explanation.combination.members:
-        count = len(member.unknowns)
-        there = member.apply(rule, values[:count])
-        if member.cause == "optimizer.clip":
+        count = len(member.numbers)
+        there = member.change(rule, values[:count])
+        if member.id == "optimizer.clip":
             parts.append(_clip(clipping, there))
         else:
             words = _member(explanation, member, rule, there)
@@ -73,8 +73,8 @@ def number(value: float) -> str:
     return f"{mantissa}e{int(exponent)}" if exponent else text
 
 
-def _member(explanation: Explanation, member: Hypothesis, ours: Rule, theirs: Rule) -> Words:
-    cause = member.cause
+def _member(explanation: Explanation, member: RuleHypothesis, ours: Rule, theirs: Rule) -> Words:
+    cause = member.id
     if cause == "optimizer.frozen":
         return Words(
             "the parameters never move", "updated", "never updated",
@@ -106,20 +106,20 @@ def _member(explanation: Explanation, member: Hypothesis, ours: Rule, theirs: Ru
     return _plain(member, ours, theirs)
 
 
-def _plain(member: Hypothesis, ours: Rule, theirs: Rule) -> Words:
-    switch = _SWITCHES.get(member.key)
+def _plain(member: RuleHypothesis, ours: Rule, theirs: Rule) -> Words:
+    switch = _SWITCHES.get(member.name)
     if switch is not None:
         on = not getattr(ours, member.toggled[0]) if member.toggled else True
         reference, port = switch if on else switch[::-1]
-        is_on = bool(member.toggled and getattr(ours, member.toggled[0])) or member.key in _WITHOUT
+        is_on = bool(member.toggled and getattr(ours, member.toggled[0])) or member.name in _WITHOUT
         advice = switch_advice(member, ours, is_on)
         text = f"{port} instead of {reference}"
-        if member.key in _WITHOUT:
+        if member.name in _WITHOUT:
             text = f"the optimizer has {port}; the reference's optimizer has it"
         return Words(text, reference, port, advice)
     changed_field = next(
         name
-        for name in (*(u.name for u in member.unknowns), *member.fixed)
+        for name in (*(u.name for u in member.numbers), *member.fixed)
         if getattr(ours, name) != getattr(theirs, name) or name == "dampening"
     )
     label = _LABELS.get(changed_field, changed_field.replace("_", " "))

@@ -1,4 +1,4 @@
-"""A small residual network in isograd's own numpy library: the original."""
+"""A small residual network in isograd's own numpy library: the reference."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from tests.diagnose.example_case import LocalWorker, write_example
 from isograd.cli import main
 from isograd.diagnose.hypothesis import Example
 from isograd.verify import session as session_module
+from isograd.worker import subject as subject_module
 
 FAKE = Path(__file__).resolve().parents[2] / "examples" / "fake"
 #: A wrong eps in one module, a right module beside it, a wrong axis in the network's own code.
@@ -34,7 +35,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "Worker", LocalWorker)
+    monkeypatch.setattr(session_module.Session, "_start", lambda _, *given: LocalWorker(*given))
 
 
 def _report(
@@ -109,7 +110,11 @@ def test_a_page_and_a_list(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert "2.body.1" in [line[0] for line in listed if line]
 
 
-def test_a_framework_without_hypotheses_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("in_process")
+def test_a_framework_that_shows_no_functions_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(subject_module, "declares", lambda framework, capability: False)
     assert main(["diagnose", str(FAKE / "divergent.toml"), "--module", "2.body.1"]) == 1
     assert "the hypotheses could not be tried" in capsys.readouterr().out
 

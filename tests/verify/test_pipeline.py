@@ -1,4 +1,4 @@
-"""The whole way of a verification, with neither framework installed."""
+"""The whole way of a verification, from the case file to the exit status."""
 
 from __future__ import annotations
 

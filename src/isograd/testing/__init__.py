@@ -6,6 +6,7 @@ the adapter; see `FrameworkConformance`.
 
 from __future__ import annotations
 
+from isograd.testing.diagnosis import DiagnosisGuarantees, PortGuarantees
 from isograd.testing.network import side_of
 from isograd.testing.passes import PassGuarantees
 from isograd.testing.replay import ReplayGuarantees
@@ -15,7 +16,14 @@ from isograd.testing.training import TrainingGuarantees
 __all__ = ["FrameworkConformance", "side_of"]
 
 
-class FrameworkConformance(StateGuarantees, PassGuarantees, ReplayGuarantees, TrainingGuarantees):
+class FrameworkConformance(
+    StateGuarantees,
+    PassGuarantees,
+    ReplayGuarantees,
+    TrainingGuarantees,
+    DiagnosisGuarantees,
+    PortGuarantees,
+):
     """What isograd relies on, for every framework.
 
     A subclass gives `open` and `side`.  The network of `side` takes `x` of shape (6, 4), whole
@@ -38,5 +46,6 @@ class FrameworkConformance(StateGuarantees, PassGuarantees, ReplayGuarantees, Tr
     trace in the network, also when it raises, and two passes are bit-identical; recorded calls
     nest; a replay of any call with its children's results given yields what was recorded, and
     gradients of the same function; training works on its own state; errors of the user's code
-    name its line.
+    name its line.  What declares `Diagnosable` shows its functions by torch's names and computes
+    them otherwise until that is taken back; a `Port` is built otherwise for one replay.
     """

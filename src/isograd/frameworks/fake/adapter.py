@@ -21,14 +21,19 @@ from isograd.frameworks.base import (
     DropoutSite,
     Floors,
     FunctionCall,
+    FunctionSite,
+    Intervention,
     ModuleInfo,
     ParameterInfo,
+    Port,
+    PortFix,
     ReplayRequest,
     Shift,
     SideSpec,
     Structure,
     Tensors,
 )
+from isograd.frameworks.capabilities import Diagnosable
 from isograd.frameworks.common import (
     Arguments,
     building_line,
@@ -48,6 +53,8 @@ from isograd.frameworks.fake.convert import (
     to_value,
 )
 from isograd.frameworks.fake.differentiate import end_gradients, give_gradients, replayed_gradients
+from isograd.frameworks.fake.fixes import fixed, setting_of
+from isograd.frameworks.fake.interventions import OUTSIDE, Interventions, intervening
 from isograd.frameworks.fake.network import Buffer, Dropout, Module, Random
 from isograd.frameworks.fake.observe import (
     Call,
@@ -76,7 +83,7 @@ class _Track:
     arithmetic: Arithmetic
 
 
-class FakeFramework:
+class FakeFramework(Port, Diagnosable):
     """Drives one numpy network in this process."""
 
     name = "fake"
@@ -90,6 +97,8 @@ class FakeFramework:
         self._tracks: dict[str, _Track] = {}
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}
+        self.interventions: tuple[Intervention, ...] = ()
+        self.loss_interventions: tuple[Intervention, ...] = ()
 
     def describe(self) -> dict[str, str]:
         return {
@@ -177,18 +186,17 @@ class FakeFramework:
             stack.enter_context(restoring(model, mode == "train"))
             stack.enter_context(computing(arithmetic))
             Random.neutral_dropout = True
+            modules = dict(model.named_modules())
             if record:
-                stack.enter_context(recording(dict(model.named_modules()), calls))
+                stack.enter_context(recording(modules, calls))
+            stack.enter_context(intervening(modules, self.interventions))
             arguments = Arguments(inputs)
             given = enumerate(arguments.tensors.items())
             leaves = {key: leaf_of(v, arithmetic, i) for i, (key, v) in given}
             positional, keywords = arguments.put(map(identity, leaves.values()))
             with user_code("the forward pass of the fake network"):
                 output = model(*positional, **keywords)
-            tensors, _ = tree.flatten(output, is_tensor)
-            results: Tensors = {
-                TensorKey.output(i): to_value(t.node) for i, t in enumerate(tensors)
-            }
+            results = _outputs(output)
             found: dict[Node, Values] = {}
             if self._spec is not None and self._spec.loss:
                 loss = self._loss_of(output, targets, arithmetic)
@@ -205,7 +213,8 @@ class FakeFramework:
         assert self._spec.loss is not None
         function = load_callable(self._spec.loss, self._spec.folder, "loss")
         wide = FLOAT64 if arithmetic.float64 else NATIVE
-        with user_code(f"the loss {self._spec.loss}"):
+        changed = intervening({}, self.loss_interventions)
+        with changed, user_code(f"the loss {self._spec.loss}"):
             loss = function(output, *with_tensors(list(targets), lambda t: leaf_of(t, wide, 0)))
         if not isinstance(loss, Tensor):
             raise UserCodeError(
@@ -229,15 +238,21 @@ class FakeFramework:
                     result[f"gradient.{word}.{slot}"] = tensor_value(self._gradients[node].copy())
         return result
 
-    def replay(self, request: ReplayRequest, arithmetic: Arithmetic = NATIVE) -> Tensors:
+    def replay(
+        self,
+        request: ReplayRequest,
+        arithmetic: Arithmetic = NATIVE,
+        fixes: tuple[PortFix, ...] = (),
+        watch: Interventions | None = None,
+    ) -> Tensors:
         call = self._calls[request.call]
         model = self._model_for(arithmetic)
         modules = dict(model.named_modules())
         inputs = leaves_of(request.inputs, call.inputs, arithmetic, 0)
         places = occurrences_within(self._calls, request.call, request.pins)
         pins = [
-            Pin(child, place, leaves_of(given, child.outputs, arithmetic, number + 1))
-            for number, (child, place, given) in enumerate(
+            Pin(child, place, leaves_of(own, child.outputs, arithmetic, number + 1))
+            for number, (child, place, own) in enumerate(
                 zip(
                     [self._calls[index] for index in request.pins],
                     places,
@@ -249,15 +264,20 @@ class FakeFramework:
         with contextlib.ExitStack() as stack:
             stack.enter_context(restoring(model, self._mode == "train"))
             stack.enter_context(computing(arithmetic))
+            stack.enter_context(fixed(modules, fixes))
             stack.enter_context(pinned(modules, pins))
+            stack.enter_context(intervening(modules, self.interventions))
             Random.neutral_dropout = True
+            given = [identity(t) for t in inputs]
+            if watch is not None:
+                stack.enter_context(watch.watching())
+                for slot, one in enumerate(given):
+                    watch.know(one.node, TensorKey.input(slot))
             with user_code(f"replaying {call.module or 'the network'} in fake"):
-                arguments = tree.unflatten(call.arguments, [identity(t) for t in inputs])
+                arguments = tree.unflatten(call.arguments, given)
                 output = modules[call.module](*arguments[0], **arguments[1])
             outputs, _ = tree.flatten(output, is_tensor)
-            results: Tensors = {
-                TensorKey.output(i): to_value(t.node) for i, t in enumerate(outputs)
-            }
+            results = _outputs(output)
             for number, pin in enumerate(pins):
                 for slot, seen in enumerate(pin.seen):
                     results[TensorKey.input_of_pin(number, slot)] = to_value(seen)
@@ -267,12 +287,49 @@ class FakeFramework:
                 results |= replayed_gradients(request, model, inputs, pins, outputs)
         return results
 
-    def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
+    def sites(self, request: ReplayRequest, with_values: bool) -> tuple[FunctionSite, ...]:
+        modules = dict(self._model.named_modules())
+        watch = Interventions(modules, notes=True, with_values=with_values)
+        self.replay(dataclasses.replace(request, backward=False), watch=watch)
+        return tuple(watch.sites)
+
+    def loss_sites(
+        self, outputs: list[TensorValue | None], targets: list[TensorValue], with_values: bool
+    ) -> tuple[FunctionSite, ...]:
+        watch = Interventions({}, notes=True, with_values=with_values)
+        with watch.watching():
+            self.loss(outputs, targets)
+        return tuple(watch.sites)
+
+    def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:
+        owner = dict(self._model.named_modules()).get(module)
+        setting = setting_of(owner, function, argument, value)
+        return PortFix("rebuild", module, arguments=setting) if setting else None
+
+    def edit_text(self, fix: PortFix) -> tuple[str, str | None]:
+        module = dict(self._model.named_modules()).get(fix.module)
+        given = ", ".join(f"{name}={value!r}" for name, value in fix.arguments.items())
+        return f"{type(module).__name__}({given})", self._where.get(id(module))
+
+    def trace(
+        self, request: ReplayRequest, fixes: tuple[PortFix, ...] = ()
+    ) -> tuple[FunctionCall, ...]:
         call = self._calls[request.call]
         module = dict(self._model.named_modules())[call.module]
         events: list[FunctionCall] = []
-        with traced(call.module, module, events):
-            self.replay(dataclasses.replace(request, backward=False))
+        with traced(dict(module.named_modules(call.module)), events):
+            self.replay(dataclasses.replace(request, backward=False), NATIVE, fixes)
+        return tuple(events)
+
+    def trace_loss(
+        self,
+        outputs: list[TensorValue | None],
+        targets: list[TensorValue],
+        fixes: tuple[PortFix, ...] = (),
+    ) -> tuple[FunctionCall, ...]:
+        events: list[FunctionCall] = []
+        with traced({}, events, OUTSIDE):
+            self.loss(outputs, targets, NATIVE, fixes)
         return tuple(events)
 
     def forward_shifted(
@@ -295,10 +352,11 @@ class FakeFramework:
         outputs: list[TensorValue | None],
         targets: list[TensorValue],
         arithmetic: Arithmetic = NATIVE,
+        fixes: tuple[PortFix, ...] = (),
     ) -> Tensors:
         root = self._calls[0]
         leaves = leaves_of(tuple(outputs), root.outputs, arithmetic, 0)
-        with computing(arithmetic):
+        with computing(arithmetic), fixed({}, fixes):
             output = tree.unflatten(root.result, [identity(t) for t in leaves])
             loss = self._loss_of(output, targets, arithmetic)
             found = gradients([(loss.node, np.ones_like(loss.values))])
@@ -370,16 +428,20 @@ class FakeFramework:
         positional, keywords = arguments.put(
             leaf_of(v, run.arithmetic, i) for i, v in enumerate(arguments.tensors.values())
         )
-        with user_code("a training step of the fake network"):
+        modules = dict(run.model.named_modules())
+        changed = intervening(modules, self.interventions)
+        with changed, user_code("a training step of the fake network"):
             output = run.model(*positional, **keywords)
         loss = self._loss_of(output, targets, run.arithmetic)
         found = gradients([(loss.node, np.ones_like(loss.values))])
         return {"loss": to_value(loss.node)} | end_gradients(run.model, {}, found)
 
-    def dropout_sites(self, mode: str, seed: int = 0) -> tuple[DropoutSite, ...]:
+    def dropout_sites(
+        self, mode: str, seed: int = 0, fixes: tuple[PortFix, ...] = ()
+    ) -> tuple[DropoutSite, ...]:
         modules = dict(self._model.named_modules())
         sites: dict[str, DropoutSite] = {}
-        with restoring(self._model, mode == "train"):
+        with restoring(self._model, mode == "train"), fixed(modules, fixes):
             for call in self._calls:
                 module = modules[call.module]
                 if isinstance(module, Dropout) and call.module not in sites:
@@ -397,3 +459,8 @@ class FakeFramework:
 
     def keep_scale(self, keeps: bool) -> None:
         """The fake has no masks by hand, so nothing depends on it."""
+
+
+def _outputs(output: Any) -> Tensors:
+    tensors, _ = tree.flatten(output, is_tensor)
+    return {TensorKey.output(i): to_value(t.node) for i, t in enumerate(tensors)}

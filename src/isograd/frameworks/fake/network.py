@@ -16,6 +16,7 @@ from isograd.frameworks.fake.tape import (
     Parameter,
     Tensor,
     add,
+    function,
     matmul,
     mean,
     multiply,
@@ -117,6 +118,40 @@ class Module:
             module.training = training
 
 
+@function("linear", "input weight bias")
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x · weightᵀ + bias."""
+    product = x @ transpose(weight)
+    return product if bias is None else product + bias
+
+
+@function("batch_norm", "input running_mean running_var weight bias training momentum eps")
+def batch_norm(
+    x: Tensor,
+    running_mean: Buffer,
+    running_var: Buffer,
+    weight: Tensor,
+    bias: Tensor,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each feature over the batch, or by running statistics, which training moves."""
+    centre: Tensor = running_mean
+    variance: Tensor = running_var
+    if training:
+        centre = mean(x, 0)
+        variance = mean(power(x - centre, 2.0), 0)
+        count = x.shape[0]
+        _follow(running_mean, centre.values[0], momentum)
+        _follow(running_var, variance.values[0] * (count / max(1, count - 1)), momentum)
+    return (x - centre) * power(variance + eps, -0.5) * weight + bias
+
+
+def _follow(buffer: Buffer, fresh: Any, share: float) -> None:
+    buffer.assign(rounded(((1 - share) * buffer.values + share * fresh).astype(fresh.dtype)))
+
+
 class Linear(Module):
     """x · weightᵀ + bias."""
 
@@ -126,8 +161,7 @@ class Linear(Module):
             self.bias = _drawn((outputs,), inputs**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        product = x @ transpose(self.weight)
-        return product + self.bias if hasattr(self, "bias") else product
+        return linear(x, self.weight, getattr(self, "bias", None))
 
 
 class Embedding(Module):
@@ -186,19 +220,9 @@ class BatchNorm(Module):
         self.running_var = Buffer(np.ones(features, np.float32))
 
     def forward(self, x: Tensor) -> Tensor:
-        centre: Tensor = self.running_mean
-        variance: Tensor = self.running_var
-        if self.training:
-            centre = mean(x, 0)
-            variance = mean(power(x - centre, 2.0), 0)
-            count = x.shape[0]
-            self._follow(self.running_mean, centre.values[0])
-            self._follow(self.running_var, variance.values[0] * (count / max(1, count - 1)))
-        return (x - centre) * power(variance + self.eps, -0.5) * self.weight + self.bias
-
-    def _follow(self, buffer: Buffer, fresh: Any) -> None:
-        share = self.momentum
-        buffer.assign(rounded(((1 - share) * buffer.values + share * fresh).astype(fresh.dtype)))
+        running = self.running_mean, self.running_var
+        affine = self.weight, self.bias
+        return batch_norm(x, *running, *affine, self.training, self.momentum, self.eps)
 
 
 class Sequential(Module):
@@ -226,6 +250,7 @@ class Residual(Module):
         return x + (inner if self.scale == 1.0 else inner * self.scale)
 
 
+@function("mse_loss", "input target")
 def mean_squared_error(output: Tensor, target: Tensor) -> Tensor:
     """The mean of the squared differences."""
     return mean(power(output - target, 2.0))

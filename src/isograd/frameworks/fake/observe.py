@@ -31,9 +31,7 @@ class Call(RecordedCall):
 
 
 @contextlib.contextmanager
-def _replaced(
-    modules: dict[str, Module], make: Callable[[str, Forward], Forward]
-) -> Iterator[None]:
+def replaced(modules: dict[str, Module], make: Callable[[str, Forward], Forward]) -> Iterator[None]:
     """Give these modules another `forward` until the end of the block."""
     changed: list[tuple[Module, Forward | None]] = []
     try:
@@ -78,7 +76,7 @@ def recording(modules: dict[str, Module], calls: list[Call]) -> Iterator[None]:
 
         return forward
 
-    with _replaced(modules, make):
+    with replaced(modules, make):
         yield
 
 
@@ -114,7 +112,7 @@ def pinned(modules: dict[str, Module], pins: list[Pin]) -> Iterator[None]:
 
         return forward
 
-    with _replaced({pin.call.module: modules[pin.call.module] for pin in pins}, make):
+    with replaced({pin.call.module: modules[pin.call.module] for pin in pins}, make):
         yield
 
 
@@ -154,14 +152,17 @@ def shifted(
 
         return forward
 
-    with _replaced({name: module}, make):
+    with replaced({name: module}, make):
         yield
 
 
 @contextlib.contextmanager
-def traced(name: str, module: Module, events: list[FunctionCall]) -> Iterator[None]:
-    """Append every function that a module calls until the end of the block."""
-    opened: list[str] = []
+def traced(modules: dict[str, Module], events: list[FunctionCall], *around: str) -> Iterator[None]:
+    """Append every function that these modules call until the end of the block.
+
+    around: what has been called already, the innermost last.
+    """
+    opened = list(around)
     makers: dict[Node, int] = {}
 
     def note(function: str, node: Node) -> None:
@@ -188,7 +189,7 @@ def traced(name: str, module: Module, events: list[FunctionCall]) -> Iterator[No
 
     Tracing.on_result = note
     try:
-        with _replaced(dict(module.named_modules(name)), make):
+        with replaced(modules, make):
             yield
     finally:
         Tracing.on_result = None

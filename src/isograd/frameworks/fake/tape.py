@@ -7,6 +7,8 @@ handle another node and leaves everybody who read the old one alone.
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -134,10 +136,41 @@ class Buffer(Parameter):
         super().__init__(values, trainable=False)
 
 
+#: Runs a function with some of its arguments changed, by name.
+Run = Callable[..., "Tensor"]
+
+
 class Tracing:
-    """What is called with every operator's result."""
+    """What is called with every operator's result, and what runs the functions instead of us.
+
+    on_call gets a function's name, how to run it, and its arguments by name.
+    """
 
     on_result: Callable[[str, Node], None] | None = None
+    on_call: Callable[[str, Run, dict[str, Any]], Tensor] | None = None
+
+
+def function(name: str, arguments: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """A function that can be watched and changed, under torch's name and names of arguments."""
+    names = arguments.split()
+
+    def decorate(body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        signature = inspect.signature(body)
+
+        @functools.wraps(body)
+        def called(*args: Any, **kwargs: Any) -> Tensor:
+            if Tracing.on_call is None:
+                return body(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = dict(zip(names, bound.args, strict=True))
+            return Tracing.on_call(
+                name, lambda **changed: body(*{**given, **changed}.values()), given
+            )
+
+        return called
+
+    return decorate
 
 
 def make(values: Values, parents: Sequence[Tensor], rule: Rule) -> Tensor:
@@ -172,6 +205,7 @@ def _unbroadcast(gradient: Values, shape: tuple[int, ...]) -> Values:
     return gradient
 
 
+@function("add", "input other")
 def add(first: Any, second: Any) -> Tensor:
     """Sum, element by element."""
     a, b = _tensors(first, second)
@@ -183,6 +217,7 @@ def add(first: Any, second: Any) -> Tensor:
     )
 
 
+@function("mul", "input other")
 def multiply(first: Any, second: Any) -> Tensor:
     """Product, element by element."""
     a, b = _tensors(first, second)
@@ -200,6 +235,7 @@ def _dot(first: Values, second: Values) -> Values:
     return rounded(np.matmul(first, second), cancels=True)
 
 
+@function("matmul", "input other")
 def matmul(first: Tensor, second: Tensor) -> Tensor:
     """Product of two matrices."""
     left, right = first.values, second.values
@@ -216,6 +252,7 @@ def identity(tensor: Tensor) -> Tensor:
     return make(tensor.values, (tensor,), lambda g: (g,))
 
 
+@function("relu", "input")
 def relu(tensor: Tensor) -> Tensor:
     """max(x, 0)."""
     kept = tensor.values > 0
@@ -223,12 +260,14 @@ def relu(tensor: Tensor) -> Tensor:
     return make(result, (tensor,), lambda g: (g * kept,))
 
 
+@function("tanh", "input")
 def tanh(tensor: Tensor) -> Tensor:
     """Hyperbolic tangent."""
     result = rounded(np.tanh(tensor.values))
     return make(result, (tensor,), lambda g: (rounded(g * (1 - result * result)),))
 
 
+@function("pow", "input exponent")
 def power(tensor: Tensor, exponent: float) -> Tensor:
     """x ** exponent."""
     values = tensor.values
@@ -236,6 +275,7 @@ def power(tensor: Tensor, exponent: float) -> Tensor:
     return make(rounded(values**typed), (tensor,), lambda g: (g * typed * values ** (typed - 1),))
 
 
+@function("mean", "input dim")
 def mean(tensor: Tensor, axis: int | None = None) -> Tensor:
     """The mean over an axis, which stays with length 1, or over everything."""
     values = tensor.values
@@ -249,6 +289,7 @@ def mean(tensor: Tensor, axis: int | None = None) -> Tensor:
     )
 
 
+@function("embedding", "weight input")
 def rows(table: Tensor, index: Tensor) -> Tensor:
     """The rows of a table with these numbers."""
     chosen = index.values

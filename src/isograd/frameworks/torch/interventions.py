@@ -69,6 +69,16 @@ class _Changing:
     depth = 0
 
 
+@contextlib.contextmanager
+def _unseen() -> Iterator[None]:
+    """Functions that are called until the end of the block are no places."""
+    _Changing.depth += 1
+    try:
+        yield
+    finally:
+        _Changing.depth -= 1
+
+
 class Interventions(TorchFunctionMode):
     """Notes the functions that are called, and changes those at given places."""
 
@@ -214,6 +224,8 @@ class Interventions(TorchFunctionMode):
 
     def _note(self, place: Place, name: str, arguments: dict[str, Any], result: Any) -> None:
         tensors, _ = tree.flatten(result, lambda v: isinstance(v, torch.Tensor))
+        with _unseen():  # taking a module's results calls functions, which are no sites
+            values = tuple(to_value(t.detach()) for t in tensors) if self._with_values else ()
         event = len(self.sites)
         self.sites.append(
             FunctionSite(
@@ -227,7 +239,7 @@ class Interventions(TorchFunctionMode):
                 kind=name
                 if place.function != "module"
                 else type(self._modules.get(place.module)).__name__,
-                values=tuple(to_value(t.detach()) for t in tensors) if self._with_values else (),
+                values=values,
                 origin=users_instruction(),
             )
         )
@@ -303,11 +315,8 @@ def _apply(
     **changed: Any,
 ) -> Any:
     call = SiteCall(name, {**arguments, **changed}, one.values, run, module, number)
-    _Changing.depth += 1
-    try:
+    with _unseen():
         return one.change(call, one.values)
-    finally:
-        _Changing.depth -= 1
 
 
 def _varargs(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -388,7 +388,7 @@ def test_what_is_no_shape_counts_itself(body: str) -> None:
         ("(self.a) = nn.Buffer(x)", "unconverted"),
         ("self.a = self.b = nn.Buffer(x)", "unconverted"),
         ("y = x.type_as(x > 0)", "compat.typed(x, (x > 0).dtype)"),
-        ("y = x.type_as(-torch.arange(3))", "(-compat.arange(3, None, 1, None)).dtype)"),
+        ("y = x.type_as(-torch.arange(3))", "(-ops.arange(3)).dtype)"),
     ],
 )
 def test_brackets_stay_around_what_they_hold(line: str, written: str) -> None:

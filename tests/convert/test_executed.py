@@ -83,6 +83,37 @@ for name in NAMES:
 
 
 NETWORKS = {
+    "layers that answer to both names": """
+class Own(nn.BatchNorm2d):
+    def forward(self, x):
+        return super().forward(x) * self.weight[None, :, None, None]
+
+class Pair(nn.Sequential):
+    def __init__(self, c: int, device=None, dtype=None):
+        dd = {'device': device, 'dtype': dtype}
+        super().__init__()
+        self.add_module('c', nn.Conv2d(3, c, 1, groups=3, **dd))
+        self.add_module('bn', nn.BatchNorm2d(c, **dd))
+        nn.init.constant_(self.bn.weight, 0.5)
+
+    def scale(self):
+        c, bn = self._modules.values()
+        return bn.weight.sum() * c.groups + c.weight.sum()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList([Own(3), nn.BatchNorm2d(3)])
+        self.pair = Pair(3)
+
+    def forward(self, x):
+        for norm in self.norms:
+            if isinstance(norm, nn.BatchNorm2d):
+                x = norm(x) * norm.weight.sum() + norm.running_mean.sum()
+        n = x.shape[2]
+        x = F.pad(self.pair(x), (0, n % 3, 1, 1))
+        return x * self.pair.scale() + torch.arange(x.shape[3]) * torch.arange(1, 3, 2).sum()
+""",
     "relu in place, its value dropped": """
 class Net(nn.Module):
     def forward(self, x):

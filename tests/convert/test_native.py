@@ -97,6 +97,60 @@ def _method(*lines: str) -> str:
             id="a list of dictionaries of layers",
         ),
         pytest.param(
+            HEAD + _CLASS.replace("norm=None", "n: int, device=None, dtype=None")
+            + "        dd = {'device': device, 'dtype': dtype}\n"
+            "        self.a = nn.Parameter(torch.zeros(1, n, **dd))\n"
+            "        self.b = nn.Parameter(torch.empty(n, **dd))\n"
+            "        nn.init.ones_(self.b)\n",
+            ("ops.zeros((1, n), dtype=dtype)", "ops.zeros(n, dtype=dtype)", "ops.assign(self.b, "),
+            id="what a dictionary passes is known where it is written out",
+        ),
+        pytest.param(
+            HEAD + "class Own(nn.BatchNorm2d):\n    def forward(self, x):\n"
+            "        return super().forward(x) * self.weight\n\n\n"
+            "def f(m: nn.BatchNorm2d):\n    m.bias = nn.Parameter(m.weight)\n"
+            "    return m.running_var\n",
+            (
+                "super().construct(x) * self.weight",
+                'setattr(m, compat.native_name(m, "bias"), ms.Parameter(m.gamma',
+                "return m.moving_variance",
+            ),
+            id="classes that derive from the runtime's layer answer to MindSpore's names",
+        ),
+        pytest.param(
+            HEAD + "class Pair(nn.Sequential):\n    def __init__(self, c: int):\n"
+            "        super().__init__()\n        self.add_module('c', nn.Conv2d(3, c, 1))\n"
+            "        self.add_module('bn', nn.BatchNorm2d(c))\n"
+            "        nn.init.zeros_(self.bn.weight)\n\n"
+            "    def fuse(self):\n        c, bn = self._modules.values()\n"
+            "        return c.groups, bn.weight\n",
+            ("ops.assign(self.bn.gamma, ", "return c.group, bn.gamma"),
+            id="children that the constructor adds by their names",
+        ),
+        pytest.param(
+            _method(
+                "self.n: nn.Module = nn.LayerNorm(3) if norm else nn.Identity()",
+                "self.n.weight.data.fill_(0)",
+            ),
+            ("compat.write(self.n.gamma,",),
+            id="an Identity has no parameters in either",
+        ),
+        pytest.param(
+            HEAD + "def f(x, a: int):\n    b, n = x.shape[:2]\n    torch.arange(-n, a + 1, a)\n"
+            "    return torch.arange(n, dtype=torch.float32), torch.arange(b, n, device=x.device)\n",
+            (
+                "ops.arange(-n, a + 1, a)",
+                "return ops.arange(n, dtype=ms.float32), ops.arange(b, n)",
+            ),
+            id="a range of integers",
+        ),
+        pytest.param(
+            HEAD + "import torch.nn.functional as F\n\n\ndef f(x, k, h, w):\n"
+            "    x = F.pad(x, (0, k - w % k, k, k))\n    return F.pad(x, [1, 2])\n",
+            ("ops.pad(x, (0, k - w % k, k, k))", "ops.pad(x, [1, 2])"),
+            id="edges of which none is cut where the other is padded",
+        ),
+        pytest.param(
             HEAD + "class Norm(nn.LayerNorm):\n    def forward(self, x):\n"
             "        return super().forward(x) * self.weight + self.eps\n",
             (
@@ -194,6 +248,49 @@ def test_a_layer_is_mindspores_own(source: str, expected: tuple[str, ...]) -> No
 def test_a_network_starts_in_training(source: str, expected: str) -> None:
     port, _ = port_of(HEAD + source)
     assert expected in port
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(
+            "def f(n, dtype=None):\n    dd = {'dtype': dtype}\n    dd.update(device='cpu')\n"
+            "    return torch.zeros(n, **dd)\n",
+            "compat.zeros(n, **dd)",
+            id="a dictionary that is changed",
+        ),
+        pytest.param(
+            "def f(n, dtype=None):\n    dd = {'dtype': dtype}\n    dtype = torch.float64\n"
+            "    return torch.zeros(n, **dd)\n",
+            "compat.zeros(n, **dd)",
+            id="a name in the dictionary is bound again",
+        ),
+        pytest.param(
+            "class Pair(nn.Sequential):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.add_module('c', nn.Conv2d(3, 3, 1))\n"
+            "        self.act = nn.ReLU()\n        self.add_module('bn', nn.BatchNorm2d(3))\n\n"
+            "    def fuse(self):\n        c, bn = self._modules.values()\n"
+            "        return bn.weight\n",
+            'compat.layer_attribute(bn, "weight")',
+            id="children by attributes, whose order is not followed",
+        ),
+        pytest.param(
+            "def f(n):\n    return torch.arange(n)\n",
+            "compat.arange(n, None, 1, None)",
+            id="a range to what may be a fraction",
+        ),
+        pytest.param(
+            "def f(x, a, b):\n    return nn.functional.pad(x, (a, b))\n",
+            'compat.pad(x, (a, b), "constant", None)',
+            id="edges of which one may be cut and one padded",
+        ),
+    ],
+)
+def test_the_runtime_stays_where_nothing_shows_that_mindspores_own_fits(
+    source: str, expected: str
+) -> None:
+    port, _ = port_of(HEAD + source)
+    assert expected.replace('"', "'") in port.replace('"', "'")
 
 
 @pytest.mark.parametrize("comment", ["", "# see .weight and norm_layer = nn.BatchNorm2d\n"])

@@ -66,7 +66,7 @@ class Engine:
         self._index = index
         self._settings = settings
         self._rounds = [passes_by_kind(is_early=True), passes_by_kind(is_early=False)]
-        self._kinds = {*chain(*self._rounds), ast.Name, ast.Import, ast.ImportFrom}
+        self._kinds = {*chain(*self._rounds), ast.Name, ast.AnnAssign, ast.Import, ast.ImportFrom}
 
     def read(self, source: Source, facts: Facts, place: Place) -> FileEdit | None:
         """What passes see of a file; None where it does not use torch."""

@@ -11,7 +11,9 @@ from functools import cached_property
 
 from isograd.convert import types_and_settings
 from isograd.convert.aliases import Scope
+from isograd.convert.analysis.attributes import attribute_values
 from isograd.convert.analysis.carrying import Carrying
+from isograd.convert.analysis.dictionaries import passed
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.data_aliases import DataAliases, data_aliases
@@ -29,7 +31,7 @@ from isograd.convert.places import place
 from isograd.convert.settings import LayersInPlace, Settings
 from isograd.convert.spelling import Spelling
 from isograd.convert.text import Text, comments, format_strings, narrow, wide
-from isograd.convert.tree import Tree, attribute_values
+from isograd.convert.tree import Tree, is_none
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.marks import mark, mark_first, packages_in
@@ -427,10 +429,14 @@ class FileEdit:
         """A call's arguments as they are written by now."""
         keywords: dict[str, str] = {}
         for keyword in node.keywords:
-            if keyword.arg is None:
+            if keyword.arg is not None:
+                keywords[keyword.arg] = self.argument(keyword.value)
+                continue
+            known = passed(keyword.value, self.tree)
+            if known is None or any(value in self.named for value in known.values()):
                 text = narrow(ast.unparse(keyword.value))
                 return NotRewritten(f"the arguments in **{text} are not known")
-            keywords[keyword.arg] = self.argument(keyword.value)
+            keywords |= {name: self.argument(value) for name, value in known.items()}
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         return Call(
             tuple(self.argument(part) for part in node.args),
@@ -453,6 +459,7 @@ class FileEdit:
             return False
         for owner in self.tree.above(node):
             values = self.attribute_values.get((owner, node.attr), [])
+            values = [value for value in values if not is_none(value)]
             if values and isinstance(owner, ast.ClassDef):
                 return all(self.api_of_call(value) == _PARAMETER for value in values)
         return False

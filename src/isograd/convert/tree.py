@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -348,27 +347,3 @@ def is_laid_out(value: ast.expr) -> bool:
     return value.func.attr == "contiguous" and isinstance(
         value.func.value, (ast.Call, ast.Attribute)
     )
-
-
-def attribute_values(tree: Tree) -> dict[tuple[ast.AST, str], list[ast.expr]]:
-    """What assignments bind to attributes, by class and attribute, each branch of it by itself.
-
-    A class has what its inner classes bind as well.
-    """
-    found: dict[tuple[ast.AST, str], list[ast.expr]] = defaultdict(list)
-    for statement in tree.of(ast.Assign):
-        names = [target.attr for target in statement.targets if isinstance(target, ast.Attribute)]
-        for owner in tree.above(statement) if names else ():
-            if isinstance(owner, ast.ClassDef):
-                for name in names:
-                    found[owner, name] += _branches_of(statement.value)
-    return found
-
-
-def _branches_of(value: ast.expr) -> list[ast.expr]:
-    """What an expression may be: `f() if x else g()` either."""
-    if isinstance(value, ast.IfExp):
-        return [*_branches_of(value.body), *_branches_of(value.orelse)]
-    if isinstance(value, ast.BoolOp):
-        return [part for one in value.values for part in _branches_of(one)]
-    return [value]

@@ -11,6 +11,8 @@ A template is MindSpore's expression with torch's arguments in braces:
     {modules:list}    as {modules}, and the template fits lists written out alone
     {size:plain}      as {size}, and the template fits names, numbers and tuples of them alone,
                       whose source may stand twice
+    {pad:edges}       as {pad}, and the template fits written-out pairs of edges of which none can
+                      have one that is cut and one that is padded: `(0, a, b, b, 1, 2)`
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
     {self}            the receiver of a method
 
@@ -29,6 +31,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from isograd.knowledge.entry import Entry
+from isograd.knowledge.fitting import are_edges, expression, is_list, is_plain
 
 #: What the first name of a template means; who writes the code imports it.
 PACKAGES = {
@@ -63,7 +66,7 @@ SYNONYMS = {
 }  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<edges>:edges)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -91,7 +94,7 @@ ROOMY = (
 @lru_cache(maxsize=4096)
 def is_closed(code: str) -> bool:
     """Whether an expression stays one beside any operator: an atom, or in brackets as a whole."""
-    made = _expression(code)
+    made = expression(code)
     if made is None:
         return False
     if isinstance(made, ATOMS):
@@ -100,7 +103,7 @@ def is_closed(code: str) -> bool:
         return False
     if isinstance(made, ast.Tuple) and not made.elts:
         return True
-    inner = _expression(code[1:-1])  # of `(a) - (b)`, `a) - (b`: none
+    inner = expression(code[1:-1])  # of `(a) - (b)`, `a) - (b`: none
     return inner is not None and ast.dump(inner) == ast.dump(made)
 
 
@@ -110,13 +113,6 @@ def operand(code: str) -> str:
     What is asked is the code itself: `(a) - (b)` begins with a bracket and needs them.
     """
     return code if is_closed(code) else f"({code})"
-
-
-def _expression(code: str) -> ast.expr | None:
-    try:
-        return ast.parse(code, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 @dataclass(frozen=True)
@@ -380,26 +376,17 @@ def _unfit(
     given = _one(bound.get(name, str(defaults.get(name))))
     if found["int"] and not (given.isdecimal() or given in call.integers):
         return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
-    if found["plain"] and not _is_plain(given):
+    if found["plain"] and not is_plain(given):
         return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
+    if found["edges"] and not are_edges(given):
+        return NotRewritten(f"{name} of {entry.api} may cut one edge and pad the other", name)
     if found["param"] and given not in call.parameters:
         return NotRewritten(f"{name} of {entry.api} is not known to be a Parameter", name)
-    if found["list"] and not _is_list(given):
+    if found["list"] and not is_list(given):
         return NotRewritten(f"{name} of {entry.api} is no written-out list", name)
     if bound.get(name) == "None" and _is_operand(found):
         return NotRewritten(f"{name} of {entry.api} is None, which is no number", name)
     return None
-
-
-def _is_plain(code: str) -> bool:
-    """Whether an expression is a name, a number, or a tuple or list of them: it does nothing."""
-    try:
-        node = ast.parse(code, mode="eval").body
-    except SyntaxError:
-        return False
-    parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
-    bare = [part.operand if isinstance(part, ast.UnaryOp) else part for part in parts]
-    return all(isinstance(part, (ast.Name, ast.Constant)) for part in bare)
 
 
 def _is_operand(found: re.Match[str]) -> bool:
@@ -478,17 +465,8 @@ def _is_plain_number(text: str, found: re.Match[str]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _is_list(text: str) -> bool:
-    """Whether an expression is a list whatever its names mean."""
-    node = _expression(text)
-    while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add)):
-        node = node.left
-    return isinstance(node, (ast.List, ast.ListComp))
-
-
-@lru_cache(maxsize=4096)
 def _is_atom(text: str) -> bool:
-    node = _expression(text)
+    node = expression(text)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str)
     if isinstance(node, ast.Tuple):

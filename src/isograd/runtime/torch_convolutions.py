@@ -11,7 +11,7 @@ from mindspore import nn, ops  # noqa: TID253
 from isograd.runtime import layers, shapes
 from isograd.runtime.basics import many
 from isograd.runtime.starting import init_uniform
-from isograd.runtime.torch_module import Module
+from isograd.runtime.torch_module import NamedLayer
 
 
 def parameter(*shape: int, dtype: Any = None) -> Any:
@@ -19,7 +19,7 @@ def parameter(*shape: int, dtype: Any = None) -> Any:
     return ms.Parameter(ops.zeros(shape, dtype=ms.float32 if dtype is None else dtype))
 
 
-class ConvNd(Module):
+class ConvNd(NamedLayer):
     """What the convolutions share; `transposed` ones hold their kernels the other way round."""
 
     dimensions = 2

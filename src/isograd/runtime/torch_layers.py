@@ -11,7 +11,7 @@ from mindspore import nn, ops  # noqa: TID253
 from isograd.runtime import layers, lookups, shapes
 from isograd.runtime.starting import init_normal, init_uniform
 from isograd.runtime.torch_convolutions import parameter
-from isograd.runtime.torch_module import Module
+from isograd.runtime.torch_module import Module, NamedLayer
 from isograd.runtime.torch_settings import NEEDED, WithSettings
 from isograd.runtime.writing import write
 
@@ -24,7 +24,7 @@ class Identity(Module, nn.Identity):  # type: ignore[misc]
         return input
 
 
-class Linear(Module, nn.Dense):  # type: ignore[misc]
+class Linear(NamedLayer, nn.Dense):  # type: ignore[misc]
     """torch.nn.Linear."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Bilinear(Module, nn.BiDense):  # type: ignore[misc]
         return ops.bidense(input1, input2, self.weight, self.bias)
 
 
-class _Table(Module):
+class _Table(NamedLayer):
     """Rows by their positions: a normal start, the padding's row zero."""
 
     def _begin(

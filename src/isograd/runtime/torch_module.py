@@ -233,3 +233,35 @@ class Module(nn.Cell):  # type: ignore[misc]
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
         """A hook of gradients; runs inside mindspore.grad."""
         return self.register_backward_hook(hook)
+
+
+#: What torch's layers call what MindSpore's hold.
+_NAMES = {
+    "gamma": "weight",
+    "beta": "bias",
+    "embedding_table": "weight",
+    "w": "weight",
+    "moving_mean": "running_mean",
+    "moving_variance": "running_var",
+    "in_channels": "in_features",
+    "out_channels": "out_features",
+    "vocab_size": "num_embeddings",
+    "embedding_size": "embedding_dim",
+    "group": "groups",
+    "epsilon": "eps",
+}
+
+
+class NamedLayer(Module):
+    """A layer of torch's shape that answers to the names of MindSpore's layer as well.
+
+    A port that holds both reads `norm.gamma` of either.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name not in _NAMES:
+                raise
+            return getattr(self, _NAMES[name])

@@ -10,10 +10,10 @@ from mindspore import nn, ops  # noqa: TID253
 from isograd.runtime import norms
 from isograd.runtime.starting import init_constant
 from isograd.runtime.torch_convolutions import parameter
-from isograd.runtime.torch_module import Module
+from isograd.runtime.torch_module import NamedLayer
 
 
-class _Affine(Module):
+class _Affine(NamedLayer):
     """Weight and bias, or None for each."""
 
     def _affine(self, shape: Any, weight: bool, bias: bool, dtype: Any = None) -> None:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cached_property
 
+from isograd.convert.analysis.attributes import attribute_values
 from isograd.convert.analysis.following import Walk, is_type
 from isograd.convert.places import Place, place
-from isograd.convert.tree import Tree, attribute_values
+from isograd.convert.tree import Tree
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _CONSTRUCTORS = ("__init__", "__post_init__")

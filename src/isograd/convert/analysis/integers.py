@@ -1,4 +1,4 @@
-"""Which expressions are integers whatever runs: by literals, arithmetic and annotations."""
+"""Which expressions are integers whatever runs: by literals, sizes, arithmetic and annotations."""
 
 from __future__ import annotations
 
@@ -26,9 +26,25 @@ def is_integer(node: ast.expr, tree: Tree, depth: int = 0) -> bool:
         return False
     if isinstance(node, ast.IfExp):
         return is_integer(node.body, tree, depth + 1) and is_integer(node.orelse, tree, depth + 1)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, (ast.USub, ast.UAdd)) and is_integer(
+            node.operand, tree, depth + 1
+        )
     if isinstance(node, ast.Call):
-        return getattr(node.func, "id", "") in ("int", "len")
+        is_size = getattr(node.func, "attr", "") == "size" and len(node.args) == 1
+        return is_size or getattr(node.func, "id", "") in ("int", "len")
+    if isinstance(node, ast.Subscript):
+        return _is_sizes(node.value) and is_integer(node.slice, tree, depth + 1)
     return isinstance(node, ast.Name) and _is_integer_name(node, tree, depth)
+
+
+def _is_sizes(node: ast.expr) -> bool:
+    """`x.shape`, `x.shape[1:]` or `x.size()`: a tuple of integers."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice) and _is_sizes(node.value)
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "attr", "") == "size" and not (node.args or node.keywords)
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def _is_open(node: ast.expr) -> bool:
@@ -44,21 +60,28 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
     parameters = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     declared = next((part for part in parameters if part.arg == node.id), None)
     values: list[ast.expr] = []
-    stores = 0
+    stores = sizes = 0
     for part in ast.walk(function):
         if isinstance(part, ast.Assign):
             values += [
                 part.value for target in part.targets if getattr(target, "id", "") == node.id
             ]
+            if _is_sizes(part.value):
+                sizes += sum(
+                    getattr(one, "id", "") == node.id
+                    for target in part.targets
+                    if isinstance(target, (ast.Tuple, ast.List))
+                    for one in target.elts
+                )
         stores += (
             isinstance(part, ast.Name) and part.id == node.id and not isinstance(part.ctx, ast.Load)
         )
-    if stores != len(values) or any(value is node for value in values):
+    if stores != len(values) + sizes or any(value is node for value in values):
         return False
     if declared is not None:
         annotation = declared.annotation
         if getattr(annotation, "id", getattr(annotation, "value", "")) != "int":
             return False
-    elif not values:
+    elif not values and not sizes:
         return False
     return all(is_integer(value, tree, depth + 1) for value in values)

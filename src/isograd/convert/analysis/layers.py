@@ -10,6 +10,7 @@ import ast
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from isograd.convert.analysis.attributes import child_added
 from isograd.convert.located import Facts, is_type_of
 from isograd.convert.tree import Tree, defaults_of, is_none
 from isograd.scan.values import Api
@@ -18,6 +19,8 @@ _UTILITIES = "torch.nn.utils."
 _PACKING = tuple(
     f"{_UTILITIES}rnn.{name}" for name in ("pack", "PackedSequence", "pad_packed", "unpack")
 )
+#: Bases that bring no children of their own.
+_PLAIN_BASES = frozenset(("torch.nn.Module", "torch.nn.Sequential"))
 _RECURRENT = ("torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU")
 
 
@@ -109,7 +112,7 @@ class Held:
         if found:
             return found
         if isinstance(node, ast.Name):
-            return self._made(_bound_locally(node, self.tree))
+            return self._made(_bound_locally(node, self.tree) or self._child(node))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return self._made(self._values_of_attribute(node, node.value))
         return frozenset()
@@ -128,6 +131,28 @@ class Held:
         if any(_is_bound_otherwise(node.attr, one) for one in classes):
             return []
         return [value for one in classes for value in self.bound.get((one, node.attr), [])]
+
+    def _child(self, node: ast.Name) -> list[ast.expr]:
+        """What `c, bn = self._modules.values()` binds to a name, as the constructor adds it."""
+        function = self.tree.function(node)
+        owner = self.tree.parents.get(function) if function is not None else None
+        if function is None or not isinstance(owner, ast.ClassDef):
+            return []
+        stores = [
+            part
+            for part in ast.walk(function)
+            if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
+        ]
+        target = self.tree.parents.get(stores[0]) if len(stores) == 1 else None
+        taken = None if target is None else self.tree.parents.get(target)
+        if not isinstance(target, ast.Tuple) or not isinstance(taken, ast.Assign):
+            return []
+        if not all(self.named.get(base, "") in _PLAIN_BASES for base in owner.bases):
+            return []
+        children = _children_in_order(owner) if _is_all_children(taken.value) else []
+        if len(children) != len(target.elts):
+            return []
+        return [children[target.elts.index(stores[0])]]
 
     def _made(self, values: Collection[ast.expr]) -> frozenset[str]:
         found: set[str] = set()
@@ -188,13 +213,35 @@ def _values_in(scope: ast.AST, name: str) -> list[ast.expr]:
     ]
 
 
+def _is_all_children(node: ast.expr) -> bool:
+    """`self._modules.values()` or `self.children()`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return ast.unparse(node.func) in ("self._modules.values", "self.children")
+
+
+def _children_in_order(owner: ast.ClassDef) -> list[ast.expr]:
+    """The modules that a constructor adds by their names alone, in order; none if it has others."""
+    found: list[ast.expr] = []
+    for part in owner.body:
+        for inner in ast.walk(part):
+            is_attribute = isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
+            if is_attribute and getattr(inner.value, "id", "") == "self":  # type: ignore[attr-defined]
+                return []
+        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+            calls = [one.value for one in part.body if isinstance(one, ast.Expr)]
+            found = [child[1] for call in calls if (child := child_added(call)) is not None]
+    added = sum(child_added(part) is not None for part in ast.walk(owner))
+    return found if added == len(found) else []
+
+
 def _is_bound_otherwise(name: str, owner: ast.AST) -> bool:
-    """Whether `self.name` is bound by more than plain assignments: loops, `with`, annotations."""
+    """Whether `self.name` is bound by more than plain assignments: loops, `with`, unpacking."""
     plain = {
         id(target)
         for statement in ast.walk(owner)
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        for target in getattr(statement, "targets", [getattr(statement, "target", None)])
     }
     return any(
         isinstance(part, ast.Attribute)

@@ -81,7 +81,8 @@ def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
     if call.args[1:2] != [node] or node.value not in file.settings.layer_attributes:
         return False
     held = file.layers_held(call.args[0])
-    name = _of_classes(held, node.value, file) if held else ""
+    is_read = getattr(call.func, "id", "") in ("getattr", "hasattr")
+    name = _of_classes(held, node.value, file, is_read=is_read) if held else ""
     if not held and not (_is_renamed(node.value, file) and node.value in _OF_LAYERS):
         return False
     if getattr(call.args[0], "id", "") in ("self", "cls") or name == node.value:
@@ -104,15 +105,16 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
     if name not in file.settings.layer_attributes:
         return None
     held = file.layers_held(owner)
+    is_read = isinstance(node.ctx, ast.Load)
     if held:
-        return _of_classes(held, name, file)
+        return _of_classes(held, name, file, is_read=is_read)
     found = file.facts.layer_owners.get(place(node))
     if isinstance(found, Instance) and (api := _native_base(found.of, file)):
-        return _of_classes(frozenset((api,)), name, file)
+        return _of_classes(frozenset((api,)), name, file, is_read=is_read)
     if isinstance(found, Made) and _has(found.api, name, file) and isinstance(owner, ast.Call):
         return ""  # whose arguments may take the runtime's class
     if isinstance(found, Made) and _has(found.api, name, file):
-        return _of_classes(frozenset((found.api,)), name, file)
+        return _of_classes(frozenset((found.api,)), name, file, is_read=is_read)
     is_module = isinstance(found, Made) and (found == ANY_MODULE or _has(found.api, name, file))
     if not is_module and (found is not None or place(node) not in file.facts.layer_owners):
         return None
@@ -138,8 +140,13 @@ def _has(api: str, name: str, file: FileEdit) -> bool:
     return entry is not None and (name in dict(entry.attributes) or name in _COMPUTED)
 
 
-def _of_classes(apis: frozenset[str], name: str, file: FileEdit) -> str | None:
-    """The one name that instances of these classes have for it; None: torch's, of the runtime's."""
+def _of_classes(
+    apis: frozenset[str], name: str, file: FileEdit, *, is_read: bool = True
+) -> str | None:
+    """The one name that instances of these classes have for it; None: torch's, of the runtime's.
+
+    is_read: whether it is read there, and neither set nor deleted.
+    """
     found: set[str] = set()
     for api in apis:
         entry = file.entry(api)
@@ -147,11 +154,15 @@ def _of_classes(apis: frozenset[str], name: str, file: FileEdit) -> str | None:
             found.add(name)  # the runtime's class, or nothing that is known to be otherwise
             continue
         names = dict(entry.attributes)
+        if not names and name not in _COMPUTED:
+            continue  # whose instances have no such attribute on either side
         if name not in names:
-            return "" if name in _COMPUTED or names else None
+            return ""
         found.add(names[name])
-        if api in file.settings.layers.derived and not entry.base:
-            found.add(name)
+        if api in file.settings.layers.derived and not entry.base and not is_read:
+            found.add(name)  # the runtime's class, which answers to MindSpore's names as well
+    if not found:
+        return None
     return found.pop() if len(found) == 1 else ""
 
 

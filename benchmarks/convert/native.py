@@ -29,7 +29,7 @@ import corpora  # noqa: E402
 from reached import Reach, imported_files, runtime_names  # noqa: E402
 
 from isograd.convert.generated import library  # noqa: E402
-from isograd.convert.run import GENERATED  # noqa: E402
+from isograd.convert.output import GENERATED  # noqa: E402
 
 #: Layers that MindSpore has: their torch-shaped runtime classes are in no port.
 LAYERS = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isograd.convert.run import GENERATED
+from isograd.convert.output import GENERATED
 
 
 @dataclass

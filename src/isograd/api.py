@@ -113,7 +113,8 @@ def convert(
     eager: leave training loops as they are.  select, ignore, exclude, with_ignored: as of `scan`.
     Raises `UsageError` unless exactly one of the two is given.
     """
-    from isograd.convert.run import Options, convert_path
+    from isograd.convert.conversion import Options
+    from isograd.convert.run import convert_path
     from isograd.errors import UsageError
     from isograd.scan.selection import Selection
 

@@ -92,7 +92,7 @@ class Pair(nn.Sequential):
     def __init__(self, c: int, device=None, dtype=None):
         dd = {'device': device, 'dtype': dtype}
         super().__init__()
-        self.add_module('c', nn.Conv2d(3, c, 1, groups=3, **dd))
+        self.add_module('c', nn.Conv2d(3, c, 1, groups=3, bias=False, **dd))
         self.add_module('bn', nn.BatchNorm2d(c, **dd))
         nn.init.constant_(self.bn.weight, 0.5)
 

@@ -97,7 +97,8 @@ def _method(*lines: str) -> str:
             id="a list of dictionaries of layers",
         ),
         pytest.param(
-            HEAD + _CLASS.replace("norm=None", "n: int, device=None, dtype=None")
+            HEAD
+            + _CLASS.replace("norm=None", "n: int, device=None, dtype=None")
             + "        dd = {'device': device, 'dtype': dtype}\n"
             "        self.a = nn.Parameter(torch.zeros(1, n, **dd))\n"
             "        self.b = nn.Parameter(torch.empty(n, **dd))\n"
@@ -137,10 +138,12 @@ def _method(*lines: str) -> str:
         ),
         pytest.param(
             HEAD + "def f(x, a: int):\n    b, n = x.shape[:2]\n    torch.arange(-n, a + 1, a)\n"
-            "    return torch.arange(n, dtype=torch.float32), torch.arange(b, n, device=x.device)\n",
+            "    c = torch.arange(n, dtype=torch.float32)\n"
+            "    return c, torch.arange(b, n, device=x.device)\n",
             (
                 "ops.arange(-n, a + 1, a)",
-                "return ops.arange(n, dtype=ms.float32), ops.arange(b, n)",
+                "c = ops.arange(n, dtype=ms.float32)",
+                "return c, ops.arange(b, n)",
             ),
             id="a range of integers",
         ),

@@ -17,8 +17,9 @@ pytest.importorskip("mindspore")
 
 from tests.convert_training.running import numbers
 
+from isograd.convert.conversion import Options
 from isograd.convert.model import Level
-from isograd.convert.run import Options, convert_path
+from isograd.convert.run import convert_path
 
 #: Four loops of one program: clipping and a schedule; gradients of two batches; a scaler; a state.
 PROGRAM = """

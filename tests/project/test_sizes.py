@@ -26,6 +26,11 @@ def test_no_file_has_over_500_lines() -> None:
     assert {path: count for path, count in lines.items() if count > 500} == {}
 
 
+def test_no_file_of_convert_has_over_400_lines() -> None:
+    lines = {path: len(text.splitlines()) for path, text in _FILES.items()}
+    assert [path for path, n in lines.items() if path.parts[0] == "convert" and n > 400] == []
+
+
 def test_no_function_has_over_60_lines() -> None:
     assert {name: count for name, count in _functions().items() if count > 60} == {}
 

@@ -73,7 +73,8 @@ def command(
     asked.check(path, out, check or diff)
     if asked.exported is not None and out is not None:
         return asked.export(path, out, progress)
-    from isograd.convert.run import Options, convert_path
+    from isograd.convert.conversion import Options
+    from isograd.convert.run import convert_path
     from isograd.scan.selection import Selection
 
     options = Options(

@@ -8,8 +8,9 @@ parses the result; `generated` writes the module with the runtime functions that
 """
 
 from isograd.callable_package import make_callable
+from isograd.convert.conversion import Options
 from isograd.convert.model import ConvertReport, FileConversion, Finding, Level
-from isograd.convert.run import Options, convert_path
+from isograd.convert.run import convert_path
 
 __all__ = ["ConvertReport", "FileConversion", "Finding", "Level", "Options", "convert_path"]
 

@@ -10,7 +10,7 @@ from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
 from isograd.convert.places import Place, place
-from isograd.convert.tree import is_true, read_tree
+from isograd.convert.tree import is_true, is_type_of, read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
@@ -392,11 +392,3 @@ def _compared(tree: ast.Module, state: State) -> frozenset[str]:
         if isinstance(part, (ast.Name, ast.Attribute))
         if (part.lineno, part.col_offset) in named
     )
-
-
-def is_type_of(node: ast.expr) -> bool:
-    """`type(x)` or `x.__class__`."""
-    if isinstance(node, ast.Attribute):
-        return node.attr == "__class__"
-    is_call = isinstance(node, ast.Call) and len(node.args) == 1
-    return is_call and getattr(node.func, "id", "") == "type"  # type: ignore[attr-defined]

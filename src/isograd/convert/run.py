@@ -5,107 +5,52 @@ from __future__ import annotations
 import ast
 import contextlib
 import gc
-import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
-from isograd.convert.analysis.layers import Layers, layers_of
-from isograd.convert.analysis.starting import Said, Starting, starting_of
+from isograd.convert.analysis.layers import layers_of
+from isograd.convert.analysis.starting import Said, starting_of
+from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
-from isograd.convert.engine import Engine, Place, Port
+from isograd.convert.engine import Engine, Port
 from isograd.convert.entries import Entries
-from isograd.convert.generated import library
 from isograd.convert.located import WITH_MODES, Facts, locate
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
 from isograd.convert.names_in_strings import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
 from isograd.convert.notebooks import SUFFIX, read_notebook
+from isograd.convert.output import (
+    copy_others,
+    home_of,
+    place_of,
+    write_file,
+    write_generated,
+)
 from isograd.convert.reading import ReadFile, read_file
 from isograd.convert.settings import Settings
-from isograd.convert.training.project import Decision, decide, in_notebooks, takes_gradients
+from isograd.convert.training.project import decide, in_notebooks, takes_gradients
 from isograd.convert.training.recognise import backward_calls
 from isograd.convert.walk import Files, find_files
 from isograd.errors import UsageError
 from isograd.files import require_path
 from isograd.knowledge.entry import Entry
-from isograd.knowledge.store import Knowledge, load_knowledge
-from isograd.progress import Progress
+from isograd.knowledge.store import load_knowledge
 from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
-from isograd.scan.selection import EVERYTHING, Selection, Skipper, ignored_lines, matches
+from isograd.scan.selection import Skipper, ignored_lines, matches
 from isograd.scan.sources import Source
 from isograd.scan.state import ModuleSummary
 from isograd.scan.values import ClassInfo
 
-GENERATED = "torch_semantics"
 _EVERY = 5
 #: Of files with so much text together the trees are kept from the first reading for the second;
 #: a tree takes 33 times its text (measured on timm).
 _KEPT_BYTES = 8 << 20
 _ADVICE = "Please report it with the file; convert it by hand."
-
-
-@dataclass
-class _Read:
-    """What the first reading of a file leaves."""
-
-    path: Path
-    facts: Facts
-    index: int = 0
-
-
-@dataclass
-class Options:
-    """How to convert.
-
-    keep_texts: whether the report holds the originals and the ports.
-    selection: which files are carried over, and which findings are reported.
-    eager: training loops stay as they are, though they could call compiled steps.
-    """
-
-    target: str = "ops"
-    force: bool = False
-    keep_texts: bool = False
-    progress: Progress | None = None
-    knowledge: Knowledge | None = None
-    selection: Selection = EVERYTHING
-    eager: bool = False
-
-
-@dataclass
-class _Run:
-    """A conversion at work."""
-
-    root: Path
-    base: Path
-    files: Files
-    options: Options
-    knowledge: Knowledge
-    index: ModuleIndex
-    names: Index
-    facts: dict[Path, Facts] = field(default_factory=dict)
-    failed: dict[Path, Finding] = field(default_factory=dict)
-    has_complex: bool = False
-    works_in_place: bool = False
-    looks_up: bool = False
-    #: Files whose trees are kept for the second reading, and how much text that is.
-    kept: dict[Path, ReadFile] = field(default_factory=dict)
-    kept_bytes: int = 0
-    #: The compositions that each generated module holds, by its folder below the root.
-    composites: dict[Path, set[str]] = field(default_factory=dict)
-    #: Findings that comments or options ignore.
-    suppressed: int = 0
-    #: The texts that may name what the project looks up in torch.
-    words: set[str] = field(default_factory=set)
-    layers: Layers = field(default_factory=Layers)
-    starting: Starting = field(default_factory=Starting)
-    #: Files whose training loops are written anew, and what is said of loops that are not.
-    training: Decision = field(default_factory=Decision)
-    rewritten: dict[Path, Source] = field(default_factory=dict)
 
 
 def convert_path(path: Path, out: Path | None, options: Options | None = None) -> ConvertReport:
@@ -125,7 +70,7 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
     if not files.python:
         raise UsageError(f"there is no Python file in {path}", "Give a folder with PyTorch code.")
     base = path.parent if path.is_file() else path
-    run = _Run(
+    run = Run(
         path,
         base,
         files,
@@ -138,12 +83,12 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
         _read_all(run)
         if destination is None:
             done = list(_convert_all(run, None))
-            generated = _generated(run, None)
+            generated = write_generated(run, None)
         else:
             with destination as folder:
                 done = list(_convert_all(run, folder))
-                generated = _generated(run, folder)
-                copied = _copy_others(run, folder)
+                generated = write_generated(run, folder)
+                copied = copy_others(run, folder)
                 destination.finish()
     torch, mindspore, device = run.knowledge.executed_on
     return ConvertReport(
@@ -162,7 +107,7 @@ def convert_path(path: Path, out: Path | None, options: Options | None = None) -
     )
 
 
-def _read_all(run: _Run) -> None:
+def _read_all(run: Run) -> None:
     """The first reading, imported files first: one tree at a time."""
     paths = [run.base / file for file in run.files.python]
     imports = {path: _imports(run, path) for path in paths}
@@ -181,7 +126,7 @@ def _read_all(run: _Run) -> None:
     _settle(run)
 
 
-def _imports(run: _Run, path: Path) -> list[Path]:
+def _imports(run: Run, path: Path) -> list[Path]:
     try:
         return run.index.imports(path, _text_of(path))
     except OSError:
@@ -197,7 +142,7 @@ def _text_of(path: Path) -> str:
     return raw.decode("utf-8", errors="replace")
 
 
-def _read_one(run: _Run, path: Path, file: str) -> None:
+def _read_one(run: Run, path: Path, file: str) -> None:
     try:
         read = read_file(path, file)
         if read.source is None:
@@ -226,7 +171,7 @@ def _own_fault(file: str, error: Exception) -> Finding:
     return Finding(file, 0, 0, "internal-error", message, _ADVICE)
 
 
-def _settle(run: _Run) -> None:
+def _settle(run: Run) -> None:
     """What holds for all files, now that all are read."""
     if not run.options.eager:
         _compile_steps(run)
@@ -248,7 +193,7 @@ def _settle(run: _Run) -> None:
             run.layers = replace(run.layers, has_modes=True)
 
 
-def _compile_steps(run: _Run) -> None:
+def _compile_steps(run: Run) -> None:
     """Write training loops anew, where all of the project can call compiled steps."""
     takers = [path for path, facts in run.facts.items() if takes_gradients(facts)]
     notebooks = [_below(run, path).as_posix() for path in takers if path.suffix == SUFFIX]
@@ -262,7 +207,7 @@ def _compile_steps(run: _Run) -> None:
         edit
         for path in takers
         if (source := sources[path]) is not None
-        and (edit := engine.read(source, run.facts[path], _place(run, _below(run, path))))
+        and (edit := engine.read(source, run.facts[path], place_of(run, _below(run, path))))
     ]
     if not any(backward_calls(edit) for edit in edits):
         return
@@ -282,23 +227,23 @@ def _compile_steps(run: _Run) -> None:
             run.index.keep(summary)
 
 
-def _below(run: _Run, path: Path) -> Path:
+def _below(run: Run, path: Path) -> Path:
     return path.relative_to(run.base)
 
 
-def _source(run: _Run, path: Path) -> Source | None:
+def _source(run: Run, path: Path) -> Source | None:
     kept = run.kept.get(path)
     return (kept or read_file(path, _below(run, path).as_posix())).source
 
 
-def _located(run: _Run, path: Path, source: Source) -> tuple[Facts, ModuleSummary]:
+def _located(run: Run, path: Path, source: Source) -> tuple[Facts, ModuleSummary]:
     name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
     seen = run.index.seen_from(path)
     attributes = run.knowledge.layer_attributes
     return locate(source, seen, name=name, package=package, attributes=attributes)
 
 
-def _entries(run: _Run) -> Entries:
+def _entries(run: Run) -> Entries:
     answers = Answers(run.knowledge, torch_names())
 
     def find(api: str) -> Entry | None:
@@ -307,7 +252,7 @@ def _entries(run: _Run) -> Entries:
     return Entries(find)
 
 
-def _words(run: _Run) -> set[str]:
+def _words(run: Run) -> set[str]:
     """The project's texts that are names in torch."""
     known = set().union(*(torch_names().members_of(package) for package in LOOKED_IN))
     found: set[str] = set()
@@ -320,7 +265,7 @@ def _words(run: _Run) -> set[str]:
     return found
 
 
-def _mixed(run: _Run) -> frozenset[ClassInfo]:
+def _mixed(run: Run) -> frozenset[ClassInfo]:
     """Classes that are no modules, and bases of some."""
     found: set[ClassInfo] = set()
     waiting = [
@@ -335,7 +280,7 @@ def _mixed(run: _Run) -> frozenset[ClassInfo]:
     return frozenset(found)
 
 
-def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
+def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
     """The second reading: each file is converted and written at once."""
     settings = Settings(
         run.options.target,
@@ -358,7 +303,7 @@ def _convert_all(run: _Run, folder: Path | None) -> Iterator[FileConversion]:
         yield _convert_one(run, engine, file, folder)
 
 
-def _convert_one(run: _Run, engine: Engine, file: Path, folder: Path | None) -> FileConversion:
+def _convert_one(run: Run, engine: Engine, file: Path, folder: Path | None) -> FileConversion:
     path, name = run.base / file, file.as_posix()
     failed = run.failed.get(path)
     try:
@@ -369,18 +314,18 @@ def _convert_one(run: _Run, engine: Engine, file: Path, folder: Path | None) -> 
         return FileConversion(name, findings=(said,))
     if read.source is None or failed is not None or path not in run.facts:
         said_here = failed or read.finding
-        _write(folder, file, read.raw, path)
+        write_file(folder, file, read.raw, path)
         return FileConversion(name, findings=(said_here,) if said_here is not None else ())
     try:
         source = run.rewritten.get(path, read.source)
-        port = engine.convert(source, run.facts.pop(path), _place(run, file))
+        port = engine.convert(source, run.facts.pop(path), place_of(run, file))
         port = _with_training(run, name, port)
     except Exception as error:
         port = Port(read.source.text, (_own_fault(name, error),))
     return _finished(run, file, read, port, folder)
 
 
-def _with_training(run: _Run, name: str, port: Port) -> Port:
+def _with_training(run: Run, name: str, port: Port) -> Port:
     """A port whose findings stand at the original's lines, with those about its training."""
     new = run.training.files.get(name)
     found = port.findings
@@ -391,14 +336,14 @@ def _with_training(run: _Run, name: str, port: Port) -> Port:
 
 
 def _finished(
-    run: _Run, file: Path, read: ReadFile, port: Port, folder: Path | None
+    run: Run, file: Path, read: ReadFile, port: Port, folder: Path | None
 ) -> FileConversion:
     assert read.source is not None
     is_changed = port.text != read.source.text
     if port.composites:
-        home = _home(run, file)
+        home = home_of(run, file)
         run.composites.setdefault(home, set()).update(port.composites)
-    _write(folder, file, read.written(port.text), run.base / file)
+    write_file(folder, file, read.written(port.text), run.base / file)
     keeps = run.options.keep_texts and is_changed
     findings = read.located(_reported(run, port.findings, read.source.text))
     return FileConversion(
@@ -413,7 +358,7 @@ def _finished(
     )
 
 
-def _reported(run: _Run, findings: tuple[Finding, ...], text: str) -> tuple[Finding, ...]:
+def _reported(run: Run, findings: tuple[Finding, ...], text: str) -> tuple[Finding, ...]:
     """The findings that neither an option nor a comment at their line ignores."""
     selection, comments = run.options.selection, ignored_lines(text)
     if not (findings and (comments or selection.select or selection.ignore)):
@@ -426,72 +371,6 @@ def _reported(run: _Run, findings: tuple[Finding, ...], text: str) -> tuple[Find
     )
     run.suppressed += len(findings) - len(kept)
     return kept
-
-
-def _write(folder: Path | None, file: Path, raw: bytes, original: Path) -> None:
-    if folder is None:
-        return
-    target = folder / file
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(raw)
-    target.chmod(original.stat().st_mode & 0o777 | 0o200)
-
-
-def _home(run: _Run, file: Path) -> Path:
-    """The folder, below the root, of the generated module that a file uses."""
-    folder, is_package = file.parent, run.index.layout.is_package
-    if file.suffix == SUFFIX or not is_package(run.base / folder):
-        return folder
-    while folder != Path() and is_package(run.base / folder.parent):
-        folder = folder.parent
-    return folder
-
-
-def _place(run: _Run, file: Path) -> Place:
-    path = run.base / file
-    home = _home(run, file)
-    is_package = file.suffix != SUFFIX and run.index.layout.is_package(path.parent)
-    level = len(file.parent.relative_to(home).parts) + 1 if is_package else 0
-    return Place(
-        run.index.names.get(path, ""),
-        run.index.packages.get(path, ""),
-        level,
-        GENERATED,
-        run.index.seen_from(path).canonical,
-    )
-
-
-def _generated(run: _Run, folder: Path | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Write the generated modules; returns their paths with the names in them."""
-    layout = run.index.layout
-    loose = {home for home in run.composites if not layout.is_package(run.base / home)}
-    together = set().union(*(run.composites[home] for home in loose)) if loose else set()
-    # Its files are imported from there, with that folder alone on Python's search path.
-    searched = set().union(*(layout.searched[run.base / home] for home in loose))
-    loose |= {folder.relative_to(run.base) for folder in searched}
-    found = []
-    for home in sorted({*run.composites, *loose}):
-        names = together if home in loose else run.composites[home]
-        file = home / f"{GENERATED}.py"
-        if folder is not None:
-            target = folder / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(library().module_of(names), encoding="utf-8")
-        found.append((file.as_posix(), tuple(sorted(names))))
-    return tuple(found)
-
-
-def _copy_others(run: _Run, folder: Path) -> int:
-    if run.root.is_file():
-        return 0
-    for empty in run.files.folders:
-        (folder / empty).mkdir(parents=True, exist_ok=True)
-    for file in run.files.others:
-        target = folder / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(run.base / file, target)
-        target.chmod((run.base / file).stat().st_mode & 0o777 | 0o200)
-    return len(run.files.others)
 
 
 def _of_folders(files: Files) -> list[FileConversion]:

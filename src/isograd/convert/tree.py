@@ -347,3 +347,11 @@ def is_laid_out(value: ast.expr) -> bool:
     return value.func.attr == "contiguous" and isinstance(
         value.func.value, (ast.Call, ast.Attribute)
     )
+
+
+def is_type_of(node: ast.expr) -> bool:
+    """`type(x)` or `x.__class__`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__class__"
+    is_call = isinstance(node, ast.Call) and len(node.args) == 1
+    return is_call and getattr(node.func, "id", "") == "type"  # type: ignore[attr-defined]

@@ -9,7 +9,8 @@ from isograd.convert.file import FileEdit
 from isograd.convert.generated import library
 from isograd.convert.model import Level
 from isograd.convert.passes.building import start_training, starts_training
-from isograd.convert.passes.inplace import bind, is_in_chain
+from isograd.convert.passes.chains import is_in_chain
+from isograd.convert.passes.inplace import bind
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
 from isograd.convert.tree import is_none
 from isograd.convert.use import Use

@@ -9,8 +9,15 @@ from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, is_taken_by_copy, origin_of_write
+from isograd.convert.passes.chains import (
+    IN_PLACE,
+    is_changing,
+    is_in_chain,
+    is_read_after,
+    is_read_in_chain,
+    target_of,
+)
 from isograd.convert.passes.elements import (
-    POSTFIX,
     elements,
     holds_all,
     is_another,
@@ -40,7 +47,6 @@ from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
 
-_IN_PLACE = "in_place"
 _TENSOR = "torch.Tensor."
 _COPY_INTO = "torch.Tensor.copy_"
 _COPY = "{0} is a copy, in torch as well: this change reaches nothing"
@@ -48,10 +54,6 @@ _COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
 _CHOSEN = "which tensor is changed in place is not known here; the port changes none"
 _ROUNDS = "each round changes what the rounds before have returned, in torch; not in the port"
-#: Methods that return the tensor itself and are written elsewhere.
-_RETURN_SELF = frozenset(("requires_grad_", "copy_"))
-#: Methods that give what something holds.
-_LOOKUPS = frozenset("get get_parameter get_buffer".split())
 #: Methods that change the shape, which a write into the tensor cannot.
 _SHAPING = frozenset(
     "t_ unsqueeze_ squeeze_ transpose_ swapaxes_ swapdims_ resize_ resize_as_ set_".split()
@@ -75,7 +77,7 @@ class InPlace:
         if use.api == _COPY_INTO and node.args:
             return _copy_into(node, node.func.value, use, file)
         entry = file.entry(use.api)
-        if entry is None or entry.hazard != _IN_PLACE:
+        if entry is None or entry.hazard != IN_PLACE:
             return False
         if not entry.rewrite or entry.applicability is Applicability.HAND:
             return False
@@ -94,7 +96,7 @@ class InPlace:
 def _write(
     node: ast.Call, receiver: ast.expr, code: str, use: Use, entry: Entry, file: FileEdit
 ) -> None:
-    target = _target(receiver, file)
+    target = target_of(receiver, file)
     is_statement = file.tree.is_statement(node)
     if target is None:
         if not is_statement or not write_view(receiver, "...", code, node, file):
@@ -105,7 +107,7 @@ def _write(
     if not is_statement and is_in_chain(node, file):
         if target is receiver:
             file.keep_sources(target)
-        if not _is_read_in_chain(target, node, file):
+        if not is_read_in_chain(target, node, file):
             layout.write(file, node, code)
             return
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
@@ -314,34 +316,10 @@ def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> No
     file.replace(node, f"{file.name('composites.put')}({held}, {key}, {code})")
 
 
-def _target(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
-    """The name, attribute or element at the root of a chain of methods that change it."""
-    node = receiver
-    while isinstance(node, ast.Call) and not _is_lookup(node):
-        if is_gradient(node):
-            assert isinstance(node.func, ast.Attribute)
-            return node.func.value
-        if not isinstance(node.func, ast.Attribute):
-            return _out_of(node)
-        if node.func.attr not in _RETURN_SELF and not _is_changing(node.func, file):
-            return _out_of(node)
-        node = node.func.value
-    if isinstance(node, ast.Call) and not _is_lookup(node):
-        return None
-    return node if isinstance(node, POSTFIX) else None
-
-
-def _is_lookup(node: ast.Call) -> bool:
-    """Whether a call gives what something holds, each time the same: `getattr(net, name)`."""
-    if isinstance(node.func, ast.Name):
-        return node.func.id == "getattr"
-    return isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKUPS
-
-
 def _tell_if_unbound(node: ast.Call, use: Use, file: FileEdit) -> None:
     """Tell `torch.Tensor.add_(x, 1)`, which is written as a new value of no name."""
     entry = file.entry(use.api)
-    if entry is not None and entry.hazard == _IN_PLACE and use.api.startswith(_TENSOR):
+    if entry is not None and entry.hazard == IN_PLACE and use.api.startswith(_TENSOR):
         file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
 
 
@@ -350,15 +328,8 @@ def _tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> Non
     part: ast.expr = target
     while isinstance(part, (ast.Subscript, ast.Attribute)):
         part = part.value
-    if isinstance(part, ast.Call) and _is_changing(part.func, file):
+    if isinstance(part, ast.Call) and is_changing(part.func, file):
         file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
-
-
-def _is_changing(method: ast.expr, file: FileEdit) -> bool:
-    """Whether a method changes its tensor in place."""
-    use = file.use(method)
-    entry = file.entry(use.api) if use is not None and use.is_member else None
-    return entry is not None and entry.hazard == _IN_PLACE
 
 
 def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
@@ -370,80 +341,6 @@ def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
             break
         node = node.func.value
     return isinstance(node, ast.Call) and file.use(node.func) is None
-
-
-def is_gradient(node: ast.Call) -> bool:
-    """`p.grad.detach()`, which is the gradient itself to what is written into it."""
-    function = node.func
-    if not isinstance(function, ast.Attribute) or function.attr != "detach":
-        return False
-    return isinstance(function.value, ast.Attribute) and function.value.attr == "grad"
-
-
-def _out_of(node: ast.Call) -> ast.expr | None:
-    """The name that `torch.f(x, out=y)` returns, and what is done to the result is done to it."""
-    given = next((part.value for part in node.keywords if part.arg == "out"), None)
-    return given if isinstance(given, ast.Name) else None
-
-
-def is_in_chain(node: ast.Call, file: FileEdit) -> bool:
-    """Whether another in-place method is called on the result."""
-    parent = file.tree.parents.get(node)
-    return isinstance(parent, ast.Attribute) and _is_changing(parent, file)
-
-
-def _is_read_in_chain(target: ast.expr, node: ast.Call, file: FileEdit) -> bool:
-    """Whether what a chain changes is read by one of its later methods: `x.mul_(2).add_(x)`."""
-    shown = {ast.dump(target)}
-    if isinstance(target, ast.Attribute) and target.attr == "data":
-        shown.add(ast.dump(target.value))
-    link: ast.AST = file.tree.parents[node]
-    while isinstance(link, (ast.Attribute, ast.Call)):
-        if isinstance(link, ast.Call):
-            given = [*link.args, *(part.value for part in link.keywords)]
-            if any(ast.dump(part) in shown for one in given for part in ast.walk(one)):
-                return True
-        link = file.tree.parents[link]
-    return False
-
-
-def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
-    """Whether the name is read behind the call, before the function ends or it is bound anew.
-
-    What a module leaves in its names is read by others.
-    """
-    scope = file.tree.scope(node)
-    statement = file.tree.statement(node)
-    is_bound_anew = (
-        isinstance(statement, ast.Assign)
-        and len(statement.targets) == 1
-        and getattr(statement.targets[0], "id", "") == target.id
-    )
-    end = file.text.span(node)[1]
-    if isinstance(scope, ast.Module) and not is_bound_anew:
-        return True
-    for part in names_in(statement if is_bound_anew else scope, target.id):
-        if isinstance(part.ctx, ast.Load) and file.text.span(part)[0] >= end:
-            return True
-    return not is_bound_anew and _is_read_next_time(target, node, file)
-
-
-def names_in(node: ast.AST, name: str) -> list[ast.Name]:
-    """Where a tree reads or binds a name."""
-    return [part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id == name]
-
-
-def _is_read_next_time(target: ast.Name, node: ast.AST, file: FileEdit) -> bool:
-    """Whether a loop around the call reads the name again, from its beginning."""
-    loops = [part for part in file.tree.above(node) if isinstance(part, (ast.For, ast.While))]
-    scope = file.tree.scope(node)
-    inside = [loop for loop in loops if file.tree.scope(loop) is scope]
-    if not inside:
-        return False
-    names = names_in(inside[-1], target.id)
-    is_bound = any(isinstance(part.ctx, ast.Store) for part in names)
-    others = [part for part in names if part is not target and isinstance(part.ctx, ast.Load)]
-    return bool(others) or not is_bound
 
 
 def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:

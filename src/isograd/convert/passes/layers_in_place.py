@@ -9,7 +9,8 @@ from dataclasses import replace
 from isograd.convert.file import FileEdit
 from isograd.convert.kept_outputs import kept_by, loops_that_keep
 from isograd.convert.model import Level
-from isograd.convert.passes.inplace import bind, is_read_after, names_in
+from isograd.convert.passes.chains import is_read_after, names_in
+from isograd.convert.passes.inplace import bind
 from isograd.convert.settings import LayersInPlace
 from isograd.convert.tree import is_none
 from isograd.knowledge.rewrite import parameters_of

@@ -6,11 +6,11 @@ import ast
 
 from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
-from isograd.convert.located import is_type_of
 from isograd.convert.model import Level
 from isograd.convert.names_in_strings import Asked, asked_names
 from isograd.convert.passes.calls import is_in_mint, missing
 from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.tree import is_type_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of

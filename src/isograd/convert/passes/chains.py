@@ -1,0 +1,120 @@
+"""Chains of methods that change a tensor in place, `x.mul_(2).add_(y)`, and who reads it behind."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.elements import POSTFIX
+
+#: What the knowledge says of methods that change their tensor.
+IN_PLACE = "in_place"
+#: Methods that return the tensor itself and are written elsewhere.
+_RETURN_SELF = frozenset(("requires_grad_", "copy_"))
+#: Methods that give what something holds.
+_LOOKUPS = frozenset("get get_parameter get_buffer".split())
+
+
+def target_of(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
+    """The name, attribute or element at the root of a chain of methods that change it."""
+    node = receiver
+    while isinstance(node, ast.Call) and not _is_lookup(node):
+        if is_gradient(node):
+            assert isinstance(node.func, ast.Attribute)
+            return node.func.value
+        if not isinstance(node.func, ast.Attribute):
+            return _out_of(node)
+        if node.func.attr not in _RETURN_SELF and not is_changing(node.func, file):
+            return _out_of(node)
+        node = node.func.value
+    if isinstance(node, ast.Call) and not _is_lookup(node):
+        return None
+    return node if isinstance(node, POSTFIX) else None
+
+
+def _is_lookup(node: ast.Call) -> bool:
+    """Whether a call gives what something holds, each time the same: `getattr(net, name)`."""
+    if isinstance(node.func, ast.Name):
+        return node.func.id == "getattr"
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKUPS
+
+
+def is_changing(method: ast.expr, file: FileEdit) -> bool:
+    """Whether a method changes its tensor in place."""
+    use = file.use(method)
+    entry = file.entry(use.api) if use is not None and use.is_member else None
+    return entry is not None and entry.hazard == IN_PLACE
+
+
+def is_gradient(node: ast.Call) -> bool:
+    """`p.grad.detach()`, which is the gradient itself to what is written into it."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr != "detach":
+        return False
+    return isinstance(function.value, ast.Attribute) and function.value.attr == "grad"
+
+
+def _out_of(node: ast.Call) -> ast.expr | None:
+    """The name that `torch.f(x, out=y)` returns, and what is done to the result is done to it."""
+    given = next((part.value for part in node.keywords if part.arg == "out"), None)
+    return given if isinstance(given, ast.Name) else None
+
+
+def is_in_chain(node: ast.Call, file: FileEdit) -> bool:
+    """Whether another in-place method is called on the result."""
+    parent = file.tree.parents.get(node)
+    return isinstance(parent, ast.Attribute) and is_changing(parent, file)
+
+
+def is_read_in_chain(target: ast.expr, node: ast.Call, file: FileEdit) -> bool:
+    """Whether what a chain changes is read by one of its later methods: `x.mul_(2).add_(x)`."""
+    shown = {ast.dump(target)}
+    if isinstance(target, ast.Attribute) and target.attr == "data":
+        shown.add(ast.dump(target.value))
+    link: ast.AST = file.tree.parents[node]
+    while isinstance(link, (ast.Attribute, ast.Call)):
+        if isinstance(link, ast.Call):
+            given = [*link.args, *(part.value for part in link.keywords)]
+            if any(ast.dump(part) in shown for one in given for part in ast.walk(one)):
+                return True
+        link = file.tree.parents[link]
+    return False
+
+
+def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
+    """Whether the name is read behind the call, before the function ends or it is bound anew.
+
+    What a module leaves in its names is read by others.
+    """
+    scope = file.tree.scope(node)
+    statement = file.tree.statement(node)
+    is_bound_anew = (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and getattr(statement.targets[0], "id", "") == target.id
+    )
+    end = file.text.span(node)[1]
+    if isinstance(scope, ast.Module) and not is_bound_anew:
+        return True
+    for part in names_in(statement if is_bound_anew else scope, target.id):
+        if isinstance(part.ctx, ast.Load) and file.text.span(part)[0] >= end:
+            return True
+    return not is_bound_anew and _is_read_next_time(target, node, file)
+
+
+def names_in(node: ast.AST, name: str) -> list[ast.Name]:
+    """Where a tree reads or binds a name."""
+    return [part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id == name]
+
+
+def _is_read_next_time(target: ast.Name, node: ast.AST, file: FileEdit) -> bool:
+    """Whether a loop around the call reads the name again, from its beginning."""
+    loops = [part for part in file.tree.above(node) if isinstance(part, (ast.For, ast.While))]
+    scope = file.tree.scope(node)
+    inside = [loop for loop in loops if file.tree.scope(loop) is scope]
+    if not inside:
+        return False
+    names = names_in(inside[-1], target.id)
+    is_bound = any(isinstance(part.ctx, ast.Store) for part in names)
+    others = [part for part in names if part is not target and isinstance(part.ctx, ast.Load)]
+    return bool(others) or not is_bound

@@ -148,12 +148,6 @@ def _method(*lines: str) -> str:
             id="a range of integers",
         ),
         pytest.param(
-            HEAD + "import torch.nn.functional as F\n\n\ndef f(x, k, h, w):\n"
-            "    x = F.pad(x, (0, k - w % k, k, k))\n    return F.pad(x, [1, 2])\n",
-            ("ops.pad(x, (0, k - w % k, k, k))", "ops.pad(x, [1, 2])"),
-            id="edges of which none is cut where the other is padded",
-        ),
-        pytest.param(
             HEAD + "class Norm(nn.LayerNorm):\n    def forward(self, x):\n"
             "        return super().forward(x) * self.weight + self.eps\n",
             (
@@ -281,11 +275,6 @@ def test_a_network_starts_in_training(source: str, expected: str) -> None:
             "def f(n):\n    return torch.arange(n)\n",
             "compat.arange(n, None, 1, None)",
             id="a range to what may be a fraction",
-        ),
-        pytest.param(
-            "def f(x, a, b):\n    return nn.functional.pad(x, (a, b))\n",
-            'compat.pad(x, (a, b), "constant", None)',
-            id="edges of which one may be cut and one padded",
         ),
     ],
 )

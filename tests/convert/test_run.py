@@ -152,7 +152,7 @@ def test_nothing_is_written_into_the_original(tmp_path: Path, out: str) -> None:
 
 def test_out_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_all(tmp_path / "a", {"net.py": NET})
-    monkeypatch.setattr("isograd.convert.run._generated", _fail)
+    monkeypatch.setattr("isograd.convert.run.write_generated", _fail)
     with pytest.raises(OSError, match="disk is full"):
         convert_path(source, tmp_path / "b")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

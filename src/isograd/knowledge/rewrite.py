@@ -11,8 +11,6 @@ A template is MindSpore's expression with torch's arguments in braces:
     {modules:list}    as {modules}, and the template fits lists written out alone
     {size:plain}      as {size}, and the template fits names, numbers and tuples of them alone,
                       whose source may stand twice
-    {pad:edges}       as {pad}, and the template fits written-out pairs of edges of which none can
-                      have one that is cut and one that is padded: `(0, a, b, b, 1, 2)`
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
     {self}            the receiver of a method
 
@@ -31,7 +29,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from isograd.knowledge.entry import Entry
-from isograd.knowledge.fitting import are_edges, expression, is_list, is_plain
+from isograd.knowledge.fitting import expression, is_list, is_plain
 
 #: What the first name of a template means; who writes the code imports it.
 PACKAGES = {
@@ -66,7 +64,7 @@ SYNONYMS = {
 }  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<edges>:edges)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -378,8 +376,6 @@ def _unfit(
         return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
     if found["plain"] and not is_plain(given):
         return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
-    if found["edges"] and not are_edges(given):
-        return NotRewritten(f"{name} of {entry.api} may cut one edge and pad the other", name)
     if found["param"] and given not in call.parameters:
         return NotRewritten(f"{name} of {entry.api} is not known to be a Parameter", name)
     if found["list"] and not is_list(given):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isograd.profile.analyse import operators
 from isograd.profile.analyse.nesting import merge, parents, union_ns, union_within
 from isograd.profile.analyse.operators import is_dispatch, tiny_types
 from isograd.profile.model import NONE, Phase, SourceOperator
@@ -68,3 +70,12 @@ def test_operators_whose_tensors_are_tiny_are_dispatch_also_where_the_trace_has_
     own_ns = np.asarray([60_000, 80_000, 60_000], dtype=np.int64)
     found = is_dispatch(("Default/Mul-op0", "MatMul"), name, no_shapes, own_ns, tiny)
     assert found.tolist() == [True, True, False]
+
+
+def test_equal_keys_get_one_number_and_their_first_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "_PART", 7)
+    key = np.random.default_rng(0).integers(0, 9, 50)
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    found = operators.numbered(key)
+    np.testing.assert_array_equal(found[0], first)
+    np.testing.assert_array_equal(found[1], number)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -106,3 +108,34 @@ def test_a_callback_of_model_train(tmp_path: Path) -> None:
     assert profile.marks is not None
     assert len(profile.marks.window) == 8
     assert (profile.steps.seconds > 0).all()
+
+
+_SCRIPT = """
+import numpy as np, time
+import mindspore, mindspore.dataset as ds
+from mindspore import nn
+
+def rows():
+    for index in range(80):
+        time.sleep(0.01)
+        yield np.full(16, index % 7, np.float32), np.int32(index % 4)
+
+data = ds.GeneratorDataset(rows, ["x", "y"], shuffle=False).batch(8)
+batches = data.create_tuple_iterator()
+network = nn.Dense(16, 4).set_train()
+optimizer = nn.SGD(network.trainable_params(), 0.01)
+loss = nn.CrossEntropyLoss()
+gradients = mindspore.value_and_grad(
+    lambda x, y: loss(network(x), y), None, network.trainable_params()
+)
+for x, y in batches:
+    optimizer(gradients(x, y)[1])
+"""
+
+
+def test_a_script_that_builds_its_pipeline_first_has_queues(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_SCRIPT, encoding="utf-8")
+    call = [sys.executable, "-m", "isograd", "profile", "--quiet", "--steps", "8", "--out", "run"]
+    done = subprocess.run([*call, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    assert {queue.name for queue in open_profile(tmp_path / "run").queues} >= {"Generator", "Batch"}

@@ -16,9 +16,15 @@ from isograd.profile.analyse.breakdown import (
 )
 from isograd.profile.analyse.jitter import Jitter, find_jitter
 from isograd.profile.analyse.marks import find_steps
-from isograd.profile.analyse.modules import with_places
+from isograd.profile.analyse.modules import as_run, with_places
 from isograd.profile.analyse.nesting import crossings
-from isograd.profile.analyse.operators import Window, operator_rows, summarise, tiny_types
+from isograd.profile.analyse.operators import (
+    Window,
+    operator_rows,
+    summarise,
+    tiny_types,
+    type_of,
+)
 from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
@@ -73,6 +79,10 @@ class Analysis:
 def analyse(profile: Profile) -> Analysis:
     """Analyse one profile; pure."""
     notes = list(profile.notes)
+    if profile.spans is not None:
+        run = {type_of(text) for text in profile.spans.texts}
+        sources = as_run(profile.source_operators, run)
+        profile = replace(profile, source_operators=sources)
     steps, has_marks = _steps(profile, notes)
     operators, self_ns = _operators(profile, steps if has_marks else no_steps(), notes)
     breakdown = break_down(profile, steps, self_ns, has_marks=has_marks)

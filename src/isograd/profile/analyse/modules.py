@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from isograd.profile.model import Operator, SourceOperator
@@ -16,6 +16,20 @@ _INNER = {
     "aten::type_as": ("aten::_to_copy",),
     "aten::item": ("aten::_local_scalar_dense",),
 }
+
+
+def as_run(sources: Sequence[SourceOperator], run: Collection[str]) -> tuple[SourceOperator, ...]:
+    """Calls under the names of the operators that ran.
+
+    MindSpore's primitive `MatMulExt` runs as `MatMul` where a device has no operator of its own
+    for it. run: types of the operators in the trace.
+    """
+    return tuple(
+        replace(source, name=plain)
+        if source.name not in run and (plain := source.name.removesuffix("Ext")) in run
+        else source
+        for source in sources
+    )
 
 
 def with_places(

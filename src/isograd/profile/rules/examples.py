@@ -146,10 +146,10 @@ def slow_shape() -> Profile:
 def in_float64_by_line() -> Profile:
     """MindSpore: a trace without dtypes, whose lines call one large product in float64."""
     sources = [
-        SourceOperator("MatMul", shapes, dtypes, where, "", Phase.FORWARD)
-        for shapes, dtypes, where in (
-            ("700×700, 700×700", "float64", "net.py:31"),
-            ("8×64, 64×64", "float32", "net.py:9"),
+        SourceOperator(name, shapes, dtypes, where, "", Phase.FORWARD)
+        for name, shapes, dtypes, where in (
+            ("MatMulExt", "700×700, 700×700", "float64", "net.py:31"),
+            ("MatMul", "8×64, 64×64", "float32", "net.py:9"),
         )
     ]
     calls = [Call("MatMul", 20.0, "", "", count=2)]

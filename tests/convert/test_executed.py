@@ -115,6 +115,16 @@ class Net(nn.Module):
         y = F.pad(y, (0, n % 3, 1, 1))
         return y + torch.arange(y.shape[3]) * torch.arange(1, 3, 2).sum()
 """,
+    "norms of several axes, written out and by name": """
+class Net(nn.Module):
+    def __init__(self, shape=(3, 6, 6)):
+        super().__init__()
+        self.first = nn.LayerNorm((6, 6), eps=1e-3)
+        self.second = nn.LayerNorm(shape)
+
+    def forward(self, x):
+        return self.second(torch.tanh(self.first(x)))
+""",
     "relu in place, its value dropped": """
 class Net(nn.Module):
     def forward(self, x):

@@ -307,6 +307,8 @@ _FACTORIES = [
     ("group_norm_cell", "GroupNorm", (2, 4), {"affine": False}, (2, 4, 5)),
     ("layer_norm_cell", "LayerNorm", (6,), {"eps": 1e-3}, (2, 3, 6)),
     ("layer_norm_cell", "LayerNorm", ((6,),), {}, (2, 3, 6)),
+    ("layer_norm_cell", "LayerNorm", ((3, 6),), {"eps": 1e-3}, (2, 3, 6)),
+    ("layer_norm_cell", "LayerNorm", ([4, 3, 6],), {}, (2, 4, 3, 6)),
     ("group_norm_cell", "GroupNorm", (2, 4), {"eps": 1e-3}, (2, 4, 5)),
     ("dense_cell", "Linear", (6, 4), {"bias": False}, (2, 6)),
     ("max_pool2d_cell", "MaxPool2d", (3,), {"padding": 1, "ceil_mode": True}, (2, 3, 8, 9)),

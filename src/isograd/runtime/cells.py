@@ -8,7 +8,7 @@ was executed beside torch's class: output, gradient and the distribution of firs
 from __future__ import annotations
 
 import mindspore as ms  # noqa: TID253
-from mindspore import nn  # noqa: TID253
+from mindspore import nn, ops  # noqa: TID253
 from mindspore.common import initializer  # noqa: TID253
 
 
@@ -159,11 +159,19 @@ def layer_norm_cell(
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.LayerNorm:
-    """MindSpore's LayerNorm of the last axis by torch's arguments: its epsilon is 1e-7."""
+    """MindSpore's LayerNorm by torch's arguments: its epsilon is 1e-7, its axes are the last ones.
+
+    MindSpore counts several axes from the front, which takes the input's rank.
+    """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if len(shape) != 1:
-        raise ValueError(f"MindSpore's LayerNorm counts axes from the front; {shape} has several")
-    return nn.LayerNorm(shape, epsilon=eps, dtype=dtype or ms.float32)
+
+    class LastAxesNorm(nn.LayerNorm):  # type: ignore[misc]  # MindSpore has no types
+        def construct(self, x: ms.Tensor) -> ms.Tensor:
+            first = x.ndim - len(self.normalized_shape)
+            return ops.LayerNorm(first, first, self.epsilon)(x, self.gamma, self.beta)[0]
+
+    kind = nn.LayerNorm if len(shape) == 1 else LastAxesNorm
+    return kind(shape, epsilon=eps, dtype=dtype or ms.float32)
 
 
 def group_norm_cell(

@@ -23,7 +23,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from isograd.frameworks.base import SIGNS, Arithmetic, Floors
 from isograd.tensors import UNIT_ROUNDOFF
 
-_LOW = (torch.float32, torch.float16, torch.bfloat16)
+#: What a dtype of lower precision is in the computation with float64.
+_WIDE = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex64: torch.complex128,
+}
 _LOW_CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
 
 #: ATen operators whose results are exact: copies, views, selections and comparisons.
@@ -455,16 +461,23 @@ class Float64(TorchFunctionMode):
     ) -> Any:
         if func in _LOW_CASTS:
             return args[0].double()
+        if func is torch.Tensor.cfloat:
+            return args[0].cdouble()
         args = tuple(_lift_dtype(a) for a in args)
         result = func(*args, **{k: _lift_dtype(v) for k, v in (kwargs or {}).items()})
-        if isinstance(result, torch.Tensor) and result.dtype in _LOW:
+        if isinstance(result, torch.Tensor) and result.dtype in _WIDE:
             if not any(result is a for a in args) and getattr(func, "__name__", "") != "__get__":
-                return result.double()
+                return widened(result)
         return result
 
 
 def _lift_dtype(value: Any) -> Any:
-    return torch.float64 if isinstance(value, torch.dtype) and value in _LOW else value
+    return _WIDE.get(value, value) if isinstance(value, torch.dtype) else value
+
+
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor in float64 or complex128; one of whole numbers or truth values as it is."""
+    return tensor.to(_WIDE.get(tensor.dtype, tensor.dtype))
 
 
 @contextlib.contextmanager

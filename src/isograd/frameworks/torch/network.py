@@ -33,7 +33,7 @@ from isograd.frameworks.common import (
     yielded,
 )
 from isograd.frameworks.instructions import words_of_limit
-from isograd.frameworks.torch.arithmetic import with_input_noise
+from isograd.frameworks.torch.arithmetic import widened, with_input_noise
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.copying import copied
 from isograd.frameworks.torch.interventions import Interventions, intervening
@@ -241,8 +241,8 @@ class TorchNetwork:
         tensor = tensor.detach().clone()
         if arithmetic.input_noise:
             tensor = with_input_noise(tensor, arithmetic, position)
-        if arithmetic.float64 and tensor.is_floating_point():
-            tensor = tensor.double()
+        if arithmetic.float64:
+            tensor = widened(tensor)
         return tensor.requires_grad_(gradient and tensor.is_floating_point())
 
 
@@ -255,11 +255,11 @@ def _arguments(module: nn.Module) -> dict[str, Any]:
 
 
 def _widen(model: nn.Module) -> None:
-    model.double()
+    model._apply(widened)  # as model.double(), which leaves complex tensors as they are
     for module in model.modules():
         for key, value in list(vars(module).items()):
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                module.__dict__[key] = value.double()
+            if isinstance(value, torch.Tensor):
+                module.__dict__[key] = widened(value)
 
 
 def fresh(leaf: torch.Tensor) -> torch.Tensor:

@@ -461,8 +461,8 @@ class Float64(TorchFunctionMode):
     ) -> Any:
         if func in _LOW_CASTS:
             return args[0].double()
-        if func is torch.Tensor.cfloat:
-            return args[0].cdouble()
+        if getattr(func, "__name__", "") == "cfloat":
+            return args[0].to(torch.complex128)
         args = tuple(_lift_dtype(a) for a in args)
         result = func(*args, **{k: _lift_dtype(v) for k, v in (kwargs or {}).items()})
         if isinstance(result, torch.Tensor) and result.dtype in _WIDE:

@@ -255,7 +255,8 @@ def _arguments(module: nn.Module) -> dict[str, Any]:
 
 
 def _widen(model: nn.Module) -> None:
-    model._apply(widened)  # as model.double(), which leaves complex tensors as they are
+    # As model.double(), which leaves complex tensors as they are; torch does not type _apply.
+    model._apply(widened)  # type: ignore[no-untyped-call]
     for module in model.modules():
         for key, value in list(vars(module).items()):
             if isinstance(value, torch.Tensor):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.verify.conftest import Answer, CaseMaker
 
 from isograd.frameworks.capabilities import CompilesModules
 from isograd.model import Severity, Stage
@@ -177,6 +179,22 @@ def test_what_does_not_compile_matters_where_the_port_asks_for_it(
     assert "supports 1 'comprehension'" in finding.message
     assert finding.cause is not None
     assert (finding.cause.id, finding.cause.proved) == ("comprehension.two_loops", True)
+
+
+def test_a_port_that_both_modes_refuse_is_equivalent_and_runs_eagerly(
+    make_case: CaseMaker, verify: Callable[..., Answer]
+) -> None:
+    """MindSpore's compiler knows the first argument by its name `self` alone."""
+    make_case.frameworks = ("torch", "mindspore")
+    make_case.extra = '[verify]\nsteps = 1\nmode = "eval"\n'
+    layers = "nn.SequentialCell(nn.Dense(4, 5), nn.ReLU(), nn.Dense(5, 3))"
+    network = "class Net(nn.Cell):\n    def construct(this, x):\n        return this.net(x)\n\n"
+    make_case.spoil = (
+        ("def build():", f"{network}def build():\n    net = Net()"),
+        (f"return {layers}", f"net.net = {layers}\n    return net"),
+    )
+    answer = verify(make_case.write())
+    assert (answer.status, "eager" in answer.out) == (0, True), answer
 
 
 def test_a_fault_of_one_mode_alone_is_found_in_it(tmp_path: Path) -> None:

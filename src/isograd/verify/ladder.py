@@ -100,7 +100,8 @@ class Ladder:
         stage = outcome.stage
         wrong = outcome.divergent or outcome.diverges
         has_gaps = any(gap.stage is stage for gap in self._gaps)
-        if not wrong and not outcome.checked and not has_gaps:
+        said = wrong or has_gaps or outcome.verdict is not None
+        if not said and not outcome.checked:
             self._gaps.append(Gap(stage, f"stage {stage.value}", _NOTHING_COMPARED))
             has_gaps = True
         verdict = StageVerdict.EQUIVALENT

@@ -17,20 +17,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from isograd.frameworks.base import SIGNS, Arithmetic, Floors
+from isograd.frameworks.torch.float64 import Float64
 from isograd.tensors import UNIT_ROUNDOFF
-
-#: What a dtype of lower precision is in the computation with float64.
-_WIDE = {
-    torch.float32: torch.float64,
-    torch.float16: torch.float64,
-    torch.bfloat16: torch.float64,
-    torch.complex64: torch.complex128,
-}
-_LOW_CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
 
 #: ATen operators whose results are exact: copies, views, selections and comparisons.
 EXACT = frozenset(
@@ -447,37 +438,6 @@ def _tensors(values: Any) -> Iterator[torch.Tensor]:
                 yield value
         elif isinstance(value, (tuple, list)):
             yield from _tensors(value)
-
-
-class Float64(TorchFunctionMode):
-    """Turns casts to lower precision into casts to float64 and lifts what is still lower."""
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        if func in _LOW_CASTS:
-            return args[0].double()
-        if getattr(func, "__name__", "") == "cfloat":
-            return args[0].to(torch.complex128)
-        args = tuple(_lift_dtype(a) for a in args)
-        result = func(*args, **{k: _lift_dtype(v) for k, v in (kwargs or {}).items()})
-        if isinstance(result, torch.Tensor) and result.dtype in _WIDE:
-            if not any(result is a for a in args) and getattr(func, "__name__", "") != "__get__":
-                return widened(result)
-        return result
-
-
-def _lift_dtype(value: Any) -> Any:
-    return _WIDE.get(value, value) if isinstance(value, torch.dtype) else value
-
-
-def widened(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor in float64 or complex128; one of whole numbers or truth values as it is."""
-    return tensor.to(_WIDE.get(tensor.dtype, tensor.dtype))
 
 
 @contextlib.contextmanager

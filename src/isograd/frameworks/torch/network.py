@@ -33,9 +33,10 @@ from isograd.frameworks.common import (
     yielded,
 )
 from isograd.frameworks.instructions import words_of_limit
-from isograd.frameworks.torch.arithmetic import widened, with_input_noise
+from isograd.frameworks.torch.arithmetic import with_input_noise
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.copying import copied
+from isograd.frameworks.torch.float64 import widened
 from isograd.frameworks.torch.interventions import Interventions, intervening
 from isograd.frameworks.torch.kept import kept_state
 from isograd.frameworks.torch.observe import (

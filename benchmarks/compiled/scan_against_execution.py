@@ -37,9 +37,11 @@ from isograd.convert.run import convert_path
 from isograd.errors import IsogradError
 from isograd.frameworks.base import SideSpec
 from isograd.frameworks.capabilities import CompilesModules
+from isograd.scan.project import ModuleIndex
+from isograd.scan.sources import find_files
 from isograd.scan.static_graph import PREFIX, static_graph_hazards
 from isograd.static_graph.check.run import environment, verdicts
-from isograd.static_graph.find import find_reached
+from isograd.static_graph.find import find_reached_in
 from isograd.static_graph.table import consequence
 from isograd.tensors import tensor_value
 from isograd.verify.case import read_case
@@ -196,9 +198,26 @@ def _answer(found: dict[str, Any]) -> list[str]:
 @functools.cache
 def _reached(file: str, cls: str) -> tuple[str, ...]:
     """What scan reports of what a class's construct reaches in its file."""
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    codes = {occurrence.code for occurrence in find_reached(tree, cls)}
-    return tuple(code for code in codes if consequence(code) != "same")
+    path = Path(file)
+    index = _project(_root_of(path))
+    scope = index.scope_of(path)
+    assert scope is not None
+    found = {o.code: o.verdict or consequence(o.code) for o in find_reached_in(scope, cls)}
+    return tuple(code for code, ends in found.items() if ends != "same")
+
+
+@functools.cache
+def _project(root: Path) -> ModuleIndex:
+    """The files of a project, as scan reads them."""
+    return ModuleIndex(root, [*find_files(root, [])])
+
+
+def _root_of(path: Path) -> Path:
+    """The folder of a file, or that of the package around it."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder if folder == path.parent else folder / path.relative_to(folder).parts[0]
 
 
 def summary(rows: list[Row]) -> list[str]:

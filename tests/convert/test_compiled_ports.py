@@ -6,18 +6,30 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from isograd.convert.run import convert_path
 
-pytest.importorskip("mindspore")
+ms = pytest.importorskip("mindspore")
+at = pytest.importorskip("isograd.runtime.indexing").at
 
 #: A network by name: what it makes, and what its forward method returns.
 NETWORKS = {
     "Rolled": ("nn.Conv2d(3, 4, 3)", "torch.roll(self.made(x), shifts=(1, -2), dims=(2, 3))"),
     "Functional": ("nn.Conv2d(3, 4, 3)", "F.conv2d(x, self.made.weight * 2, padding=1)"),
     "Resized": ("nn.Conv2d(3, 4, 3)", "F.interpolate(self.made(x), size=(9, 9), mode='bilinear')"),
+    "Contracted": (
+        "nn.Conv2d(3, 4, 3)",
+        "torch.einsum('bchw,bcwk->bhk', self.made(x), x[:, :1, :6, :6].expand(-1, 4, -1, -1))",
+    ),
+    "Adaptive": ("nn.AdaptiveMaxPool1d(3)", "self.made(x.flatten(1, 2).double()).float()"),
+    "ByName": (
+        "nn.ModuleDict({'a': nn.Sequential(nn.Conv2d(3, 4, 3)), 'b': nn.Conv2d(3, 4, 3)})",
+        "sum([self.made[name](x) for name in self.made])",
+    ),
     "Pooled": ("nn.AdaptiveAvgPool2d((2, 3))", "self.made(F.max_pool2d(x, 2, ceil_mode=True))"),
 }
 RUN = """
@@ -64,3 +76,25 @@ def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert found.keys() == NETWORKS.keys()
     assert all(max(errors) < 1e-5 for errors in found.values()), found
+
+
+def _flipped(x: Any, key: Any) -> Any:
+    """One kind of index by its number: the compiler reads this text."""
+    if key == 0:
+        return at(x, (slice(None), ms.Tensor([2, 0])))
+    if key == 1:
+        return at(x, (..., 1))
+    return at(x, (0, slice(0, 3), ms.Tensor([1, 1])))
+
+
+@pytest.mark.parametrize("key", [0, 1, 2])
+def test_an_index_compiles_with_its_gradient(key: int) -> None:
+    x = ms.Tensor(np.random.RandomState(0).randn(2, 3, 4).astype("f4"))
+
+    def total(given: Any) -> Any:
+        return (_flipped(given, key) ** 3).sum()
+
+    gradient = ms.value_and_grad(total, 0)
+    eager, compiled = gradient(x), ms.jit(gradient)(x)
+    assert float((eager[1] - compiled[1]).abs().max()) < 1e-5
+    assert float(eager[1].abs().max()) > 0

@@ -80,3 +80,70 @@ class Net(torch.nn.Module):
 def test_a_file_of_neither_framework_is_left_alone(scanner: Scanner) -> None:
     code = PORT.replace("from mindspore import nn, ops", "from elsewhere import nn, ops")
     assert _static(scanner, code) == []
+
+
+HELPERS = """
+from mindspore import nn, ops
+from helpers import deeper
+
+def doubled(xs):
+    ys = list(xs)
+    ys.extend([xs[0] * 2])
+    return sum(ys)
+
+def plain(xs):
+    return sum(xs)
+
+def through(xs):
+    return deeper.turned(xs)
+
+def made(number):
+    def inner(xs):
+        return sum([x * n for x in xs for n in range(number)])
+    return inner
+
+thrice = made(3)
+"""
+DEEPER = """
+from mindspore import nn
+
+def turned(xs):
+    ys = list(xs)
+    ys.reverse()
+    return ys[0]
+"""
+ACROSS = """
+from mindspore import nn, ops
+import helpers as own
+from helpers import {name}
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(4, 4)
+        self.kept = own.{name}
+    def construct(self, x):
+        return {call}([self.fc(x)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        pytest.param("doubled", {"compiled.list.extend"}, id="a function of another file"),
+        pytest.param("through", {"compiled.list.reverse"}, id="one that calls a third file's"),
+        pytest.param("thrice", {"compiled.comprehension.two_loops"}, id="one that another makes"),
+        pytest.param("plain", set(), id="one that compiles"),
+    ],
+)
+@pytest.mark.parametrize("call", ["{name}", "own.{name}", "self.kept"])
+def test_a_function_of_another_file_is_reported_where_it_is_called(
+    scanner: Scanner, name: str, codes: set[str], call: str
+) -> None:
+    code = ACROSS.replace("{call}", call).replace("{name}", name)
+    scanner.write(main=code, helpers_init=HELPERS, helpers__deeper=DEEPER)
+    scan = next(file for file in scanner.scan().files if file.file == "main.py")
+    found = [hazard for hazard in scan.hazards if hazard.code.startswith("compiled.")]
+    assert {hazard.code for hazard in found} == codes
+    assert {hazard.line for hazard in found} <= {12}
+    assert all(name in hazard.message for hazard in found)

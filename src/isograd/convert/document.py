@@ -228,7 +228,7 @@ def _builder_text(result: BuilderResult) -> str:
         text += f": {result.first_problem}"
     if result.outcome.value == "incomplete" and not result.paired:
         text += " (some weights have no partner; `isograd verify` with a rename takes them)"
-    return text
+    return f"{text}; compiled: {result.compiled}" if result.compiled else text
 
 
 def _of_export(report: ExportReport) -> Document:

@@ -13,7 +13,7 @@ from isograd.knowledge import coverage
 from isograd.knowledge.build import build
 from isograd.knowledge.check import table
 from isograd.knowledge.check.batches import Outcome, chosen, run
-from isograd.knowledge.check.compiled import check_entries
+from isograd.knowledge.check.compiled import check_entries, check_runtime
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.store import COMPILED_FILE, VERIFIED_FILE, load_knowledge
 
@@ -36,7 +36,9 @@ def build_command() -> None:
 @click.option("--device", default="CPU", show_default=True, help="CPU, GPU or Ascend.")
 @click.option("--failed", is_flag=True, help="Execute again what disagreed.")
 @click.option(
-    "--compiled", is_flag=True, help="Execute the constructs of the static graph instead."
+    "--compiled",
+    is_flag=True,
+    help="Execute the constructs, runtime functions and entries in the static graph instead.",
 )
 @click.option(
     "--out", default=VERIFIED_FILE, show_default=True, type=click.Path(path_type=Path),
@@ -93,6 +95,7 @@ def check(
 def _check_static_graph(only: tuple[str, ...], again: bool, device: str, out: Path | None) -> None:
     """Execute the constructs of the static graph; what has a verdict is kept."""
     from isograd.static_graph.check.run import check_constructs
+    from isograd.static_graph.executed import RUNTIME_FILE
     from isograd.static_graph.table import VERIFIED, constructs
 
     if device != "CPU" and out is None:
@@ -114,6 +117,14 @@ def _check_static_graph(only: tuple[str, ...], again: bool, device: str, out: Pa
     results = check_constructs(wanted, report, device, target)
     click.echo(f"{len(results)} constructs have a verdict; {len(wanted) - done} were kept")
     knowledge = load_knowledge()
+    functions = check_runtime(
+        knowledge,
+        lambda name, verdict: click.echo(f"{name}: {verdict}"),
+        device,
+        target.with_name(f"runtime-{target.name}") if out else RUNTIME_FILE,
+        lambda name: not only or any(fnmatch.fnmatch(name, one) for one in only),
+    )
+    click.echo(f"{len(functions)} runtime functions have a verdict of the static graph")
     entries = chosen(knowledge, only)
     apis = target.with_name(f"apis-{target.name}") if out else COMPILED_FILE
     told = check_entries(

@@ -29,6 +29,7 @@ class DictOfCells(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
+        self.__cell_as_dict__ = True  # by which the compiler knows MindSpore's CellDict
         self.update({} if modules is None else modules)
 
     def __getitem__(self, name: str) -> Any:

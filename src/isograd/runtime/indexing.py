@@ -27,20 +27,41 @@ def at(owner: Any, key: Any) -> Any:
     """
     if not isinstance(owner, ms.Tensor):
         return owner[key]
-    parts = key if isinstance(key, tuple) else (key,)
-    given = [position(part) for part in parts]
-    if any(part is ... for part in given):
-        place = next(number for number, part in enumerate(given) if part is ...)
-        rest = owner.ndim - sum(_axes_of(part) for part in given)
-        given[place : place + 1] = [slice(None)] * rest
     if not isinstance(key, tuple):
-        return taken(owner[given[0]])
-    if any(map(_is_number, given)) and any(map(_takes_positions, given)):
-        first: list[Any] = []
-        for part in given:
-            first += [part] if _is_number(part) else [slice(None)] * _axes_of(part)
-        owner, given = owner[tuple(first)], [part for part in given if not _is_number(part)]
-    return taken(owner[tuple(given)])
+        return taken(owner[(slice(None),) * owner.ndim if _is_rest(key) else position(key)])
+    given: tuple[Any, ...] = ()
+    numbers, others = 0, 0
+    for part in key:
+        place = position(part)
+        if _is_rest(place):
+            given = (*given, *[slice(None)] * (owner.ndim - _axes_of_all(key)))
+        else:
+            given = (*given, place)
+            numbers += _is_number(place)
+            others += _takes_positions(place)
+    if numbers == 0 or others == 0:
+        return taken(owner[given])
+    first: tuple[Any, ...] = ()
+    second: tuple[Any, ...] = ()
+    for part in given:
+        if _is_number(part):
+            first = (*first, part)
+        else:
+            first, second = (*first, *[slice(None)] * _axes_of(part)), (*second, part)
+    return taken(owner[first][second])
+
+
+def _axes_of_all(key: tuple[Any, ...]) -> int:
+    """How many axes an index with `...` names."""
+    found = 0
+    for part in key:
+        found += _axes_of(position(part))
+    return found
+
+
+def _is_rest(part: Any) -> bool:
+    """Whether a part of an index is `...`; the static graph refuses `part is ...`."""
+    return isinstance(part, type(...))
 
 
 def _is_number(part: Any) -> bool:
@@ -57,7 +78,7 @@ def _takes_positions(part: Any) -> bool:
 
 def _axes_of(part: Any) -> int:
     """How many axes a part of an index stands for; `...` is counted by what is left."""
-    if part is None or part is ...:
+    if part is None or _is_rest(part):
         return 0
     return part.ndim if isinstance(part, ms.Tensor) and part.dtype == ms.bool_ else 1
 

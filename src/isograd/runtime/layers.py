@@ -56,7 +56,8 @@ def einsum(equation: Any, operands: Any, *more: Any) -> Any:
     left, arrow, right = equation.replace(" ", "").partition("->")
     labels = _without_ellipsis(left.split(","), [t.ndim for t in given])
     seen = "".join(labels)
-    dots = "".join(sorted({letter for letter in seen if letter.isdigit()}, reverse=True))
+    digits = set([letter for letter in seen if letter.isdigit()])  # noqa: C403 - compiles so
+    dots = "".join(sorted(digits, reverse=True))
     if not arrow:
         right = "..." + "".join(sorted(x for x in set(seen) if seen.count(x) == 1 and x.isalpha()))
     wanted = right.replace("...", dots)
@@ -94,7 +95,7 @@ def _without_repeats(terms: Sequence[str], given: Sequence[Any]) -> tuple[list[s
     single, values = [], []
     for term, value in zip(terms, given):
         while len(set(term)) < len(term):
-            letter = next(c for c in term if term.count(c) > 1)
+            letter = [c for c in term if term.count(c) > 1][0]  # noqa: RUF015 - compiles so
             one = term.index(letter)
             two = term.index(letter, one + 1)
             sizes = [n if axis in (one, two) else 1 for axis, n in enumerate(value.shape)]
@@ -115,7 +116,10 @@ def _contracted(a: str, x: Any, b: str, y: Any, later: str) -> tuple[str, Any]:
     both = [c for c in a if c in b and c in later]
     inner = [c for c in a if c in b and c not in later]
     rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
-    size = dict(zip(a, x.shape)) | {c: n for c, n in zip(b, y.shape) if n != 1 or c not in a}
+    size = {c: x.shape[a.index(c)] for c in a}
+    for c, n in zip(b, y.shape):
+        if n != 1 or c not in a:
+            size[c] = n  # noqa: PERF403 - compiles so
     x = _arranged(x, a, both, rows, inner, size)
     y = _arranged(y, b, both, inner, columns, size)
     order = [*both, *rows, *columns]

@@ -130,12 +130,12 @@ def _greatest(x: Any, windows: Sequence[Numbers], with_positions: bool) -> Any:
         table, outside = pairs.reshape(shape), gone.reshape(shape)
     flat = x.reshape(-1, math.prod(sizes))
     known = take(ops.stop_gradient(flat), 1, np.where(outside, -1, table), -math.inf)
-    first = ops.argmax(known, 2).asnumpy()
-    positions = table[np.arange(len(table)), first]
-    values = ops.gather_elements(flat, 1, ms.Tensor(positions.astype(np.int32)))
+    first = ops.argmax(known, 2).swapaxes(0, 1)
+    positions = ops.gather_elements(ms.Tensor(table), 1, first).swapaxes(0, 1)
+    values = ops.gather_elements(flat, 1, positions)
     shape = (*x.shape[: x.ndim - len(windows)], *[len(own) for own in windows])
     found = values.reshape(shape)
-    return (found, ms.Tensor(positions.reshape(shape))) if with_positions else found
+    return (found, positions.reshape(shape)) if with_positions else found
 
 
 def max_pool_in(dimensions: int) -> Callable[..., Any]:

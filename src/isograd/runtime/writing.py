@@ -170,14 +170,23 @@ def _key(key: Any) -> Any:
 
 
 def position(part: Any) -> Any:
-    """A part of an index as MindSpore takes it: no array, number or range of numpy's."""
+    """A part of an index as MindSpore takes it: no array, number or range of numpy's.
+
+    The static graph knows no `range` to ask for; of a tensor, number or slice it asks nothing else.
+    """
+    if part is None or isinstance(part, (ms.Tensor, int, float, list, tuple)):
+        return part
+    if isinstance(part, slice):
+        bounds = (part.start, part.stop, part.step)
+        is_plain = all([n is None or isinstance(n, (int, ms.Tensor)) for n in bounds])  # noqa: C419
+        return part if is_plain else slice(*map(position, bounds))
     if isinstance(part, np.ndarray):
         return ms.Tensor(part)
-    if isinstance(part, range):
+    if isinstance(part, np.generic):
+        return part.item()
+    if hasattr(part, "start"):  # a range
         return ms.Tensor(np.arange(part.start, part.stop, part.step))
-    if isinstance(part, slice):
-        return slice(*map(position, (part.start, part.stop, part.step)))
-    return part.item() if isinstance(part, np.generic) else part
+    return part
 
 
 def filled(held: Any, values: Any) -> Any:

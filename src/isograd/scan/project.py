@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from isograd.scan.layout import Layout
-from isograd.scan.sources import find_files
+from isograd.scan.sources import LARGEST_BYTES, find_files
 from isograd.scan.state import ModuleSummary
+from isograd.static_graph.scope import FileScope
 
 _IMPORT = re.compile(
     r"^(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+\(?([^\n#(]*)|import[ \t]+([^\n#;]+))", re.MULTILINE
 )
+
+
+#: So many files are held as trees for the static graph; a tree takes 33 times its text.
+_MOST_SCOPES = 16
 
 
 class ModuleIndex:
@@ -29,6 +35,7 @@ class ModuleIndex:
         self._file_of: dict[str, Path] = {}
         self._summaries: dict[str, ModuleSummary] = {}
         self._prefixes: set[str] = set()
+        self._scopes: dict[Path, tuple[int, FileScope | None]] = {}
         folders: dict[Path, list[str]] = {}
         for path in files:
             if path.suffix != ".py":
@@ -71,6 +78,29 @@ class ModuleIndex:
         """What a file exports, if it has been read."""
         return self._summaries.get(self.names[path])
 
+    def scope_of(self, path: Path) -> FileScope | None:
+        """The definitions of a file; None where it cannot be read.  The last few are kept."""
+        try:
+            status = path.stat()
+            kept = self._scopes.pop(path, None)
+            if kept is None or kept[0] != status.st_mtime_ns:
+                kept = status.st_mtime_ns, self._read_scope(path, status.st_size)
+        except OSError:
+            return None
+        self._scopes[path] = kept
+        if len(self._scopes) > _MOST_SCOPES:
+            self._scopes.pop(next(iter(self._scopes)))
+        return kept[1]
+
+    def _read_scope(self, path: Path, size_bytes: int) -> FileScope | None:
+        if size_bytes > LARGEST_BYTES:
+            return None
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+        return FileScope(tree, self.seen_from(path).scope, self.packages.get(path, ""))
+
     def keep(self, summary: ModuleSummary) -> None:
         """Remember what a module exports."""
         self._summaries[summary.name] = summary
@@ -112,6 +142,11 @@ class Seen:
         """The summary of a module, if it has been read."""
         path = self._index.file_of(name, self._folder)
         return None if path is None else self._index.summary_of(path)
+
+    def scope(self, name: str) -> FileScope | None:
+        """The definitions of a module, for the static graph."""
+        path = self._index.file_of(name, self._folder)
+        return None if path is None else self._index.scope_of(path)
 
     def canonical(self, name: str) -> str:
         """The one name under which the project keeps a module; empty if it is not its own."""

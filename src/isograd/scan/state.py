@@ -8,6 +8,7 @@ from typing import Protocol
 
 from isograd.scan.names import TorchNames
 from isograd.scan.values import Api, ClassInfo, Foreign, FunctionInfo, Namespace, Scope, Value
+from isograd.static_graph.scope import FileScope
 
 #: How a name of torch is used.
 CALL = "call"
@@ -37,6 +38,9 @@ class Project(Protocol):
 
     def has(self, name: str) -> bool:
         """Whether the project has such a module or package."""
+
+    def scope(self, name: str) -> FileScope | None:
+        """The definitions of a module of the project, for the static graph; None if foreign."""
 
 
 class HazardListener(Protocol):

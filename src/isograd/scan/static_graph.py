@@ -7,11 +7,12 @@ conversion leaves as they are.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from isograd.scan.model import Hazard
+from isograd.static_graph.across import RUNTIME_CALL
 from isograd.static_graph.find import find_in_file
-from isograd.static_graph.rule import SILENT, Rule
+from isograd.static_graph.rule import SILENT, Occurrence, Rule
 from isograd.static_graph.scope import FileScope
 from isograd.static_graph.table import consequence, rules
 
@@ -31,30 +32,53 @@ def framework_of(file: FileScope) -> str:
     return next((name for name in ("mindspore", "torch") if name in roots), "")
 
 
-def static_graph_hazards(tree: ast.Module) -> Iterator[Hazard]:
-    """The constructs of a file that the static graph takes otherwise, each line and rule once."""
-    file = FileScope(tree)
+def static_graph_hazards(
+    tree: ast.Module,
+    modules: Callable[[str], FileScope | None] | None = None,
+    package: str = "",
+) -> Iterator[Hazard]:
+    """The constructs of a file that the static graph takes otherwise, each line and rule once.
+
+    modules, package: as FileScope takes them; what a function of another file of the project holds
+    is reported where it is called.
+    """
+    file = FileScope(tree, modules, package)
     framework = framework_of(file)
     if not framework:
         return
     seen: set[tuple[str, int]] = set()
     for found in find_in_file(file, is_torch=framework == "torch"):
-        if (found.code, found.line) in seen:
+        ends = found.verdict or consequence(found.code)
+        if (found.code, found.line) in seen or ends not in _ENDS:
             continue
         seen.add((found.code, found.line))
-        rule, ends = rules()[found.code], consequence(found.code)
-        if ends not in _ENDS:
-            continue
+        rule = RUNTIME_RULE if found.code == RUNTIME_CALL else rules()[found.code]
         when = "After conversion: " if framework == "torch" else ""
         yield Hazard(
             PREFIX + rule.code,
             found.line,
-            f"{when}{_ENDS[ends]} {rule.message}",
+            f"{when}{_ENDS[ends]} {_reason(found, rule)}",
             rule.advice,
             is_silent=ends in SILENT,
         )
 
 
+def _reason(found: Occurrence, rule: Rule) -> str:
+    """Why, and in which function of another file."""
+    if found.verdict:
+        detail = f" ({found.detail})" if found.detail else ""
+        return f"{found.inside} was executed so{detail}."
+    return f"{found.inside} is called: {rule.message}" if found.inside else rule.message
+
+
+#: A runtime function that was executed compiled, and ended so.
+RUNTIME_RULE = Rule(
+    RUNTIME_CALL,
+    "A runtime function that was executed under jit and GRAPH_MODE did not end as eagerly.",
+    "Keep what calls it eager, or write it with MindSpore's operators alone.",
+)
+
+
 def static_rules() -> tuple[Rule, ...]:
     """Every rule of the static graph, for reports that list rules."""
-    return tuple(rules().values())
+    return (*rules().values(), RUNTIME_RULE)

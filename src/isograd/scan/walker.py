@@ -46,7 +46,8 @@ def scan_source(
         if value is not None and value.__class__ is not Plain
     }
     uses = _uses(source, state.uses, answers, names)
-    found = [*listener.finish(state.uses), *static_graph_hazards(source.tree)]
+    static = static_graph_hazards(source.tree, project.scope, package)
+    found = [*listener.finish(state.uses), *static]
     hazards = tuple(_placed(source, h) for h in sorted(found, key=lambda h: (h.line, h.code)))
     return FileScan(source.file, source.lines, uses, hazards), summary
 

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from isograd.static_graph.across import Reached, found_elsewhere, runs_outside
 from isograd.static_graph.detectors import DETECTORS, FILE_DETECTORS
-from isograd.static_graph.rule import Rule
-from isograd.static_graph.scope import DICT, LIST, FileScope, Locals, below, is_self_attribute
+from isograd.static_graph.executed import is_executed_as_same
+from isograd.static_graph.rule import Occurrence, Rule
+from isograd.static_graph.scope import DICT, LIST, FileScope, below, is_self_attribute
 from isograd.static_graph.table import rules
+from isograd.static_graph.values import Locals
 
 _ENTRIES = ("construct", "forward")
-
-
-@dataclass(frozen=True)
-class Occurrence:
-    """A construct at its place; function: the name of the function it stands in.
-
-    lines and columns count from 1 and 0, as `ast` counts them.
-    """
-
-    code: str
-    line: int
-    end_line: int
-    column: int
-    function: str
-    cls: str
 
 
 @dataclass(frozen=True)
@@ -51,8 +40,10 @@ def find_in_file(file: FileScope, is_torch: bool = False) -> list[Occurrence]:
     """All constructs of a file whose names are read already, as `find_in`."""
     wanted = [rule for rule in rules().values() if rule.in_torch or not is_torch]
     found: set[Occurrence] = set()
+    finder = functools.partial(_of_function, wanted=wanted)
     for compiled in compiled_functions(file):
         found.update(_in_function(file, compiled, wanted))
+        found.update(found_elsewhere(file, compiled.cls, compiled.node, finder))
     for rule in wanted:
         if rule.detector in FILE_DETECTORS:
             for cls, node in FILE_DETECTORS[rule.detector](file):
@@ -60,11 +51,17 @@ def find_in_file(file: FileScope, is_torch: bool = False) -> list[Occurrence]:
     return sorted(found, key=lambda o: (o.line, o.column, o.code))
 
 
+def _of_function(file: FileScope, name: str, wanted: list[Rule]) -> Reached:
+    """A function and what it calls within its file, with the constructs in each."""
+    reached = _reached(file, [CompiledFunction("", file.functions[name])])
+    return [(c.cls, c.node, list(_in_function(file, c, wanted))) for c in reached]
+
+
 def compiled_functions(file: FileScope) -> list[CompiledFunction]:
     """The constructs (or forwards) of the file's networks, and what they call within the file."""
     waiting: list[CompiledFunction] = []
     for name, scope in file.classes.items():
-        if file.is_cell(name):
+        if file.is_cell(name) and not is_executed_as_same(file, name):
             entries = (scope.methods[e] for e in _ENTRIES if e in scope.methods)
             waiting += [CompiledFunction(name, entry) for entry in entries]
     for function in file.functions.values():
@@ -75,16 +72,23 @@ def compiled_functions(file: FileScope) -> list[CompiledFunction]:
 
 def find_reached(tree: ast.Module, cls: str, function: str = "") -> list[Occurrence]:
     """The constructs of one network's construct, or of one function, and of what it calls."""
-    file = FileScope(tree)
+    return find_reached_in(FileScope(tree), cls, function)
+
+
+def find_reached_in(file: FileScope, cls: str, function: str = "") -> list[Occurrence]:
+    """As `find_reached`, of a file that knows the others of its project."""
+    wanted = list(rules().values())
+    finder = functools.partial(_of_function, wanted=wanted)
+    if cls in file.classes and is_executed_as_same(file, cls):
+        return []
     roots = [CompiledFunction(cls, m) for e in _ENTRIES if (m := file.method(cls, e)) is not None]
     if not cls and function in file.functions:
         roots = [CompiledFunction("", file.functions[function])]
-    found = {
-        occurrence
-        for compiled in _reached(file, roots)
-        for occurrence in _in_function(file, compiled, rules().values())
-    }
-    for rule in rules().values():
+    found: set[Occurrence] = set()
+    for compiled in _reached(file, roots):
+        found.update(_in_function(file, compiled, wanted))
+        found.update(found_elsewhere(file, compiled.cls, compiled.node, finder))
+    for rule in wanted:
         for name, node in FILE_DETECTORS.get(rule.detector, _nothing)(file):
             if name == cls:
                 found.add(_at(rule.code, node, "", name))
@@ -132,23 +136,12 @@ def _called(file: FileScope, compiled: CompiledFunction) -> Iterator[CompiledFun
     for attribute in nodes.get(ast.Attribute, ()):
         if is_self_attribute(attribute):
             method = file.method(compiled.cls, attribute.attr)
-            if method is not None and not _is_constexpr(file, method):
+            if method is not None and not runs_outside(file, method):
                 yield CompiledFunction(compiled.cls, method)
     for name in {node.id for node in nodes.get(ast.Name, ())} & file.functions.keys():
         function = file.functions[name]
-        if not _is_constexpr(file, function):
+        if not runs_outside(file, function):
             yield CompiledFunction("", function)
-
-
-#: Decorators of functions that run at compile time, as Python.
-_OUTSIDE = ("constexpr", "_primexpr", "jit_ignore")
-
-
-def _is_constexpr(file: FileScope, function: ast.FunctionDef) -> bool:
-    names = [file.qualified(_target(d)) for d in function.decorator_list]
-    return any(
-        name.rpartition(".")[2] in ("constexpr", "_primexpr", "jit_ignore") for name in names
-    )
 
 
 def _in_function(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from isograd.static_graph.scope import Locals
+from isograd.static_graph.values import Locals
 
 Rewrite = Callable[["Place"], bool]
 _MADE = "isograd_value"

@@ -25,7 +25,8 @@ from isograd.static_graph.rewrite_containers import (
     sequence_slice,
     statement_as,
 )
-from isograd.static_graph.scope import FileScope, Locals, is_self_attribute
+from isograd.static_graph.scope import FileScope, is_self_attribute
+from isograd.static_graph.values import Locals
 
 
 def rewritten(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ast
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,32 @@ class Answer:
 SILENT = ("differs", "gradient-lost", "gradient-differs")
 #: The ways in which each construct is executed; strict is `jit(fullgraph=True)`.
 WAYS = ("jit", "graph", "strict")
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A construct at its place; function: the name of the function it stands in.
+
+    lines and columns count from 1 and 0, as `ast` counts them.  inside: the function of another
+    file that holds the construct, which is called here.  verdict, detail: what was executed, where
+    that is known of this very function; else the rule's constructs tell.
+    """
+
+    code: str
+    line: int
+    end_line: int
+    column: int
+    function: str
+    cls: str
+    inside: str = ""
+    verdict: str = ""
+    detail: str = ""
+
+    def seen_from(self, node: ast.AST, called: str, function: str, cls: str) -> Occurrence:
+        """The construct of another file at the place that calls a function of it."""
+        line: int = getattr(node, "lineno", 0)
+        end: int = getattr(node, "end_lineno", None) or line
+        column: int = getattr(node, "col_offset", 0)
+        return replace(
+            self, line=line, end_line=end, column=column, function=function, cls=cls, inside=called
+        )

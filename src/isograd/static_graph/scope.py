@@ -10,9 +10,9 @@ import ast
 import builtins
 import functools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 _BUILTINS = frozenset(vars(builtins))
 #: Kinds of values.
@@ -42,11 +42,6 @@ _MAKERS = {
     "torch.no_grad": "manager",
     "torch.enable_grad": "manager",
 }
-#: Members of a tensor that are no tensors.
-_PLAIN = frozenset(
-    "shape dtype ndim size dim numel item tolist asnumpy numpy device is_floating_point".split()
-)
-_TEXTS = frozenset("int bool str float Tuple tuple Sequence Callable".split())
 
 
 @dataclass
@@ -115,22 +110,37 @@ def below(root: ast.AST) -> list[ast.AST]:
     return found
 
 
-_Node = TypeVar("_Node", bound=ast.AST)
+#: So many files may hand a name on to each other.
+_MOST_IMPORTS = 8
 
 
 class FileScope:
-    """The names of one file."""
+    """The names of one file.
 
-    def __init__(self, tree: ast.Module) -> None:
+    modules: the project's file that a module's dotted name means there, None for what is not the
+    project's; package: the dotted package of the file, for its relative imports.
+    """
+
+    def __init__(
+        self,
+        tree: ast.Module,
+        modules: Callable[[str], FileScope | None] | None = None,
+        package: str = "",
+    ) -> None:
         self.tree = tree
+        self._modules, self._package = modules, package
         self.imports: dict[str, str] = {}
         self.functions: dict[str, ast.FunctionDef] = {}
         self.classes: dict[str, ClassScope] = {}
         self.named_tuples: set[str] = set()
         self.partials: set[str] = set()
+        #: The assignments of functions that a function of the file returns: `f = maker(1)`.
+        self._made_functions: dict[str, ast.Assign] = {}
         self._read: set[str] = set()
         self._by_type: dict[ast.AST, dict[type[ast.AST], list[Any]]] = {}
         self._lineages: dict[str, tuple[ClassScope, ...]] = {}
+        #: What `across` has found in functions of this file, by their names.
+        self.kept_findings: dict[str, list[Any]] = {}
         for node in statements(tree):
             self._import(node)
         for node in tree.body:
@@ -151,9 +161,38 @@ class FileScope:
                 self.imports[name.asname or name.name.partition(".")[0]] = (
                     name.name if name.asname else name.name.partition(".")[0]
                 )
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif isinstance(node, ast.ImportFrom) and (module := self._imported_from(node)):
             for name in node.names:
-                self.imports[name.asname or name.name] = f"{node.module}.{name.name}"
+                self.imports[name.asname or name.name] = f"{module}.{name.name}"
+
+    def _imported_from(self, node: ast.ImportFrom) -> str:
+        """The absolute name of the module of an import; empty where the package is not known."""
+        if not node.level or not self._package:
+            return "" if node.level else node.module or ""
+        parts = self._package.split(".")
+        kept = parts[: len(parts) - node.level + 1]
+        return ".".join([*kept, node.module] if node.module else kept)
+
+    def definition(self, name: str) -> ast.stmt | None:
+        """The statement at the file's top level that defines a function or class."""
+        scope = self.classes.get(name)
+        if scope is not None:
+            return scope.node
+        return self._made_functions.get(name) or self.functions.get(name)
+
+    def elsewhere(self, node: ast.AST) -> Definition | None:
+        """The function or class of another file of the project that an expression names."""
+        return self._defined_as(self.qualified(node), _MOST_IMPORTS) if self._modules else None
+
+    def _defined_as(self, name: str, most: int) -> Definition | None:
+        module, _, last = name.rpartition(".")
+        other = self._modules(module) if self._modules and module and most else None
+        if other is None or other is self:
+            return None
+        if last in other.functions or last in other.classes:
+            return other, last
+        further = other.imports.get(last, "")
+        return other._defined_as(further, most - 1) if further else None
 
     def _top_level(self, node: ast.stmt) -> None:
         if isinstance(node, ast.FunctionDef):
@@ -173,6 +212,10 @@ class FileScope:
                 self.named_tuples.update(names)
             if made == "functools.partial":
                 self.partials.update(names)
+            inner = _returned_function(self.functions.get(made))
+            if inner is not None:
+                self.functions.update(dict.fromkeys(names, inner))
+                self._made_functions.update(dict.fromkeys(names, node))
 
     def qualified(self, node: ast.AST) -> str:
         """The dotted name that an expression means; empty where it is none."""
@@ -300,134 +343,17 @@ class FileScope:
         )
 
 
-class Locals:
-    """The kinds of the names of one function, by how each was last bound."""
+#: A function or class by its file and name.
+Definition = tuple[FileScope, str]
 
-    def __init__(self, file: FileScope, cls: str, function: ast.FunctionDef) -> None:
-        self.file, self.cls, self.function = file, cls, function
-        self.kinds: dict[str, str] = {}
-        arguments = [*function.args.posonlyargs, *function.args.args]
-        defaults = [None] * (len(arguments) - len(function.args.defaults))
-        for argument, default in zip(arguments, [*defaults, *function.args.defaults], strict=True):
-            if _may_be_tensor(argument, default) and argument.arg not in ("self", "cls"):
-                self.kinds[argument.arg] = TENSOR
-        self.arguments = frozenset(a.arg for a in arguments) - {"self"}
-        #: What stands below the function; every rule looks at it, so it is walked once.
-        self._by_type = file.by_type(function)
-        #: Kinds of expressions, kept once the names are bound: many rules ask for the same.
-        self._kinds_of: dict[ast.expr, str] = {}
-        self._is_bound = False
-        for assignment in self.all(ast.Assign):
-            for target in assignment.targets:
-                self._bind(target, assignment.value)
-        self._is_bound = True
 
-    @functools.cached_property
-    def calls(self) -> dict[str, list[ast.Call]]:
-        """The calls by the qualified name of what is called; those of no known name under ""."""
-        found: dict[str, list[ast.Call]] = {}
-        for node in self.all(ast.Call):
-            found.setdefault(self.file.qualified(node.func), []).append(node)
-        return found
-
-    def calls_below(self, prefix: str) -> list[ast.Call]:
-        """The calls of names that start so."""
-        return [n for name, nodes in self.calls.items() if name.startswith(prefix) for n in nodes]
-
-    @functools.cached_property
-    def methods(self) -> dict[str, list[ast.Call]]:
-        """The calls of attributes by the attribute's name."""
-        found: dict[str, list[ast.Call]] = {}
-        for node in self.all(ast.Call):
-            if isinstance(node.func, ast.Attribute):
-                found.setdefault(node.func.attr, []).append(node)
-        return found
-
-    def all(self, kind: type[_Node]) -> list[_Node]:
-        """The nodes of this type below the function, in the order of `nodes`."""
-        return self._by_type.get(kind, [])
-
-    @functools.cached_property
-    def self_targets(self) -> list[tuple[ast.stmt, str]]:
-        """The statements that bind an attribute of self, with its name."""
-        bound: list[tuple[ast.stmt, ast.expr]] = [
-            *((node, target) for node in self.all(ast.Assign) for target in node.targets),
-            *((node, node.target) for node in self.all(ast.AugAssign)),
-            *((node, node.target) for node in self.all(ast.AnnAssign)),
-        ]
-        return [
-            (node, target.attr)
-            for node, target in bound
-            if isinstance(target, ast.Attribute) and is_self_attribute(target)
-        ]
-
-    def _bind(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Name):
-            kind = self.of(value)
-            if kind or target.id not in self.kinds:
-                self.kinds[target.id] = kind
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
-            for one, part in zip(target.elts, parts, strict=False):
-                self._bind(one, part)
-
-    def of(self, node: ast.expr) -> str:
-        """The kind of an expression; empty where it is unknown."""
-        if not self._is_bound:
-            return self._of(node)
-        kind = self._kinds_of.get(node)
-        if kind is None:
-            kind = self._kinds_of[node] = self._of(node)
-        return kind
-
-    def _of(self, node: ast.expr) -> str:
-        if isinstance(node, ast.Name):
-            return self.kinds.get(node.id, "")
-        if isinstance(node, ast.Attribute):
-            if is_self_attribute(node):
-                return self.file.attribute(self.cls, node.attr)
-            is_tensor = self.of(node.value) in TENSORS
-            return TENSOR if is_tensor and node.attr in ("T", "mT", "data", "real") else ""
-        if isinstance(node, ast.Subscript):
-            return TENSOR if self.of(node.value) in TENSORS else ""
-        if isinstance(node, ast.Call):
-            return self._of_call(node)
-        return self._of_operator(node)
-
-    def _of_operator(self, node: ast.expr) -> str:
-        if isinstance(node, ast.BinOp):
-            parts = (self.of(node.left), self.of(node.right))
-            if isinstance(node.op, (ast.BitAnd, ast.BitOr)) and MASK in parts:
-                return MASK
-            if LIST in parts:
-                return LIST
-            return TENSOR if any(p in TENSORS for p in parts) else ""
-        if isinstance(node, ast.UnaryOp):
-            inner = self.of(node.operand)
-            return inner if inner in TENSORS else ""
-        if isinstance(node, ast.Compare):
-            if isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
-                return ""
-            sides = [self.of(p) for p in (node.left, *node.comparators)]
-            return MASK if any(side in TENSORS for side in sides) else ""
-        if isinstance(node, ast.IfExp):
-            return self.of(node.body) or self.of(node.orelse)
-        if isinstance(node, ast.BoolOp):
-            return MASK if any(self.of(v) in TENSORS for v in node.values) else ""
-        return self.file.made_kind(node)
-
-    def _of_call(self, node: ast.Call) -> str:
-        function = node.func
-        if isinstance(function, ast.Attribute):
-            if is_self_attribute(function):
-                kind = self.file.attribute(self.cls, function.attr)
-                if kind in (CELL, SEQUENCE, CELLS, PARTIAL):
-                    return TENSOR
-            elif self.of(function.value) in TENSORS:
-                return "" if function.attr in _PLAIN else TENSOR
-        if isinstance(function, ast.Subscript) and self.of(function.value) in (CELLS, SEQUENCE):
-            return TENSOR
-        return self.file.made_kind(node)
+def _returned_function(maker: ast.FunctionDef | None) -> ast.FunctionDef | None:
+    """The function inside another one that this returns."""
+    last = maker.body[-1] if maker is not None else None
+    if maker is None or not isinstance(last, ast.Return) or not isinstance(last.value, ast.Name):
+        return None
+    inner = [part for part in maker.body if isinstance(part, ast.FunctionDef)]
+    return next((part for part in inner if part.name == last.value.id), None)
 
 
 def _registered(call: ast.Call) -> str:
@@ -450,13 +376,3 @@ def is_self_attribute(node: ast.AST) -> bool:
 
 def _called(node: ast.expr) -> ast.expr:
     return node.func if isinstance(node, ast.Call) else node
-
-
-def _may_be_tensor(argument: ast.arg, default: ast.expr | None) -> bool:
-    if isinstance(default, ast.Constant) and default.value is not None:
-        return False
-    note = argument.annotation
-    if isinstance(note, ast.Subscript):
-        note = note.value
-    name = note.attr if isinstance(note, ast.Attribute) else getattr(note, "id", "")
-    return name not in _TEXTS and name.lower() not in ("list", "dict", "optionaldict")

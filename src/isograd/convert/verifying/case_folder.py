@@ -104,7 +104,9 @@ class CaseFolder:
             for shape, dtype, low, high in answer["inputs"]
         )
 
-    def write_case(self, inputs: Sequence[TensorSpec], mode: str, steps: int) -> Path:
+    def write_case(
+        self, inputs: Sequence[TensorSpec], mode: str, steps: int, compiled: str
+    ) -> Path:
         """Write the case file."""
         lines = []
         for side, framework in (("reference", "torch"), ("port", "mindspore")):
@@ -117,7 +119,8 @@ class CaseFolder:
             lines.append("")
         for spec in inputs:
             lines += ["[[inputs]]", *_tensor_lines(spec), ""]
-        lines += ["[verify]", f'mode = "{mode}"', f"steps = {steps}", 'compiled = "off"', ""]
+        lines += ["[verify]", f'mode = "{mode}"', f"steps = {steps}"]
+        lines += [f'compiled = "{compiled}"', ""]
         self.path.write_text("\n".join(lines), encoding="utf-8")
         return self.path
 

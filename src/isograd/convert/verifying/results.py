@@ -29,7 +29,8 @@ class SeedResult:
     paired: every parameter and buffer has a partner.  by_name: all were paired by their names,
     or have the same (constants that are no Parameters in the port are paired by their values).
     divergence: stage, module and ratio of the first divergence, in words; empty where there is
-    none.  findings, gaps: in words.  stages: verdict by stage.
+    none.  findings, gaps: in words.  stages: verdict by stage.  modules: those that the static
+    graph does not take as they are, and what is to be done; every other module compiles.
     """
 
     seed: int
@@ -42,6 +43,17 @@ class SeedResult:
     stages: tuple[tuple[str, str], ...] = ()
     problem: str = ""
     elapsed_s: float = 0.0
+    modules: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def compiled(self) -> str:
+        """What the static graph makes of the port, in words; empty where it was not asked."""
+        verdict = dict(self.stages).get("compiled", "skipped")
+        if verdict == "skipped":
+            return ""
+        if self.modules:
+            return "; ".join(f"{module or 'the network'} {words}" for module, words in self.modules)
+        return "every module compiles" if verdict == "equivalent" else f"compiled: {verdict}"
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,11 @@ class BuilderResult:
                     return said
         return ""
 
+    @property
+    def compiled(self) -> str:
+        """What the static graph makes of the port, in words; empty where it was not asked."""
+        return next((seed.compiled for seed in self.seeds if seed.compiled), "")
+
     def as_json(self) -> dict[str, Any]:
         """Plain values for a journal or a report."""
         value = dataclasses.asdict(self)
@@ -108,5 +125,6 @@ def _seed(value: Mapping[str, Any]) -> SeedResult:
     known = {**value, "outcome": Outcome(value["outcome"])}
     for key in ("findings", "gaps"):
         known[key] = tuple(known[key])
-    known["stages"] = tuple((str(a), str(b)) for a, b in known["stages"])
+    for key in ("stages", "modules"):
+        known[key] = tuple((str(a), str(b)) for a, b in known[key])
     return SeedResult(**known)

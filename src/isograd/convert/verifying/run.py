@@ -37,6 +37,7 @@ class VerifyOptions:
 
     inputs: of every network, or empty to guess them from its first layer.  journal: a folder in
     which finished builders are remembered.  reference_python: the interpreter that has torch.
+    compiled: as in a case of `verify`.
     """
 
     inputs: tuple[TensorSpec, ...] = ()
@@ -45,6 +46,7 @@ class VerifyOptions:
     steps: int = 3
     journal: Path | None = None
     reference_python: str | None = None
+    compiled: str = "off"
 
 
 def verify_builders(
@@ -117,6 +119,7 @@ class _One:
             list(options.seeds),
             options.mode,
             options.steps,
+            options.compiled,
             options.reference_python,
             versions(),
         ]
@@ -136,7 +139,8 @@ class _One:
                     outcome = Outcome.NO_INPUTS if built else Outcome.NO_ORIGINAL
                     return _failed(seed, outcome, guessed, begin), inputs
                 inputs = guessed
-            path = folder.write_case(inputs, self._options.mode, self._options.steps)
+            options = self._options
+            path = folder.write_case(inputs, options.mode, options.steps, options.compiled)
             try:
                 report = verify_case(path, seed=seed, keep=None, progress=self._progress)
                 result = result_of(report)
@@ -178,7 +182,23 @@ def result_of(report: VerifyReport) -> SeedResult:
         gaps=tuple(f"{gap.stage.value}: {gap.what}: {gap.why}" for gap in report.gaps),
         stages=tuple((stage.stage.value, stage.verdict.value) for stage in report.stages),
         elapsed_s=report.elapsed_s,
+        modules=tuple(
+            (finding.module, _compiled_words(finding))
+            for finding in report.findings
+            if finding.stage is Stage.COMPILED
+        ),
     )
+
+
+def _compiled_words(finding: Finding) -> str:
+    """What is to be done for a module that the static graph does not take as it is."""
+    where = finding.fix.where if finding.fix is not None else None
+    line = where or finding.message
+    if finding.cause is not None and finding.cause.proved:
+        return f"compiles after the rewrite of {line}: {finding.cause.text}"
+    if finding.code == "compiled.refused":
+        return f"runs eagerly because of {line}" + (f": {finding.message}" if where else "")
+    return f"has another result when compiled: {finding.message}" + (f" ({where})" if where else "")
 
 
 def _first_stage(report: VerifyReport) -> str:

@@ -1,15 +1,24 @@
-"""The knowledge's examples in the static graph: every entry's port under `jit` and GRAPH_MODE."""
+"""The knowledge in the static graph: examples of entries and runtime functions, compiled.
+
+An entry's verdict is the gravest of its examples.  A runtime function's is that of the examples
+that use it and no other runtime function by name; where they disagree it depends on the arguments.
+"""
 
 from __future__ import annotations
 
+import ast
+import functools
 import json
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from isograd import runtime
 from isograd.knowledge.check.batches import jobs_of
 from isograd.knowledge.check.table import fingerprint
 from isograd.knowledge.check.torch_side import split_module
@@ -22,8 +31,14 @@ from isograd.static_graph.check.run import (
     verdicts,
     write_verdicts,
 )
+from isograd.static_graph.executed import DEPENDS, RUNTIME_FILE, SAME
+from isograd.static_graph.executed import fingerprint as fingerprint_of
+from isograd.static_graph.find import find_reached_in
+from isograd.static_graph.scope import FileScope
 
 _BATCH = 10
+#: So many examples of a runtime function are executed.
+_EXAMPLES = 3
 _CHILD = "isograd.knowledge.check.compiled_child"
 #: The gravest first: what an entry's verdict is.
 _ORDER = ("differs", "gradient-lost", "gradient-differs", "refused", "same")
@@ -50,6 +65,111 @@ def check_entries(
     return results
 
 
+def check_runtime(
+    knowledge: Knowledge,
+    report: Callable[[str, str], None],
+    device: str = "CPU",
+    target: Path = RUNTIME_FILE,
+    wanted: Callable[[str], bool] = lambda name: True,
+) -> dict[str, Any]:
+    """Execute runtime functions whose verdicts are missing or old, the doubtful ones first."""
+    results = kept_verdicts(target, header(device))
+    jobs = _jobs_of_runtime(knowledge)
+    prints = runtime_fingerprints({*jobs, *results})
+    results = {name: row for name, row in results.items() if prints.get(name) == row["of"]}
+    waiting = sorted(
+        (name for name in jobs if name not in results and wanted(name)),
+        key=lambda name: (not find_reached_in(*_reached_by(name)), -len(jobs[name]), name),
+    )
+    for start in range(0, len(waiting), _BATCH):
+        batch = waiting[start : start + _BATCH]
+        found = _executed([job for name in batch for job in jobs[name][:_EXAMPLES]], device)
+        for name in batch:
+            if found.get(name):
+                results[name] = {"of": prints[name], **_row_of_runtime(found[name])}
+            report(name, results.get(name, {}).get("verdict", "not executed"))
+        write_verdicts(target, header(device), results)
+    return results
+
+
+def runtime_fingerprints(names: Iterable[str]) -> dict[str, str]:
+    """The fingerprints of runtime functions and layers that are there, by their names."""
+    known = _definitions()
+    return {name: fingerprint_of(*known[name]) for name in names if name in known}
+
+
+def _row_of_runtime(found: list[dict[str, list[str]]]) -> dict[str, Any]:
+    """same, depends, or the gravest verdict where no example compiles to the same."""
+    worst = [
+        min(answers, key=lambda answer: _ORDER.index(answer[0]))
+        for one in found
+        if (answers := [a for a in one.values() if a[0] in _ORDER])
+    ]
+    same = sum(verdict == SAME for verdict, _ in worst)
+    counts = {"same": same, "examples": len(worst)}
+    if not worst:
+        return {"verdict": "", **counts}
+    if 0 < same < len(worst):
+        return {"verdict": DEPENDS, **counts}
+    verdict, detail = min(worst, key=lambda answer: _ORDER.index(answer[0]))
+    return {"verdict": verdict, **counts} | ({"detail": detail} if detail else {})
+
+
+def _jobs_of_runtime(knowledge: Knowledge) -> dict[str, list[dict[str, Any]]]:
+    """The examples whose port names one runtime function, by that function."""
+    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for entry in knowledge.entries:
+        for job in _jobs(entry, knowledge):
+            text = f"{job['construction']}\n{job['code']}"
+            names = set(re.findall(r"\bcomposites\.(\w+)", text))
+            if len(names) == 1 and (name := names.pop()) in _definitions():
+                found[name].setdefault(text, {**job, "key": name})
+    return {name: list(jobs.values()) for name, jobs in found.items()}
+
+
+@functools.cache
+def _definitions() -> dict[str, tuple[FileScope, str]]:
+    """The file of each runtime function and layer, and its name."""
+    folder = Path(runtime.__file__).parent
+    found = {name: (_scope(folder / f"{stem}.py"), name) for name, stem in runtime.homes().items()}
+    return {name: place for name, place in found.items() if place[0].definition(name) is not None}
+
+
+def _reached_by(name: str) -> tuple[FileScope, str, str]:
+    """The arguments of `find_reached_in` for a runtime function or layer."""
+    file, _ = _definitions()[name]
+    return (file, name, "") if name in file.classes else (file, "", name)
+
+
+@functools.cache
+def _scope(path: Path) -> FileScope:
+    def module(name: str) -> FileScope | None:
+        package, _, stem = name.rpartition(".")
+        other = path.with_name(f"{stem}.py")
+        return _scope(other) if package == runtime.__name__ and other.is_file() else None
+
+    return FileScope(ast.parse(path.read_text(encoding="utf-8")), module)
+
+
+def _builds_cells(code: str) -> bool:
+    """Whether code makes a cell, which belongs outside of the static graph."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call):
+            package, _, name = ast.unparse(node.func).rpartition(".")
+            if package in ("nn", "mint.nn", "ms.nn"):
+                return True
+            home, _ = (
+                _definitions().get(name, (None, "")) if package == "composites" else (None, "")
+            )
+            if home is not None and (home.is_cell(name) or home is _scope(_CELLS)):
+                return True
+    return False
+
+
+#: Its functions make MindSpore's layers by torch's arguments.
+_CELLS = Path(runtime.__file__).with_name("cells.py")
+
+
 def _jobs(entry: Entry, knowledge: Knowledge) -> Iterator[dict[str, Any]]:
     """The entry's examples that are calls with values; a construction stays outside the graph."""
     for job in jobs_of(entry, knowledge):
@@ -61,6 +181,8 @@ def _jobs(entry: Entry, knowledge: Knowledge) -> Iterator[dict[str, Any]]:
         if job["kind"] == "module" and (parts := split_module(job["port"])) is not None:
             construction, call = parts
             code = call.replace("call(", "CELL(", 1)
+        if _builds_cells(code):
+            continue
         yield {
             "key": entry.api,
             "code": code,

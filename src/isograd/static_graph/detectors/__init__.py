@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 from isograd.static_graph.detectors import constructs, kept_on_self, writes
 from isograd.static_graph.detectors.common import Found
-from isograd.static_graph.scope import FileScope, Locals
+from isograd.static_graph.scope import FileScope
+from isograd.static_graph.values import Locals
 
 DETECTORS: dict[str, Callable[[Locals], Found]] = {
     function.__name__: function
@@ -47,6 +48,8 @@ DETECTORS: dict[str, Callable[[Locals], Found]] = {
         constructs.dict_input,
         constructs.decorated,
         constructs.while_tensor_counter,
+        constructs.is_ellipsis,
+        constructs.isinstance_range,
         constructs.is_tensor,
         writes.list_alias,
         writes.parameter_write,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from isograd.static_graph.scope import (
     LIST,
-    Locals,
     is_self_attribute,
 )
+from isograd.static_graph.values import Locals
 
 Found = Iterator[ast.AST]
 

@@ -17,11 +17,11 @@ from isograd.static_graph.scope import (
     TENSOR,
     TENSORS,
     FileScope,
-    Locals,
     below,
     is_self_attribute,
 )
 from isograd.static_graph.table import rules
+from isograd.static_graph.values import Locals
 
 _CASTS = frozenset("astype half float double to bfloat16 type_as int long bool".split())
 _PLAIN_DECORATORS = frozenset(
@@ -330,6 +330,29 @@ def is_tensor(own: Locals) -> Found:
             sides = (node.left, node.comparators[0])
             if all(own.of(side) in TENSORS for side in sides):
                 yield node
+
+
+def is_ellipsis(own: Locals) -> Found:
+    """`part is ...`."""
+    for node in own.all(ast.Compare):
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            if any(_is_rest(own, side) for side in (node.left, node.comparators[0])):
+                yield node
+
+
+def _is_rest(own: Locals, node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value is ...
+    return own.file.qualified(node) == "builtins.Ellipsis"
+
+
+def isinstance_range(own: Locals) -> Found:
+    """`isinstance(part, range)`."""
+    for node in own.calls.get("builtins.isinstance", ()):
+        kinds = node.args[1] if len(node.args) == 2 else None
+        parts = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+        if any(part and own.file.qualified(part) == "builtins.range" for part in parts):
+            yield node
 
 
 def cell_list_construct(file: FileScope) -> Iterator[tuple[str, ast.AST]]:

@@ -14,10 +14,10 @@ from isograd.static_graph.scope import (
     NUMBER,
     PARAMETER,
     SEQUENCE,
-    Locals,
     below,
     is_self_attribute,
 )
+from isograd.static_graph.values import Locals
 
 
 def attribute_of_another(own: Locals) -> Found:

@@ -19,10 +19,10 @@ from isograd.static_graph.scope import (
     PARAMETER,
     TENSOR,
     TENSORS,
-    Locals,
     below,
     is_self_attribute,
 )
+from isograd.static_graph.values import Locals
 
 _VIEWS = frozenset(
     "reshape view transpose swapaxes permute squeeze unsqueeze flatten T expand_dims t".split()

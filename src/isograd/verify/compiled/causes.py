@@ -14,9 +14,9 @@ from pathlib import Path
 
 from isograd.frameworks.capabilities import CompilesModules
 from isograd.model import Cause, Fix
-from isograd.static_graph.find import Occurrence, find_reached, functions_called
+from isograd.static_graph.find import find_reached, functions_called
 from isograd.static_graph.rewrite import is_mechanical, rewritten
-from isograd.static_graph.rule import SILENT
+from isograd.static_graph.rule import SILENT, Occurrence
 from isograd.static_graph.scope import FileScope
 from isograd.static_graph.table import consequence, rules
 from isograd.verify.compiled.locate import Located

@@ -1,0 +1,111 @@
+"""What the static graph makes of each runtime function, as it was executed: `executed_verdict`.
+
+A port holds copies of runtime functions.  A copy is known by its text and the text of all that it
+calls, not by its name: what was changed in the port is not what was executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from isograd.static_graph.scope import Definition, FileScope, below
+
+#: Written by `python -m isograd.knowledge check --compiled`.
+RUNTIME_FILE = Path(__file__).with_name("runtime-cpu.json")
+
+#: Every example compiles to the same; some do.
+SAME, DEPENDS = "same", "depends"
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A runtime function under `jit` and GRAPH_MODE.
+
+    name: as the runtime has it; verdict: "same"; "refused", "differs", "gradient-lost" or
+    "gradient-differs" where every example ends so; "depends" where some do; detail: the first
+    reason of a refusal.
+    """
+
+    name: str
+    verdict: str
+    detail: str = ""
+
+
+def fingerprint(file: FileScope, name: str) -> str:
+    """A hash of a function or class and of all that it calls, wherever that is defined."""
+    waiting: list[Definition] = [(file, name)]
+    seen: dict[tuple[int, str], str] = {}
+    while waiting:
+        home, wanted = waiting.pop()
+        if (id(home), wanted) in seen:
+            continue
+        node = home.definition(wanted)
+        if node is None:
+            continue
+        seen[id(home), wanted] = _text(home, node)
+        for part in below(node):
+            if isinstance(part, ast.Name) and home.definition(part.id) is not None:
+                waiting.append((home, part.id))
+            elif isinstance(part, (ast.Name, ast.Attribute)):
+                other = home.elsewhere(part)
+                waiting += [other] if other is not None else []
+    whole = "\n".join(sorted(seen.values()))
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _text(home: FileScope, node: ast.AST) -> str:
+    """The code without docstrings; a definition of another file by its bare name."""
+    return ast.unparse(_Plain(home).visit(copy.deepcopy(node)))
+
+
+class _Plain(ast.NodeTransformer):
+    def __init__(self, home: FileScope) -> None:
+        self._home = home
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        return ast.Pass() if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if self._home.elsewhere(node) is not None:
+            return ast.Name(node.attr)
+        return self.generic_visit(node)
+
+
+def executed_verdict(file: FileScope, name: str) -> Executed | None:
+    """What was executed of a definition that is a copy of a runtime function; None otherwise."""
+    return _table_row(fingerprint(file, name)) if name in _names() else None
+
+
+def is_executed_as_same(file: FileScope, name: str) -> bool:
+    """Whether a definition is a copy of a runtime function that compiles as it runs eagerly."""
+    executed = executed_verdict(file, name)
+    return executed is not None and executed.verdict == SAME
+
+
+def _table_row(key: str) -> Executed | None:
+    row = _table().get(key)
+    return None if row is None else Executed(row["name"], row["verdict"], row["detail"])
+
+
+@functools.cache
+def _names() -> frozenset[str]:
+    """The names that a copy may have: a hash is made of nothing else."""
+    return frozenset(row["name"] for row in _table().values())
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, str]]:
+    """The rows of the table by fingerprint; empty where nothing was executed yet."""
+    if not RUNTIME_FILE.is_file():
+        return {}
+    results = json.loads(RUNTIME_FILE.read_text(encoding="utf-8"))["results"]
+    return {
+        row["of"]: {"name": name, "verdict": row["verdict"], "detail": row.get("detail", "")}
+        for name, row in results.items()
+    }

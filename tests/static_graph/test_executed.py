@@ -1,0 +1,72 @@
+"""What was executed of runtime functions counts for their copies in ports, and for nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from isograd.convert.generated import library
+from isograd.knowledge.check.compiled import runtime_fingerprints
+from isograd.scan.model import Hazard
+from isograd.scan.run import scan_path
+from isograd.static_graph.executed import RUNTIME_FILE
+from isograd.static_graph.rule import SILENT
+
+PORT = """
+from mindspore import nn, ops
+import semantics as compat
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(4, 4)
+    def construct(self, x):
+        return compat.{call}
+"""
+CALLS = {
+    "topk": "topk(self.fc(x), 2)[0]",
+    "rearrange": "rearrange(self.fc(x), 'a b -> b a')",
+    "compared": "compared(self.fc(x), x)",
+}
+
+
+def hazards(folder: Path, name: str, changed: tuple[str, str] = ("", "")) -> list[Hazard]:
+    """What scan says of a port that calls one runtime function, whose copy may be changed."""
+    folder.joinpath("net.py").write_text(PORT.format(call=CALLS[name]))
+    text = library().module_of(["topk", "rearrange", "compared"]).replace(*changed)
+    folder.joinpath("semantics.py").write_text(text)
+    report = scan_path(folder, use_cache=False)
+    scan = next(file for file in report.files if file.file == "net.py")
+    return [hazard for hazard in scan.hazards if hazard.code.startswith("compiled.")]
+
+
+@pytest.mark.parametrize(
+    ("name", "silent"),
+    [pytest.param("topk", True, id="loses its gradient"), pytest.param("rearrange", False)],
+)
+def test_an_executed_runtime_function_is_reported_at_its_call(
+    tmp_path: Path, name: str, silent: bool
+) -> None:
+    (found,) = hazards(tmp_path, name)
+    assert (found.code, found.line, found.is_silent) == ("compiled.runtime.call", 10, silent)
+    assert f"{name} was executed so" in found.message
+
+
+def test_one_that_compiles_is_not_reported_whatever_the_rules_say(tmp_path: Path) -> None:
+    assert hazards(tmp_path, "compared") == []
+
+
+def test_a_changed_copy_is_not_what_was_executed(tmp_path: Path) -> None:
+    found = hazards(tmp_path, "topk", ("np.arange(k)", "np.arange(0, k)"))
+    assert {hazard.code for hazard in found} == {
+        "compiled.named_tuple",
+        "compiled.tensor.asnumpy",
+    }
+
+
+def test_the_table_is_of_the_runtime_functions_as_they_are() -> None:
+    results = json.loads(RUNTIME_FILE.read_text(encoding="utf-8"))["results"]
+    assert {name: row["of"] for name, row in results.items()} == runtime_fingerprints(results)
+    assert {row["verdict"] for row in results.values()} <= {*SILENT, "same", "refused", "depends"}

@@ -45,5 +45,5 @@ def _lift_dtype(value: Any) -> Any:
 
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor in float64 or complex128; one of whole numbers or truth values as it is."""
+    """A tensor in float64 or complex128; one of integers or truth values as it is."""
     return tensor.to(_WIDE.get(tensor.dtype, tensor.dtype))

@@ -83,6 +83,25 @@ for name in NAMES:
 
 
 NETWORKS = {
+    "settings that are set after the layers are made": """
+def widen(module):
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.eps = 0.5
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+        self.conv.stride = (2, 2)
+        self.norm = nn.BatchNorm2d(4)
+        self.pool = nn.MaxPool2d(2)
+        setattr(self.pool, "stride", 1)
+        widen(self)
+
+    def forward(self, x):
+        return self.pool(self.norm(self.conv(x)))
+""",
     "layers that answer to both names": """
 class Own(nn.BatchNorm2d):
     def forward(self, x):

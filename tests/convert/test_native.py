@@ -72,6 +72,22 @@ def _method(*lines: str) -> str:
             id="no layer of the project has another name for it",
         ),
         pytest.param(
+            _method("self.a = nn.Dropout(0.1)", "self.a.p = 0.3", "self.b = nn.Flatten()"),
+            ("self.a = compat.Dropout(0.1)", "self.b = nn.Flatten(1, -1)"),
+            id="a setting is set, which MindSpore's layer reads when it is made",
+        ),
+        pytest.param(
+            HEAD
+            + "def f(m: nn.Module):\n    m.eps = 1e-3\n    return nn.BatchNorm2d(3), nn.ReLU()\n",
+            ("compat.BatchNorm2d(3)", "nn.ReLU()"),
+            id="a setting of what may be such a layer",
+        ),
+        pytest.param(
+            _method("self.p = 0.3", "self.a = nn.Dropout(self.p)"),
+            ("self.a = nn.Dropout(p=self.p)",),
+            id="an attribute of its own is no setting of a layer",
+        ),
+        pytest.param(
             HEAD + "layer = partial(nn.Conv2d, bias=False, groups=2)\n",
             ("layer = partial(conv2d_cell, bias=False, groups=2)",),
             id="a partial takes torch's arguments",
@@ -346,6 +362,21 @@ def same(name, kind, args, kwargs, shape):
 rows = eval(sys.argv[1])
 print(json.dumps([same(*row) for row in rows]))
 """
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        pytest.param("m.eps = 1e-3", True, id="an attribute"),
+        pytest.param("setattr(m, 'eps', 1e-3)", True, id="setattr"),
+        pytest.param("m.width = 3", False, id="no setting of a layer"),
+        pytest.param("m.eps", False, id="it is read"),
+    ],
+)
+def test_a_setting_of_what_may_be_a_layer_is_told(statement: str, told: bool) -> None:
+    port, findings = port_of(f"{HEAD}def f(m):\n    {statement}\n    return nn.BatchNorm2d(3)\n")
+    assert [f.code for f in findings] == ["layer-setting"] * told
+    assert "nn.BatchNorm2d(3)" in port
 
 
 def test_factories_make_what_torchs_classes_make() -> None:

@@ -103,8 +103,10 @@ class Facts:
     built: calls that make a module of the project's. made: the names of their classes. called:
     methods that are called on anything but self. elsewhere: what the file takes of others.
     looks_up: whether it asks for an object by a name that it computes. in_inference: classes whose
-    constructor says `self.eval()`. has_modes: whether anything is otherwise in training. unfreezes:
-    whether something says what learns, other than that it does not. private: where modules' own
+    constructor says `self.eval()`. sets: layers, "" where they are not known, with the names of
+    attributes that are set. unknown_sets: such names of what nothing is known of. has_modes:
+    whether anything is otherwise in training. unfreezes: whether something says what learns, other
+    than that it does not. private: where modules' own
     dictionaries of parameters are named. reads_private: whether they are more than read there.
     makes_complex: whether something of torch's makes complex numbers. works_in_place: whether a
     layer is made with inplace=True.
@@ -127,6 +129,8 @@ class Facts:
     built: set[Place] = field(default_factory=set)
     private: set[Place] = field(default_factory=set)
     reads_private: bool = False
+    sets: set[tuple[str, str]] = field(default_factory=set)
+    unknown_sets: dict[Place, str] = field(default_factory=dict)
     has_modes: bool = False
     unfreezes: bool = False
     made: set[str] = field(default_factory=set)
@@ -231,11 +235,21 @@ class _Located(Statements):
             self.facts.built.add(place(node))
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
+        if getattr(node.func, "id", "") == "setattr" and len(node.args) == 3:
+            name = getattr(node.args[1], "value", None)
+            self._keep_set(node, arguments[0], name if isinstance(name, str) else "")
         if looks_up(node, value, arguments):
             self.facts.looks_up = True
         if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):
             self.facts.in_inference.add(owner.of.name)
         return super().called(node, value, owner, arguments, keywords)
+
+    def _keep_set(self, node: ast.AST, owner: Value, name: str) -> None:
+        """Keep that an attribute is set, of a layer or of what may be one."""
+        if owner is None:
+            self.facts.unknown_sets[place(node)] = name
+        elif isinstance(owner, Made):
+            self.facts.sets.add(("" if owner == ANY_MODULE else owner.api, name))
 
     def _is_constructed(self, owner: Instance) -> bool:
         """Whether the constructor of an instance is what is read now."""
@@ -253,6 +267,8 @@ class _Located(Statements):
             self.facts.layer_owners[place(target)] = self._owner(target.value)
         if target.attr == "training":
             self.facts.has_modes = True
+        if getattr(target.value, "id", "") != "self":
+            self._keep_set(target, self._owner(target.value), target.attr)
         super()._bind_attribute(target, value)
 
     def annotation_value(self, node: ast.expr | None) -> Value:

@@ -175,7 +175,7 @@ def _settle(run: Run) -> None:
     """What holds for all files, now that all are read."""
     if not run.options.eager:
         _compile_steps(run)
-    run.layers = layers_of(run.facts.values())
+    run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings)
     run.starting = starting_of(
         Said(
             path.relative_to(run.base).as_posix(),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isograd.knowledge.entry import Applicability, Entry, Example, Status, Verified, Way
+from isograd.knowledge.rewrite import parameters_of
 
 #: Where the compiled entries and what was executed lie.
 FOLDER = Path(__file__).parent
@@ -20,6 +21,12 @@ COMPILED_FILE = FOLDER / "compiled-cpu.json"
 #: A person's own table of verdicts, made by `python -m isograd.knowledge check --out FILE`.
 VARIABLE = "ISOGRAD_KNOWLEDGE"
 _METHOD = "torch.Tensor."
+#: Arguments of layers that torch does not read at a call, or that are parameters.
+_NOT_READ = frozenset(
+    """bias device dtype inplace in_channels out_channels in_features out_features num_features
+    num_channels num_embeddings embedding_dim num_parameters elementwise_affine affine init
+    max_norm""".split()
+)
 
 
 class Knowledge:
@@ -53,9 +60,23 @@ class Knowledge:
         return frozenset(name for entry in self.entries for name, _ in entry.attributes)
 
     @cached_property
+    def layer_settings(self) -> dict[str, frozenset[str]]:
+        """By class: what torch reads at each call of a layer, and MindSpore when it is made."""
+        return {
+            entry.api: names
+            for entry in self.entries
+            if entry.factory or (entry.rewrite.startswith("nn.") and entry.value)
+            if (names := _names_of(entry.signature) - _NOT_READ)
+        }
+
+    @cached_property
     def methods(self) -> frozenset[str]:
         """The bare names of Tensor's methods and attributes ("view", "add_", "shape")."""
         return frozenset(name[len(_METHOD) :] for name in self._by_name if name.startswith(_METHOD))
+
+
+def _names_of(signature: str) -> frozenset[str]:
+    return frozenset(parameter.name for parameter in parameters_of(signature or "()"))
 
 
 def load_knowledge(verified: Path | None = None) -> Knowledge:

@@ -30,7 +30,8 @@ class Layers:
 
     every: why all layers are the runtime's; empty where they are not.  why: of single classes.
     derived: classes of torch from which the project's own derive.  compared: classes that it
-    compares with each other.  used: all that it names.
+    compares with each other.  used: all that it names.  late: by name, a class whose setting it is,
+    which MindSpore's layer reads when it is made and torch's at each call.
     """
 
     every: str = ""
@@ -38,6 +39,7 @@ class Layers:
     derived: frozenset[str] = frozenset()
     compared: frozenset[str] = frozenset()
     used: frozenset[str] = frozenset()
+    late: Mapping[str, str] = field(default_factory=dict)
     has_modes: bool = False
     unfreezes: bool = False
 
@@ -46,8 +48,11 @@ class Layers:
         return bool(self.every) or api in self.why
 
 
-def layers_of(facts: Iterable[Facts]) -> Layers:
-    """The decisions for a project, from the facts of all of its files."""
+def layers_of(facts: Iterable[Facts], settings: Mapping[str, Collection[str]]) -> Layers:
+    """The decisions for a project, from the facts of all of its files.
+
+    settings: by class of torch, what a layer reads at each call that MindSpore's reads when made.
+    """
     found = list(facts)
     used: set[str] = set().union(*(one.apis for one in found))
     replaced = set().union(*(one.reparametrized for one in found))
@@ -58,6 +63,7 @@ def layers_of(facts: Iterable[Facts]) -> Layers:
         if api
     }
     why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
+    why |= _changed_later(found, used, settings)
     packing = next((api for api in sorted(used) if api.startswith(_PACKING)), "")
     if packing:
         why |= dict.fromkeys(_RECURRENT, f"{packing} takes recurrent layers of torch's shape")
@@ -74,9 +80,23 @@ def layers_of(facts: Iterable[Facts]) -> Layers:
         derived,
         frozenset().union(*(one.compared for one in found)),
         frozenset(used),
+        {name: api for api in sorted(used - why.keys()) for name in settings.get(api, ())},
         any(one.has_modes for one in found),
         any(one.unfreezes for one in found),
     )
+
+
+def _changed_later(
+    found: Iterable[Facts], used: Collection[str], settings: Mapping[str, Collection[str]]
+) -> dict[str, str]:
+    """Why layers whose settings are set after they are made are the runtime's, by class."""
+    return {
+        api: f"its {name} is set after it is made, which MindSpore's does not see"
+        for one in found
+        for owner, name in sorted(one.sets)
+        for api in ((owner,) if owner else used)
+        if name in settings.get(api, ())
+    }
 
 
 def _of_every(found: Iterable[Facts], replaced: Collection[str]) -> str:

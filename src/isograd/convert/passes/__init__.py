@@ -45,6 +45,7 @@ from isograd.convert.passes.integer_arguments import JoinedParts, RealFunctions
 from isograd.convert.passes.language import Constants, Questions, Settings
 from isograd.convert.passes.late_children import LateChildren
 from isograd.convert.passes.layer_attributes import LayerAttributes
+from isograd.convert.passes.layer_settings import LayerSettings
 from isograd.convert.passes.layers_in_place import InPlaceLayers
 from isograd.convert.passes.leading_axes import LeadingAxes
 from isograd.convert.passes.members import Members
@@ -86,6 +87,7 @@ PASSES: tuple[Pass, ...] = (
     Forward(),
     Questions(),
     LayerAttributes(),
+    LayerSettings(),
     ModuleLoops(),
     Precision(),
     ModuleContents(),

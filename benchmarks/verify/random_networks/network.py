@@ -92,7 +92,7 @@ class Network:
         made: set[str] = set()
         inputs: list[str] = []
         for line in lines:
-            inputs += [n for n in line.reads if n not in made and n not in inputs]
+            inputs += [n for n in dict.fromkeys(line.reads) if n not in made and n not in inputs]
             made.add(line.result)
         read = {name for line in lines for name in line.reads}
         outputs = tuple(line.result for line in lines if line.result not in read)

@@ -8,7 +8,7 @@ from isograd.diagnose.update.advice import class_advice, switch_advice
 from isograd.diagnose.update.hypotheses import HYPOTHESES
 from isograd.frameworks.rules import Kind, Rule
 
-BY_KEY = {member.key: member for member in HYPOTHESES}
+BY_KEY = {member.name: member for member in HYPOTHESES}
 ADAM = Rule(Kind.ADAM, (0.01,))
 ADAMW = "mindspore.experimental.optim.AdamW"
 

@@ -235,9 +235,9 @@ class _Located(Statements):
             self.facts.built.add(place(node))
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
-        if getattr(node.func, "id", "") == "setattr" and len(node.args) == 3:
-            name = getattr(node.args[1], "value", None)
-            self._keep_set(node, arguments[0], name if isinstance(name, str) else "")
+        if getattr(node.func, "id", "") == "setattr" and len(node.args) == len(arguments) == 3:
+            called = getattr(node.args[1], "value", None)
+            self._keep_set(node, arguments[0], called if isinstance(called, str) else "")
         if looks_up(node, value, arguments):
             self.facts.looks_up = True
         if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):

@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.carrying import Carrying
+from isograd.convert.analysis.comparisons import compared
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
 from isograd.convert.places import Place, place
-from isograd.convert.tree import is_true, is_type_of, read_tree
+from isograd.convert.tree import is_true, read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
@@ -346,7 +347,7 @@ def locate(
         facts.reparametrized.add("")
     facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
     facts.reads_private = bool(facts.private) and not only_reads(source.tree, facts.private)
-    facts.compared = _compared(source.tree, state)
+    facts.compared = compared(source.tree, state)
     facts.makes_complex = any(map(_makes_complex, facts.apis))
     if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)
@@ -387,24 +388,3 @@ def _elsewhere(module: ast.Module, state: State, facts: Facts) -> Elsewhere:
         lambda name: True,
     )
     return elsewhere_of(tree, carrying, lambda name: state.env[name])
-
-
-def _compared(tree: ast.Module, state: State) -> frozenset[str]:
-    """The classes of torch beside `==`, `is` or `in`, but for those of an instance's type."""
-    named = {
-        (line, column): api
-        for line, column, api, how in state.uses
-        if how is REFERENCE and state.names.kind(api) == "M"
-    }
-    if not named:
-        return frozenset()
-    return frozenset(
-        named[part.lineno, part.col_offset]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Compare)
-        if not any(is_type_of(operand) for operand in (node.left, *node.comparators))
-        for operand in (node.left, *node.comparators)
-        for part in ast.walk(operand)
-        if isinstance(part, (ast.Name, ast.Attribute))
-        if (part.lineno, part.col_offset) in named
-    )

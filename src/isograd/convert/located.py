@@ -264,12 +264,13 @@ class _Located(Statements):
         self.facts.layer_owners[place(node)] = owner
 
     def _bind_attribute(self, target: ast.Attribute, value: Value) -> None:
+        owner = self._owner(target.value)
         if target.attr in self.watched:
-            self.facts.layer_owners[place(target)] = self._owner(target.value)
+            self.facts.layer_owners[place(target)] = owner
         if target.attr == "training":
             self.facts.has_modes = True
         if getattr(target.value, "id", "") != "self":
-            self._keep_set(target, self._owner(target.value), target.attr)
+            self._keep_set(target, owner, target.attr)
         super()._bind_attribute(target, value)
 
     def annotation_value(self, node: ast.expr | None) -> Value:

@@ -109,7 +109,8 @@ def test_a_folder_of_mindspore_2(tmp_path: Path) -> None:
     assert analysis.limit is Limit.COMPUTE
     assert analysis.step_s == pytest.approx(1e-3)
     assert analysis.breakdown.of(Limit.COMMUNICATION) == pytest.approx(2e-4)
-    assert analysis.memory_peak_bytes == int(2.5 * 2**20)
+    assert analysis.memory is not None
+    assert analysis.memory.peak_bytes == int(2.5 * 2**20)
     spans = analysis.profile.spans
     assert spans is not None
     assert spans.start_ns.tolist() == [0, 20_500]

@@ -110,6 +110,7 @@ def _sections(report: ProfileReport, most: int) -> Iterator[Section]:
     yield from _what_if(analysis)
     yield from _operators(analysis, most)
     yield from _modules(report, most)
+    yield from _memory(analysis, most)
     yield from _pipeline(analysis)
     yield from _communication(analysis)
     yield from _facts(analysis, most)
@@ -260,6 +261,46 @@ def _ms(seconds: float) -> float | None:
     return seconds * 1e3 if seconds == seconds else None
 
 
+def _memory(analysis: Analysis, most: int) -> Iterator[Section]:
+    """Who had allocated what the device held at its peak."""
+    peak = analysis.memory
+    if peak is None or peak.peak_bytes <= 0:
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            _module_name(one.module),
+            one.phase.value,
+            one.operator,
+            one.size_bytes / 1e6,
+            one.size_bytes / peak.peak_bytes,
+        )
+        for one in peak.shares[:most]
+    ]
+    if peak.before_bytes:
+        share = peak.before_bytes / peak.peak_bytes
+        rows.append(("(held before)", "", "", peak.before_bytes / 1e6, share))
+    module, phase = peak.at
+    note = f"The peak of {peak.peak_bytes / 1e6:.1f} MB ({peak.device}) is reached"
+    note += "" if phase is Phase.OTHER else f" in the {phase.value} phase"
+    note += "." if module is None else f", by {_module_name(module)}."
+    if peak.held:
+        held = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in peak.held.items())
+        note += f" Held before: {held}."
+    columns = (
+        Column("module", is_code=True),
+        Column("phase"),
+        Column("most by", is_code=True),
+        Column("held", "MB", is_number=True, format=".2f"),
+        Column("share", is_number=True, format=".1%", has_bar=True),
+    )
+    more = max(len(peak.shares) - most, 0)
+    yield Table("Memory at its peak, by module", columns, rows, note=note, more=more)
+
+
+def _module_name(name: str | None) -> str:
+    return "(outside of modules)" if name is None else name or "(network)"
+
+
 def _pipeline(analysis: Analysis) -> Iterator[Section]:
     answer = analysis.pipeline
     if answer is None:
@@ -300,8 +341,6 @@ def _communication(analysis: Analysis) -> Iterator[Section]:
 
 def _facts(analysis: Analysis, most: int) -> Iterator[Section]:
     pairs: list[tuple[str, Cell]] = []
-    if analysis.memory_peak_bytes is not None:
-        pairs.append(("memory peak", f"{analysis.memory_peak_bytes / 1e6:.1f} MB"))
     host = analysis.profile.host
     if host is not None:
         pairs += [(f"excluded: {name}", milliseconds(s)) for name, s in host.excluded.items()]

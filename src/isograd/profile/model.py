@@ -66,6 +66,7 @@ class Spans:
     name, category, shapes, dtypes: numbers into `texts`; -1 where shapes or dtypes are unknown.
     track: number into `tracks`. start_ns, duration_ns: integers. launches: rows of kernels in
     rising order, and when the host had launched each, where the trace says which launch is whose.
+    sequence: rows and their autograd sequence numbers, which a call and its gradient share.
     """
 
     texts: tuple[str, ...]
@@ -78,6 +79,7 @@ class Spans:
     shapes: Codes
     dtypes: Codes
     launches: tuple[Ints, Ints] | None = None
+    sequence: tuple[Ints, Ints] | None = None
 
     def __len__(self) -> int:
         return int(self.name.size)
@@ -107,11 +109,50 @@ class Spans:
 
 @dataclass(frozen=True)
 class Instants:
-    """What memory the allocator held at times. bytes: change; total_bytes: after it."""
+    """What memory the allocator held at times, in order of time.
+
+    change_bytes: negative where memory was freed; total_bytes: of its device, after it. address:
+    of the block. track: number into the spans' tracks. device: -1 is the CPU, else the number of
+    a device. The last three are None where the source does not know them.
+    """
 
     time_ns: Ints
     change_bytes: Ints
     total_bytes: Ints
+    address: Ints | None = None
+    track: Ints | None = None
+    device: Ints | None = None
+
+
+@dataclass(frozen=True)
+class MemoryShare:
+    """Bytes that are alive at the peak: who allocated them.
+
+    module: None outside of all modules or where unknown. operator: the one with most of the bytes.
+    """
+
+    module: str | None
+    phase: Phase
+    operator: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryPeak:
+    """The most memory that one device held, and who had allocated it.
+
+    before_bytes: of it held already before the first event. held: what that is, by name
+    (`parameters`, `gradients`, `optimizer state`), where known. at: module and phase whose
+    allocation reached the peak. shares: greatest first; all of them and before_bytes make
+    peak_bytes.
+    """
+
+    peak_bytes: int
+    before_bytes: int
+    device: str
+    at: tuple[str | None, Phase]
+    shares: tuple[MemoryShare, ...]
+    held: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -400,6 +441,7 @@ class Profile:
     device: str = ""
     spans: Spans | None = None
     memory: Instants | None = None
+    memory_peak: MemoryPeak | None = None
     steps: Steps = field(default_factory=no_steps)
     operators: tuple[Operator, ...] = ()
     modules: tuple[ModuleTime, ...] = ()

@@ -79,7 +79,7 @@ class ProfileReport(Report):
             "pipeline": self._pipeline(),
             "communication": self._communication(),
             "what_if": self._what_if(),
-            "memory": {"peak_bytes": analysis.memory_peak_bytes},
+            "memory": self._memory(),
             "findings": [_finding(finding) for finding in self.findings],
             "against": self._against(),
             "excluded": {} if analysis.profile.host is None else analysis.profile.host.excluded,
@@ -98,6 +98,29 @@ class ProfileReport(Report):
         return {
             "critical_path": {role.value: share for role, share in path.items()},
             "changes": [{"change": one.name, "step_s": one.step_s} for one in analysis.answers],
+        }
+
+    def _memory(self) -> dict[str, Any]:
+        peak = self.analysis.memory
+        if peak is None:
+            return {"peak_bytes": None}
+        module, phase = peak.at
+        return {
+            "peak_bytes": peak.peak_bytes,
+            "device": peak.device,
+            "at": {"module": module, "phase": phase.value},
+            "before_bytes": peak.before_bytes,
+            "held": peak.held,
+            "modules": [
+                {
+                    "module": one.module,
+                    "phase": one.phase.value,
+                    "operator": one.operator or None,
+                    "bytes": one.size_bytes,
+                    "share": one.size_bytes / peak.peak_bytes,
+                }
+                for one in peak.shares
+            ],
         }
 
     def _operator(self, one: Operator) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from isograd.profile.analyse.breakdown import (
 )
 from isograd.profile.analyse.jitter import Jitter, find_jitter
 from isograd.profile.analyse.marks import find_steps
+from isograd.profile.analyse.memory import peak_of_trace
 from isograd.profile.analyse.modules import as_run, with_places
 from isograd.profile.analyse.nesting import crossings
 from isograd.profile.analyse.operators import (
@@ -27,7 +28,7 @@ from isograd.profile.analyse.operators import (
 )
 from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
-from isograd.profile.model import Ints, Operator, Profile, Steps, no_steps
+from isograd.profile.model import Ints, MemoryPeak, Operator, Profile, Steps, no_steps
 from isograd.profile.whatif.predict import Answer, Model, model_of, standard_answers
 
 #: From this share on the reader learns that other processes had the processor.
@@ -52,7 +53,7 @@ class Analysis:
     jitter: Jitter
     pipeline: PipelineAnswer | None
     communication: CommunicationAnswer | None
-    memory_peak_bytes: int | None
+    memory: MemoryPeak | None
     notes: tuple[str, ...]
     is_per_step: bool = True
     model: Model | None = None
@@ -99,7 +100,6 @@ def analyse(profile: Profile) -> Analysis:
             f"Other processes had the processor for {delayed:.0%} of the time; that time is taken "
             "off all steps and phases."
         )
-    memory = profile.memory
     windows = (steps.start_ns, steps.end_ns) if has_marks else None
     model = model_of(profile, breakdown.median_s, self_ns, windows)
     return Analysis(
@@ -112,12 +112,23 @@ def analyse(profile: Profile) -> Analysis:
         jitter=find_jitter(steps),
         pipeline=find_bottleneck(profile.queues),
         communication=answer_communication(profile, steps),
-        memory_peak_bytes=int(memory.total_bytes.max()) if memory is not None else None,
+        memory=_memory(profile),
         notes=tuple(dict.fromkeys(notes)),
         is_per_step=has_marks or len(steps) == 1,
         model=model,
         answers=() if model is None else standard_answers(model, profile, operators),
     )
+
+
+def _memory(profile: Profile) -> MemoryPeak | None:
+    """The peak by blocks; what the allocator held beyond the known blocks was there before."""
+    peak, record = profile.memory_peak, profile.memory
+    if peak is None or record is None:
+        return peak or peak_of_trace(profile)
+    more = int(record.total_bytes.max()) - peak.peak_bytes
+    if more <= 0:
+        return peak
+    return replace(peak, peak_bytes=peak.peak_bytes + more, before_bytes=peak.before_bytes + more)
 
 
 def _steps(profile: Profile, notes: list[str]) -> tuple[Steps, bool]:

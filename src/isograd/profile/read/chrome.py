@@ -77,11 +77,12 @@ class _Columns:
         self._names: dict[tuple[str, str], str] = {}
         self._process_names: dict[str, str] = {}
         self._parts: defaultdict[str, list[npt.NDArray[Any]]] = defaultdict(list)
-        self._memory: list[tuple[float, int, int]] = []
+        self._memory: list[tuple[int, ...]] = []
         self._open: defaultdict[int, list[int]] = defaultdict(list)
         self._unmatched = 0
         self._pending: list[tuple[Any, int, int]] = []
         self._correlated: list[Ints] = []
+        self._sequences: list[Ints] = []
 
     def add(self, events: list[Any]) -> None:
         """Add one block of decoded events."""
@@ -122,13 +123,18 @@ class _Columns:
         ]
         if correlated:
             self._correlated.append(np.asarray(correlated, dtype=np.int64))
+        sequences = [
+            (self.count + place, _integer(a.sequence))
+            for place, a in enumerate(arguments)
+            if a is not None and a.sequence != -1
+        ]
+        if sequences:
+            self._sequences.append(np.asarray(sequences, dtype=np.int64))
 
     def _add_others(self, events: list[Any]) -> None:
         for event in events:
             if event.ph == "i" and event.name == "[memory]" and event.args is not None:
-                total = _integer(event.args.total_bytes)
-                change = _integer(event.args.change_bytes, 0)
-                self._memory.append((int(nanoseconds([event.ts])[0]), change, total))
+                self._memory.append(self._instant(event))
             elif event.ph == "M" and event.args is not None and event.args.name:
                 process = str(event.pid)
                 if event.name == "process_name":
@@ -137,6 +143,17 @@ class _Columns:
                     self._names[(process, str(event.tid))] = str(event.args.name)
             elif event.ph in ("B", "E"):
                 self._begin_or_end(event)
+
+    def _instant(self, event: Any) -> tuple[int, ...]:
+        given, tracks = event.args, self._tracks
+        return (
+            int(nanoseconds([event.ts])[0]),
+            _integer(given.change_bytes, 0),
+            _integer(given.total_bytes),
+            _integer(given.address),
+            tracks.setdefault((event.pid, event.tid), len(tracks)),
+            _integer(given.device_number),
+        )
 
     def _begin_or_end(self, event: Any) -> None:
         track = self._tracks.setdefault((event.pid, event.tid), len(self._tracks))
@@ -171,8 +188,13 @@ class _Columns:
             for name in list(joined):
                 joined[name] = joined[name][order]
         tracks = tuple(self._track(pid, tid) for pid, tid in self._tracks)
-        launches = _launches(self._correlated, order, joined, tracks)
-        spans = Spans(texts=self._strings.texts(), tracks=tracks, launches=launches, **joined)
+        spans = Spans(
+            texts=self._strings.texts(),
+            tracks=tracks,
+            launches=_launches(self._correlated, order, joined, tracks),
+            sequence=_numbered(self._sequences, order),
+            **joined,
+        )
         return ChromeTrace(spans, self._instants(base), base, tuple(notes), self._names)
 
     def _track(self, pid: Any, tid: Any) -> Track:
@@ -186,8 +208,10 @@ class _Columns:
     def _instants(self, base: int) -> Instants | None:
         if not self._memory:
             return None
-        rows = np.asarray(sorted(self._memory), dtype=np.int64)
-        return Instants(rows[:, 0] - base, rows[:, 1], rows[:, 2])
+        rows = np.asarray(self._memory, dtype=np.int64)
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        rows[:, 0] -= base
+        return Instants(*rows.T)
 
 
 def _launches(
@@ -197,14 +221,10 @@ def _launches(
     tracks: tuple[Track, ...],
 ) -> tuple[Ints, Ints] | None:
     """Kernels and when the host's call of the same correlation number had ended."""
-    if not correlated:
+    numbered = _numbered(correlated, order)
+    if numbered is None:
         return None
-    table = np.concatenate(correlated)
-    rows, number = table[:, 0], table[:, 1]
-    if order is not None:
-        place = np.empty(order.size, dtype=np.int64)
-        place[order] = np.arange(order.size)
-        rows = place[rows]
+    rows, number = numbered
     is_device = np.asarray([track.is_device for track in tracks])[columns["track"][rows]]
     host, kernel = np.flatnonzero(~is_device), np.flatnonzero(is_device)
     host = host[np.argsort(number[host], kind="stable")]
@@ -216,6 +236,19 @@ def _launches(
     sequence = np.argsort(rows[kernel], kind="stable")
     ended = columns["start_ns"][launch] + columns["duration_ns"][launch]
     return rows[kernel][sequence], np.asarray(ended[sequence], dtype=np.int64)
+
+
+def _numbered(found: list[Ints], order: Ints | None) -> tuple[Ints, Ints] | None:
+    """Rows, as they lie after ordering, and the number that each was given."""
+    if not found:
+        return None
+    table = np.concatenate(found)
+    rows, number = table[:, 0], table[:, 1]
+    if order is not None:
+        place = np.empty(order.size, dtype=np.int64)
+        place[order] = np.arange(order.size)
+        rows = place[rows]
+    return rows, number
 
 
 def _order(columns: dict[str, npt.NDArray[Any]], notes: list[str]) -> Ints | None:

@@ -32,8 +32,10 @@ class Arguments(msgspec.Struct, gc=False):
     type: _Text = ""
     input_0: msgspec.Raw = msgspec.Raw(b"")
     input_1: msgspec.Raw = msgspec.Raw(b"")
-    device_bytes: _Text = msgspec.field(default=0, name="Device Type")
     correlation: _Text = -1
+    sequence: _Text = msgspec.field(default=-1, name="Sequence number")
+    address: _Text = msgspec.field(default=-1, name="Addr")
+    device_number: _Text = msgspec.field(default=-1, name="Device Id")
 
 
 class FloatEvent(msgspec.Struct, gc=False):

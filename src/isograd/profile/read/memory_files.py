@@ -7,10 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from isograd.errors import ProfileError
-from isograd.profile.model import Instants, Profile
+from isograd.profile.analyse.memory import Owner, peak_of
+from isograd.profile.analyse.operators import module_of, type_of
+from isograd.profile.model import Instants, Phase, Profile
 from isograd.profile.read.tables import nanoseconds_of, number, rows
 
 _MIB = 1 << 20
+#: What stands where a time is not known.
+_MISSING = ("", "N/A")
 
 
 def memory_record(path: Path) -> Profile:
@@ -31,17 +35,35 @@ def memory_record(path: Path) -> Profile:
         raise ProfileError(f"{path}: it holds no record", "Record with profile_memory=True.")
     order = np.argsort(np.asarray(times), kind="stable")
     time, total = np.asarray(times)[order], np.asarray(totals)[order]
-    change = np.diff(total, prepend=total[:1])
+    change = np.diff(total, prepend=total[:1])  # what was held before the first line is not known
     memory = Instants(time - time[0], change, total)
-    return Profile(source=str(path), framework="mindspore", memory=memory)
+    return Profile(source=str(path), framework="mindspore", memory=memory, base_ns=int(time[0]))
 
 
 def operator_memory(path: Path) -> Profile:
-    """`operator_memory.csv`: the largest allocation, as a note."""
-    best, name = 0.0, ""
-    for row in rows(path, "Name", "Size(KB)"):
-        size = number(row, "Size(KB)", path, 0.0)
-        if size > best:
-            best, name = size, row["Name"]
-    note = f"The largest allocation is {best / 1024:.1f} MiB, by {name} ({path.name})."
-    return Profile(source=str(path), framework="mindspore", notes=(note,) if name else ())
+    """`operator_memory.csv`: blocks with the time of allocation and of release, by operator."""
+    events: list[tuple[int, int, int]] = []
+    owners: list[Owner] = []
+    for block, row in enumerate(rows(path, "Name", "Size(KB)")):
+        size = round(number(row, "Size(KB)", path, 0.0) * 1024)
+        begin = row.get("Allocation Time(us)", "")
+        owners.append(_owner(row["Name"]))
+        if size > 0 and begin not in _MISSING:
+            events.append((nanoseconds_of(begin, path), size, block))
+            end = row.get("Release Time(us)", "")
+            if end not in _MISSING:
+                events.append((nanoseconds_of(end, path), -size, block))
+    if not events:
+        return Profile(source=str(path), framework="mindspore")
+    # A block that is released when another one is allocated makes room for it.
+    time, change, block = np.asarray(sorted(events), dtype=np.int64).T
+    memory = Instants(time - time[0], change, np.cumsum(change), address=block)
+    peak = peak_of(memory, [owners[number] for number in block])
+    return Profile(source=str(path), framework="mindspore", memory_peak=peak)
+
+
+def _owner(name: str) -> Owner:
+    """By an operator's full name; graphs name gradients `Gradients/Default/…`."""
+    is_gradient = name.startswith("Gradients/")
+    phase = Phase.BACKWARD if is_gradient else Phase.FORWARD if "/" in name else Phase.OTHER
+    return Owner(module_of(name.removeprefix("Gradients/")) or None, phase, type_of(name))

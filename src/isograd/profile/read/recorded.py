@@ -19,6 +19,8 @@ from isograd.profile.model import (
     HostLine,
     Loader,
     Marks,
+    MemoryPeak,
+    MemoryShare,
     ModuleTime,
     Phase,
     Profile,
@@ -61,6 +63,7 @@ def _profile(path: Path, content: dict[str, Any]) -> Profile:
         device=str(content["device"]),
         steps=plain,
         modules=tuple(_module(entry) for entry in content["modules"]),
+        memory_peak=_memory_peak(content.get("memory_peak")),
         queues=tuple(_queue(entry) for entry in content["queues"]),
         queue_waits={str(k): float(v) for k, v in content.get("queue_waits", {}).items()},
         collectives=_collectives(content.get("collectives") or {}),
@@ -113,6 +116,32 @@ def _module(entry: dict[str, Any]) -> ModuleTime:
         calls=int(entry["calls"]),
         output_shape=str(entry.get("output_shape", "")),
     )
+
+
+def _memory_peak(entry: dict[str, Any] | None) -> MemoryPeak | None:
+    if entry is None:
+        return None
+    module, phase = entry["at"]
+    return MemoryPeak(
+        peak_bytes=int(entry["peak_bytes"]),
+        before_bytes=int(entry["before_bytes"]),
+        device=str(entry["device"]),
+        at=(_name(module), Phase(phase)),
+        shares=tuple(
+            MemoryShare(
+                module=_name(share["module"]),
+                phase=Phase(share["phase"]),
+                operator=str(share["operator"]),
+                size_bytes=int(share["size_bytes"]),
+            )
+            for share in entry["shares"]
+        ),
+        held={str(name): int(size) for name, size in entry["held"].items()},
+    )
+
+
+def _name(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _queue(entry: dict[str, Any]) -> Queue:

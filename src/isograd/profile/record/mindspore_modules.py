@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from isograd.profile.model import ModuleTime
+from isograd.profile.model import ModuleTime, Phase
+
+#: Module (None: no module's), phase, beginning and end in ns since 1970.
+Interval = tuple[str | None, Phase, int, int]
 
 
 class CellClock:
@@ -24,14 +27,14 @@ class CellClock:
         self._model = model
         self._undo = contextlib.ExitStack()
         self._kinds: dict[str, str] = {}
-        self._passes = 0
-        self._open: defaultdict[str, list[float]] = defaultdict(list)
-        self._forward: defaultdict[str, list[float]] = defaultdict(list)
-        self._begun: defaultdict[str, list[float]] = defaultdict(list)
-        self._backward: defaultdict[str, list[float]] = defaultdict(list)
+        self._open: defaultdict[tuple[str, Phase], list[int]] = defaultdict(list)
+        self.intervals: list[Interval] = []
 
-    def start(self) -> None:
-        """Hook all cells and let operators run at once."""
+    def start(self, *, has_backward: bool = True) -> None:
+        """Hook all cells and let operators run at once.
+
+        has_backward: time gradients, too, for which MindSpore copies tensors at each cell.
+        """
         import mindspore
 
         before = mindspore.get_context("pynative_synchronize")
@@ -39,12 +42,15 @@ class CellClock:
         self._undo.callback(mindspore.set_context, pynative_synchronize=before)
         for name, cell in self._model.cells_and_names():
             self._kinds[name] = type(cell).__name__
-            handles = (
-                cell.register_forward_pre_hook(self._enter(name)),
-                cell.register_forward_hook(self._leave(name)),
-                cell.register_backward_pre_hook(self._enter_backward(name)),
-                cell.register_backward_hook(self._leave_backward(name)),
-            )
+            handles = [
+                cell.register_forward_pre_hook(self._enter(name, Phase.FORWARD)),
+                cell.register_forward_hook(self._leave(name, Phase.FORWARD)),
+            ]
+            if has_backward:
+                handles += [
+                    cell.register_backward_pre_hook(self._enter(name, Phase.BACKWARD)),
+                    cell.register_backward_hook(self._leave(name, Phase.BACKWARD)),
+                ]
             for handle in handles:
                 self._undo.callback(handle.remove)
 
@@ -54,45 +60,36 @@ class CellClock:
 
     def times(self) -> tuple[ModuleTime, ...]:
         """Seconds per step of each cell that was called."""
-        passes = max(self._passes, 1)
+        seconds: defaultdict[tuple[str | None, Phase], list[float]] = defaultdict(list)
+        for name, phase, begin, end in self.intervals:
+            seconds[name, phase].append((end - begin) / 1e9)
+        passes = max(len(seconds["", Phase.FORWARD]), 1)
         found = []
-        for name, forward in self._forward.items():
-            calls = max(round(len(forward) / passes), 1)
-            backward = self._backward.get(name, [])
-            found.append(
-                ModuleTime(
-                    name,
-                    self._kinds[name],
-                    float(np.median(forward)) * calls,
-                    float(np.median(backward)) * calls if backward else float("nan"),
-                    calls,
+        for name, kind in self._kinds.items():
+            if forward := seconds[name, Phase.FORWARD]:
+                calls = max(round(len(forward) / passes), 1)
+                backward = seconds[name, Phase.BACKWARD]
+                found.append(
+                    ModuleTime(
+                        name,
+                        kind,
+                        float(np.median(forward)) * calls,
+                        float(np.median(backward)) * calls if backward else float("nan"),
+                        calls,
+                    )
                 )
-            )
         return tuple(found)
 
-    def _enter(self, name: str) -> Callable[..., None]:
-        def hook(cell: Any, inputs: Any) -> None:
-            self._open[name].append(time.perf_counter())
+    def _enter(self, name: str, phase: Phase) -> Callable[..., None]:
+        def hook(cell: Any, tensors: Any) -> None:
+            self._open[name, phase].append(time.time_ns())
 
         return hook
 
-    def _leave(self, name: str) -> Callable[..., None]:
-        def hook(cell: Any, inputs: Any, output: Any) -> None:
-            self._passes += not name
-            if self._open[name]:
-                self._forward[name].append(time.perf_counter() - self._open[name].pop())
-
-        return hook
-
-    def _enter_backward(self, name: str) -> Callable[..., None]:
-        def hook(cell: Any, gradients: Any) -> None:
-            self._begun[name].append(time.perf_counter())
-
-        return hook
-
-    def _leave_backward(self, name: str) -> Callable[..., None]:
-        def hook(cell: Any, gradients: Any, outputs: Any) -> None:
-            if self._begun[name]:
-                self._backward[name].append(time.perf_counter() - self._begun[name].pop())
+    def _leave(self, name: str, phase: Phase) -> Callable[..., None]:
+        def hook(cell: Any, tensors: Any, results: Any) -> None:
+            if self._open[name, phase]:
+                begin = self._open[name, phase].pop()
+                self.intervals.append((name, phase, begin, time.time_ns()))
 
         return hook

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from isograd.frameworks.base import Structure
 from isograd.profile.model import (
     Collectives,
     Loader,
+    MemoryPeak,
     ModuleTime,
     Phase,
     Queue,
@@ -24,6 +26,7 @@ from isograd.profile.model import (
     no_collectives,
 )
 from isograd.profile.read.open import FRAMEWORK_FOLDER
+from isograd.profile.record.mindspore_memory import MemoryWatch
 from isograd.profile.record.mindspore_modules import CellClock
 from isograd.profile.record.mindspore_pipeline import PipelineWatch
 from isograd.profile.record.mindspore_source import source_of
@@ -50,6 +53,8 @@ class MindSporeSide:
         self._undo = contextlib.ExitStack()
         self._pipeline = pipeline or PipelineWatch()
         self._modules = CellClock(model)
+        self._memory = MemoryWatch(model)
+        self._last_optimizer = optimizer
         self._source = source_of(model)
         self._profiler: Any = None
         self._depth = 0
@@ -58,10 +63,6 @@ class MindSporeSide:
     def attach(self, recorder: ProfileRecorder) -> None:
         """Hook passes, updates and batches."""
         self._record = recorder
-        before = self._model.register_forward_pre_hook(self._before_forward)
-        after = self._model.register_forward_hook(self._after_forward)
-        self._undo.callback(before.remove)
-        self._undo.callback(after.remove)
         self._wrap_cells()
         self._wrap_optimizer()
         self._undo.callback(self._pipeline.detach)
@@ -70,7 +71,11 @@ class MindSporeSide:
         )
 
     def _wrap_cells(self) -> None:
-        """Optimizers of mindspore.nn, mint and experimental are cells: their calls are updates."""
+        """Calls of the network are passes; those of optimizers, which are cells, are updates.
+
+        No hook of the network may mark its pass: a window that begins there adds hooks, and
+        MindSpore calls hooks from the dictionary that is then changed.
+        """
         from mindspore import nn
         from mindspore.experimental.optim import Optimizer
 
@@ -79,6 +84,12 @@ class MindSporeSide:
         side = self
 
         def call(cell: Any, *arguments: Any, **options: Any) -> Any:
+            if cell is side._model:
+                side._before_forward(cell)
+                try:
+                    return original(cell, *arguments, **options)
+                finally:
+                    side._after_forward(cell)
             if not isinstance(cell, kinds) or side._record is None:
                 return original(cell, *arguments, **options)
             return side._update(cell, lambda: original(cell, *arguments, **options))
@@ -107,20 +118,22 @@ class MindSporeSide:
         record = self._record
         assert record is not None
         record.begin(Phase.UPDATE)
+        begin, self._last_optimizer = time.time_ns(), optimizer
         try:
             return act()
         finally:
             record.end(Phase.UPDATE)
+            self._memory.updated(begin, time.time_ns())
             if self._optimizer is None or optimizer is self._optimizer:
                 record.updated()
 
-    def _before_forward(self, cell: Any, inputs: Any) -> None:
+    def _before_forward(self, cell: Any) -> None:
         assert self._record is not None
         self._depth += 1
         if self._depth == 1 and cell.training:
             self._record.begin(Phase.FORWARD)
 
-    def _after_forward(self, cell: Any, inputs: Any, output: Any) -> None:
+    def _after_forward(self, cell: Any) -> None:
         # What follows until the update is the loss and the backward pass, which no hook separates.
         self._depth = max(self._depth - 1, 0)
         if self._depth == 0 and self._record is not None and cell.training:
@@ -131,6 +144,7 @@ class MindSporeSide:
         """Undo all hooks."""
         self._modules.stop()
         self._source.stop()
+        self._memory.stop(self.settle)
         self._undo.close()
 
     def device(self) -> str:
@@ -161,6 +175,8 @@ class MindSporeSide:
             record = self._record
             assert record is not None
             self._source.start(lambda: record.phase)
+        elif name == "memory":
+            self._memory.start(_profiler, self._last_optimizer)
 
     def end_window(self, name: str, folder: Path) -> None:
         """Stop them again; the profiler's files are put in order."""
@@ -173,6 +189,8 @@ class MindSporeSide:
             self._modules.stop()
         elif name == "source":
             self._source.stop()
+        elif name == "memory":
+            self._memory.stop(self.settle)
 
     def structure(self) -> Structure | None:
         """Modules and parameters, as a recording has them."""
@@ -188,6 +206,10 @@ class MindSporeSide:
         """Operators with their lines."""
         return self._source.operators()
 
+    def memory_peak(self) -> MemoryPeak | None:
+        """What the step of the window `memory` held at its peak."""
+        return self._memory.peak
+
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the dataset's operators."""
         return self._pipeline.queues()
@@ -201,7 +223,7 @@ class MindSporeSide:
         return no_collectives()
 
 
-def _profiler(folder: Path) -> Any:
+def _profiler(folder: Path, *, profile_memory: bool = False) -> Any:
     from mindspore.profiler import ProfilerActivity, profile, tensorboard_trace_handler
 
     folder.mkdir(exist_ok=True)
@@ -211,6 +233,7 @@ def _profiler(folder: Path) -> Any:
         on_trace_ready=handler,
         start_profile=False,
         record_shapes=False,
+        profile_memory=profile_memory,
     )
     found.start()
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from isograd.errors import UsageError
 
 LEAST_STEPS = 8
+LEAST_WITH_MEMORY = 10
 DEFAULT_STEPS = 30
 DONE = "done"
 
@@ -12,7 +13,8 @@ DONE = "done"
 def windows(steps: int) -> tuple[str, ...]:
     """The window of each step, in order; raise UsageError for fewer than LEAST_STEPS.
 
-    A sixth warms up, a fifth is profiled, at least one step each gives module times and lines.
+    A sixth warms up, a fifth is profiled, at least one step each gives module times and lines;
+    one step of LEAST_WITH_MEMORY or more gives the memory.
     """
     if steps < LEAST_STEPS:
         raise UsageError(
@@ -20,8 +22,10 @@ def windows(steps: int) -> tuple[str, ...]:
             f"Give at least {LEAST_STEPS}: warm-up, plain, profiled, modules and lines.",
         )
     warm, profiled, modules = max(2, steps // 6), max(2, steps // 5), max(1, steps // 10)
-    plain = steps - warm - profiled - modules - 1
+    memory = int(steps >= LEAST_WITH_MEMORY)
+    plain = steps - warm - profiled - modules - memory - 1
     counts = {
-        "warm-up": warm, "plain": plain, "profiled": profiled, "modules": modules, "source": 1
+        "warm-up": warm, "plain": plain, "profiled": profiled, "modules": modules,
+        "memory": memory, "source": 1,
     }  # fmt: skip
     return tuple(name for name, count in counts.items() for _ in range(count))

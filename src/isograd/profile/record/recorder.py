@@ -20,6 +20,7 @@ from isograd.profile.model import (
     Collectives,
     Host,
     Loader,
+    MemoryPeak,
     ModuleTime,
     Phase,
     Profile,
@@ -70,6 +71,9 @@ class Side(Protocol):
 
     def source_operators(self) -> tuple[SourceOperator, ...]:
         """Operators of the window `source`."""
+
+    def memory_peak(self) -> MemoryPeak | None:
+        """What the step of the window `memory` held at its peak, None where it did not run."""
 
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the data pipeline."""
@@ -232,6 +236,7 @@ class ProfileRecorder:
             framework=side.framework,
             device=side.device(),
             modules=side.modules(),
+            memory_peak=side.memory_peak(),
             queues=side.queues(),
             collectives=side.collectives(),
             source_operators=side.source_operators(),

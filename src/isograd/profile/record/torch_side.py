@@ -13,6 +13,7 @@ from isograd.frameworks.base import Structure
 from isograd.profile.model import (
     Collectives,
     Loader,
+    MemoryPeak,
     ModuleTime,
     Phase,
     Queue,
@@ -20,6 +21,7 @@ from isograd.profile.model import (
 )
 from isograd.profile.record.torch_ddp import BucketClock
 from isograd.profile.record.torch_loader import LoaderWatch
+from isograd.profile.record.torch_memory import MemoryWatch
 from isograd.profile.record.torch_modules import ModuleClock
 from isograd.profile.record.torch_source import source_of
 
@@ -44,7 +46,9 @@ class TorchSide:
         self._modules = ModuleClock(model)
         self._source = source_of(model)
         self._buckets = BucketClock(model)
+        self._memory = MemoryWatch(model)
         self._profiler: Any = None
+        self._last_optimizer = optimizer
         self._depth = 0
         self._record: ProfileRecorder | None = None
 
@@ -109,11 +113,13 @@ class TorchSide:
         self._record.end(Phase.UPDATE)
         if self._optimizer is None or optimizer is self._optimizer:
             self._record.updated()
+        self._last_optimizer = optimizer
 
     def detach(self) -> None:
         """Undo all hooks."""
         self._source.stop()
         self._modules.stop()
+        self._memory.stop(write_trace)
         self._undo.close()
 
     def device(self) -> str:
@@ -143,6 +149,8 @@ class TorchSide:
             record = self._record
             assert record is not None
             self._source.start(lambda: record.phase)
+        elif name == "memory":
+            self._memory.start(_activities(self.device()), self._last_optimizer)
 
     def end_window(self, name: str, folder: Path) -> None:
         """Stop them again and write the trace."""
@@ -154,6 +162,8 @@ class TorchSide:
             self._modules.stop()
         elif name == "source":
             self._source.stop()
+        elif name == "memory":
+            self._memory.stop(write_trace)
 
     def structure(self) -> Structure | None:
         """Modules and parameters, as a recording has them."""
@@ -169,6 +179,10 @@ class TorchSide:
         """Operators with their lines."""
         return self._source.operators()
 
+    def memory_peak(self) -> MemoryPeak | None:
+        """What the step of the window `memory` held at its peak."""
+        return self._memory.peak
+
     def queues(self) -> tuple[Queue, ...]:
         """Nothing: torch's DataLoader has one queue, which `loader` knows."""
         return ()
@@ -183,12 +197,16 @@ class TorchSide:
 
 
 def _profiler(device: str) -> Any:
-    from torch.profiler import ProfilerActivity, profile
+    from torch.profiler import profile
 
-    activities = [ProfilerActivity.CPU]
-    if device == "GPU":
-        activities.append(ProfilerActivity.CUDA)
-    return profile(activities=activities, record_shapes=True)
+    return profile(activities=_activities(device), record_shapes=True)
+
+
+def _activities(device: str) -> list[Any]:
+    from torch.profiler import ProfilerActivity
+
+    cpu = [ProfilerActivity.CPU]
+    return [*cpu, ProfilerActivity.CUDA] if device == "GPU" else cpu
 
 
 def write_trace(export: Callable[[str], object], folder: Path) -> None:

@@ -29,6 +29,7 @@ def write_record(folder: Path, profile: Profile, framework_version: str) -> None
         "steps": _steps(profile.marks),
         "intervals": profile.marks.intervals,
         "modules": profile.modules,
+        "memory_peak": profile.memory_peak,
         "queues": profile.queues,
         "queue_waits": profile.queue_waits,
         "collectives": profile.collectives if len(profile.collectives) else None,

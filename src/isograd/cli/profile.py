@@ -57,6 +57,13 @@ if TYPE_CHECKING:
     metavar="PROCESSES",
     help="Measure what a message between processes costs (torch over gloo), and nothing else.",
 )
+@click.option(
+    "--peak",
+    nargs=2,
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GFLOPS GBPS",
+    help="What the machine reaches, for the roofline. Default: what the recording measured.",
+)
 @click.argument("run", type=INPUT, required=False, metavar="RUN")
 @click.argument("more", nargs=-1, metavar="[RUN]")
 def command(
@@ -66,6 +73,7 @@ def command(
     steps: int | None,
     try_: bool,
     links: int | None,
+    peak: tuple[float, float] | None,
     progress: Progress,
 ) -> ProfileReport | int:
     """Where does the time go, what is the bottleneck, what would change it?
@@ -89,7 +97,8 @@ def command(
         raise UsageError("--steps or --try is given without --out", "They belong to a recording.")
     if len(more) > 1:
         raise UsageError(f"{len(more) + 1} runs are given", "Give one or two.")
-    return profile_paths(run, Path(more[0]) if more else None, progress=progress)
+    other = Path(more[0]) if more else None
+    return profile_paths(run, other, peaks=peak, progress=progress)
 
 
 def _links(processes: int) -> int:

@@ -12,6 +12,7 @@ from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import Phase
 from isograd.profile.report import ProfileReport
+from isograd.profile.roofline import roofline, summary
 from isograd.profile.rules.rule import ProfileFinding, milliseconds
 from isograd.profile.timeline import timeline
 from isograd.report.document import (
@@ -113,6 +114,7 @@ def _sections(report: ProfileReport, most: int) -> Iterator[Section]:
     yield from _memory(analysis, most)
     yield from _pipeline(analysis)
     yield from _communication(analysis)
+    yield from summary(analysis)
     yield from _facts(analysis, most)
 
 
@@ -427,4 +429,5 @@ def _charts(analysis: Analysis) -> Iterator[Section]:
             series,
             medium=Medium.PAGE,
         )
+    yield from roofline(analysis)
     yield from timeline(analysis)

@@ -349,7 +349,10 @@ class HostLine:
 
 @dataclass(frozen=True)
 class SourceOperator:
-    """An operator as one step called it: the line, the module, the phase."""
+    """An operator as one step called it: the line, the module, the phase.
+
+    results: dtypes of what it returns; result_shapes: their shapes.
+    """
 
     name: str
     shapes: str
@@ -359,6 +362,16 @@ class SourceOperator:
     phase: Phase
     count: int = 1
     results: str = ""
+    result_shapes: str = ""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """What the machine reaches at most: arithmetic and copying. source: how that is known."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    source: str
 
 
 @dataclass(frozen=True)
@@ -442,6 +455,7 @@ class Profile:
     spans: Spans | None = None
     memory: Instants | None = None
     memory_peak: MemoryPeak | None = None
+    peaks: Peaks | None = None
     steps: Steps = field(default_factory=no_steps)
     operators: tuple[Operator, ...] = ()
     modules: tuple[ModuleTime, ...] = ()

@@ -10,6 +10,7 @@ import numpy as np
 from isograd.profile.against import Against
 from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.model import Operator, Phase
+from isograd.profile.roofline import roofline_data
 from isograd.profile.rules.rule import ProfileFinding
 from isograd.report.base import Report
 
@@ -80,6 +81,7 @@ class ProfileReport(Report):
             "communication": self._communication(),
             "what_if": self._what_if(),
             "memory": self._memory(),
+            "roofline": roofline_data(analysis),
             "findings": [_finding(finding) for finding in self.findings],
             "against": self._against(),
             "excluded": {} if analysis.profile.host is None else analysis.profile.host.excluded,

@@ -99,14 +99,25 @@ def profile_script(
 
 
 def profile_paths(
-    run: Path, other: Path | None = None, *, progress: Progress | None = None
+    run: Path,
+    other: Path | None = None,
+    *,
+    peaks: tuple[float, float] | None = None,
+    progress: Progress | None = None,
 ) -> ProfileReport:
-    """Read, analyse and judge one run, or two side by side."""
+    """Read, analyse and judge one run, or two side by side.
+
+    peaks: GFLOP/s and GB/s of the machine, instead of what a recording measured.
+    """
     from isograd.profile.against import compare
+    from isograd.profile.model import Peaks
     from isograd.profile.report import ProfileReport
     from isograd.profile.rules.catalogue import apply_rules
 
     analysis = _analysed(run, progress)
+    if peaks is not None:
+        given = Peaks(peaks[0] * 1e9, peaks[1] * 1e9, "as given")
+        analysis = replace(analysis, profile=replace(analysis.profile, peaks=given))
     against = None if other is None else compare(analysis, _analysed(other, progress))
     return ProfileReport(analysis, apply_rules(analysis), against)
 

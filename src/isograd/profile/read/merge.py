@@ -32,6 +32,7 @@ def merge(source: str, parts: Sequence[Profile], refused: tuple[Refusal, ...] = 
         spans=max((p.spans for p in parts if p.spans is not None), key=len, default=None),
         base_ns=max(parts, key=lambda p: -1 if p.spans is None else len(p.spans)).base_ns,
         memory_peak=next((p.memory_peak for p in parts if p.memory_peak is not None), None),
+        peaks=recorded.peaks if recorded else None,
         memory=next((part.memory for part in parts if part.memory is not None), None),
         steps=_steps(parts),
         operators=_operators(parts),

@@ -22,6 +22,7 @@ from isograd.profile.model import (
     MemoryPeak,
     MemoryShare,
     ModuleTime,
+    Peaks,
     Phase,
     Profile,
     Queue,
@@ -64,6 +65,7 @@ def _profile(path: Path, content: dict[str, Any]) -> Profile:
         steps=plain,
         modules=tuple(_module(entry) for entry in content["modules"]),
         memory_peak=_memory_peak(content.get("memory_peak")),
+        peaks=_peaks(content.get("peaks")),
         queues=tuple(_queue(entry) for entry in content["queues"]),
         queue_waits={str(k): float(v) for k, v in content.get("queue_waits", {}).items()},
         collectives=_collectives(content.get("collectives") or {}),
@@ -140,6 +142,13 @@ def _memory_peak(entry: dict[str, Any] | None) -> MemoryPeak | None:
     )
 
 
+def _peaks(entry: dict[str, Any] | None) -> Peaks | None:
+    if entry is None:
+        return None
+    flops, moved = float(entry["flops_per_s"]), float(entry["bytes_per_s"])
+    return Peaks(flops, moved, str(entry["source"])) if min(flops, moved) > 0 else None
+
+
 def _name(value: Any) -> str | None:
     return None if value is None else str(value)
 
@@ -178,6 +187,7 @@ def _source(entry: dict[str, Any]) -> SourceOperator:
         phase=Phase(entry["phase"]),
         count=int(entry["count"]),
         results=str(entry.get("results", "")),
+        result_shapes=str(entry.get("result_shapes", "")),
     )
 
 

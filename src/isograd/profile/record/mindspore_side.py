@@ -20,6 +20,7 @@ from isograd.profile.model import (
     Loader,
     MemoryPeak,
     ModuleTime,
+    Peaks,
     Phase,
     Queue,
     SourceOperator,
@@ -30,6 +31,7 @@ from isograd.profile.record.mindspore_memory import MemoryWatch
 from isograd.profile.record.mindspore_modules import CellClock
 from isograd.profile.record.mindspore_pipeline import PipelineWatch
 from isograd.profile.record.mindspore_source import source_of
+from isograd.profile.record.peaks import COPIED_BYTES, measured_peaks
 
 if TYPE_CHECKING:
     from isograd.profile.record.recorder import ProfileRecorder
@@ -209,6 +211,18 @@ class MindSporeSide:
     def memory_peak(self) -> MemoryPeak | None:
         """What the step of the window `memory` held at its peak."""
         return self._memory.peak
+
+    def peaks(self) -> Peaks:
+        """By a product of float32 matrices and a copy on the device."""
+        from mindspore import float32, mint
+
+        side = 1024 if self.device() == "CPU" else 4096
+        matrix = mint.ones((side, side), dtype=float32)
+        source = mint.ones((COPIED_BYTES // 4,), dtype=float32)
+        # MindSpore has no copy on a CPU; a product with a number reads and writes as much.
+        return measured_peaks(
+            side, lambda: mint.matmul(matrix, matrix), lambda: source * 2, self.settle
+        )
 
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the dataset's operators."""

@@ -22,6 +22,7 @@ from isograd.profile.model import (
     Loader,
     MemoryPeak,
     ModuleTime,
+    Peaks,
     Phase,
     Profile,
     Queue,
@@ -74,6 +75,9 @@ class Side(Protocol):
 
     def memory_peak(self) -> MemoryPeak | None:
         """What the step of the window `memory` held at its peak, None where it did not run."""
+
+    def peaks(self) -> Peaks:
+        """What the machine reaches at most, measured now."""
 
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the data pipeline."""
@@ -237,6 +241,7 @@ class ProfileRecorder:
             device=side.device(),
             modules=side.modules(),
             memory_peak=side.memory_peak(),
+            peaks=_quietly(side.peaks, side.notes),
             queues=side.queues(),
             collectives=side.collectives(),
             source_operators=side.source_operators(),

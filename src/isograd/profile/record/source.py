@@ -12,7 +12,7 @@ from typing import Any
 from isograd.profile.model import Phase, SourceOperator
 from isograd.profile.record.places import place_of, users_frame
 
-_Key = tuple[str, str, str, str, str, Phase, str]
+_Key = tuple[str, str, str, str, str, Phase, str, str]
 #: Gets an operator's name, arguments and result.
 See = Callable[[str, Any, Any], None]
 
@@ -56,8 +56,8 @@ class OperatorCounter:
     def operators(self) -> tuple[SourceOperator, ...]:
         """What was seen, most frequent first."""
         return tuple(
-            SourceOperator(name, shapes, dtypes, where, module, phase, count, results)
-            for (name, shapes, dtypes, where, module, phase, results), count in (
+            SourceOperator(name, shapes, dtypes, where, module, phase, count, results, made)
+            for (name, shapes, dtypes, where, module, phase, results, made), count in (
                 self._count.most_common()
             )
         )
@@ -78,11 +78,24 @@ class OperatorCounter:
         where = place_of(frame) if frame is not None else ""
         # A Python number in an expression is a tensor without axes: it says nothing.
         given = [tensor for tensor in self._tensors(arguments) if tensor.ndim]
-        shapes = ", ".join("×".join(map(str, tensor.shape)) for tensor in given)
+        made = self._tensors((result,))
         module = self._stack[-1] if self._stack else ""
         phase = self._phase() or Phase.OTHER
-        results = _dtypes(self._tensors((result,)))
-        self._count[(name, shapes, _dtypes(given), where, module, phase, results)] += 1
+        key = (
+            name,
+            _shapes(given),
+            _dtypes(given),
+            where,
+            module,
+            phase,
+            _dtypes(made),
+            _shapes(made),
+        )
+        self._count[key] += 1
+
+
+def _shapes(tensors: list[Any]) -> str:
+    return ", ".join("×".join(map(str, tensor.shape)) for tensor in tensors if tensor.ndim)
 
 
 def _dtypes(tensors: list[Any]) -> str:

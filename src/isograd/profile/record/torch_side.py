@@ -15,10 +15,12 @@ from isograd.profile.model import (
     Loader,
     MemoryPeak,
     ModuleTime,
+    Peaks,
     Phase,
     Queue,
     SourceOperator,
 )
+from isograd.profile.record.peaks import COPIED_BYTES, measured_peaks
 from isograd.profile.record.torch_ddp import BucketClock
 from isograd.profile.record.torch_loader import LoaderWatch
 from isograd.profile.record.torch_memory import MemoryWatch
@@ -182,6 +184,23 @@ class TorchSide:
     def memory_peak(self) -> MemoryPeak | None:
         """What the step of the window `memory` held at its peak."""
         return self._memory.peak
+
+    def peaks(self) -> Peaks:
+        """By a product of float32 matrices and a copy on the network's device."""
+        import torch
+
+        device = "cuda" if self.device() == "GPU" else "cpu"
+        side = 4096 if device == "cuda" else 1024
+        matrix = torch.ones(side, side, device=device)
+        source = torch.ones(COPIED_BYTES // 4, device=device)
+        target = torch.empty_like(source)
+        with torch.no_grad():
+            return measured_peaks(
+                side,
+                lambda: torch.mm(matrix, matrix),
+                lambda: target.copy_(source),
+                self.settle,
+            )
 
     def queues(self) -> tuple[Queue, ...]:
         """Nothing: torch's DataLoader has one queue, which `loader` knows."""

@@ -30,6 +30,7 @@ def write_record(folder: Path, profile: Profile, framework_version: str) -> None
         "intervals": profile.marks.intervals,
         "modules": profile.modules,
         "memory_peak": profile.memory_peak,
+        "peaks": profile.peaks,
         "queues": profile.queues,
         "queue_waits": profile.queue_waits,
         "collectives": profile.collectives if len(profile.collectives) else None,

@@ -94,7 +94,7 @@
       const one = { label: s.name, stroke: line, width: isBars ? 0 : 2, dash: k >= PALETTE.length ? [6, 4] : undefined,
         value: (u, v) => (v == null ? "–" : tick(v)) };
       if (isBars) { one.fill = line; one.paths = uPlot.paths.bars({ size: [share, 60] }); one.points = { show: false }; }
-      if (chart.kind === "points") { one.paths = () => null; one.points = { show: true, size: 5, fill: line }; }
+      if (chart.kind === "points" || s.x.length === 1) { one.paths = () => null; one.points = { show: true, size: 5, fill: line }; }
       found.push(one);
       if (!isBars && s.low && s.high) {
         for (const name of ["low", "high"]) found.push({ label: s.name + " " + name, stroke: line, width: 0.5, points: { show: false } });

@@ -102,6 +102,37 @@ class Net(nn.Module):
     def forward(self, x):
         return self.pool(self.norm(self.conv(x)))
 """,
+    "settings that MindSpore's own layers are told": """
+def soften(module: nn.Module, eps):
+    for part in module.modules():
+        if isinstance(part, (nn.BatchNorm2d, nn.LayerNorm)):
+            setattr(part, "eps", eps)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Dropout(0.5))
+        start = 3
+        for part in self.body:
+            if isinstance(part, nn.Conv2d):
+                part.padding = start // 2 + 1
+                part.dilation = (2, 1)
+            elif isinstance(part, nn.Dropout):
+                part.p = 0.0
+        self.norm = nn.LayerNorm(8)
+        self.groups = nn.GroupNorm(1, 4)
+        self.groups.eps = 0.25
+        self.conv = nn.Conv2d(4, 4, 1)
+        self.conv.stride = 2
+        self.body[1].momentum = 0.5
+        soften(self, 0.5)
+
+    def forward(self, x):
+        y = self.body(x)
+        mean = self.body[1].running_mean.detach().clone()
+        y = self.norm(self.conv(self.groups(y))[..., :4].flatten(2)[..., :8])
+        return y + mean.view(1, 4, 1)
+""",
     "layers that answer to both names": """
 class Own(nn.BatchNorm2d):
     def forward(self, x):

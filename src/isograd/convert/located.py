@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from isograd.convert.analysis.attribute_sets import AttributeSet, attribute_set
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.comparisons import compared
 from isograd.convert.analysis.private import only_reads
@@ -104,8 +105,8 @@ class Facts:
     built: calls that make a module of the project's. made: the names of their classes. called:
     methods that are called on anything but self. elsewhere: what the file takes of others.
     looks_up: whether it asks for an object by a name that it computes. in_inference: classes whose
-    constructor says `self.eval()`. sets: layers, "" where they are not known, with the names of
-    attributes that are set. unknown_sets: such names of what nothing is known of. has_modes:
+    constructor says `self.eval()`. sets: attributes of layers, and of what may be one, that are
+    set. has_modes:
     whether anything is otherwise in training. unfreezes: whether something says what learns, other
     than that it does not. private: where modules' own
     dictionaries of parameters are named. reads_private: whether they are more than read there.
@@ -130,8 +131,7 @@ class Facts:
     built: set[Place] = field(default_factory=set)
     private: set[Place] = field(default_factory=set)
     reads_private: bool = False
-    sets: set[tuple[str, str]] = field(default_factory=set)
-    unknown_sets: dict[Place, str] = field(default_factory=dict)
+    sets: dict[Place, AttributeSet] = field(default_factory=dict)
     has_modes: bool = False
     unfreezes: bool = False
     made: set[str] = field(default_factory=set)
@@ -238,19 +238,21 @@ class _Located(Statements):
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
         if getattr(node.func, "id", "") == "setattr" and len(node.args) == len(arguments) == 3:
             called = getattr(node.args[1], "value", None)
-            self._keep_set(node, arguments[0], called if isinstance(called, str) else "")
+            name = called if isinstance(called, str) else ""
+            self._keep_set(node, arguments[0], name, node.args[2])
         if looks_up(node, value, arguments):
             self.facts.looks_up = True
         if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):
             self.facts.in_inference.add(owner.of.name)
         return super().called(node, value, owner, arguments, keywords)
 
-    def _keep_set(self, node: ast.AST, owner: Value, name: str) -> None:
-        """Keep that an attribute is set, of a layer or of what may be one."""
-        if owner is None:
-            self.facts.unknown_sets[place(node)] = name
-        elif isinstance(owner, Made):
-            self.facts.sets.add(("" if owner == ANY_MODULE else owner.api, name))
+    def _keep_set(self, node: ast.AST, owner: Value, name: str, value: ast.expr | None) -> None:
+        made = attribute_set(owner, name, value)
+        if made is not None:
+            self.facts.sets[place(node)] = made
+
+    def changed(self, target: ast.Attribute) -> None:
+        self._keep_set(target, self._owner(target.value), target.attr, None)
 
     def _is_constructed(self, owner: Instance) -> bool:
         """Whether the constructor of an instance is what is read now."""
@@ -270,7 +272,7 @@ class _Located(Statements):
         if target.attr == "training":
             self.facts.has_modes = True
         if getattr(target.value, "id", "") != "self":
-            self._keep_set(target, owner, target.attr)
+            self._keep_set(target, owner, target.attr, self.assigned)
         super()._bind_attribute(target, value)
 
     def annotation_value(self, node: ast.expr | None) -> Value:

@@ -10,6 +10,7 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     base = "composites.NAME"       what classes that derive from the layer derive from in a port
     factory = "cells.NAME"          what makes MindSpore's own layer by torch's arguments
     attributes = {weight = "gamma"} the names that this layer has for what torch's has
+    settings = {eps = "composites.NAME"}  what sets it after the layer is made; "" for a plain write
     instance = "…"                  the class for isinstance and annotations, if not `value`
     examples = ["…", {code = "…"}]  an example that needs nothing but code is a string
     in_place = {skip = [0]}         examples that torch does not run in place; gradient = false
@@ -49,7 +50,7 @@ _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
     "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
     "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
-    "factory", "base", "attributes",
+    "factory", "base", "attributes", "settings",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (
     "On a CPU MindSpore's in-place methods return the right value and change nothing, or have no "
@@ -182,6 +183,7 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         factory=table.get("factory", ""),
         base=table.get("base", ""),
         attributes=tuple(table.get("attributes", {}).items()),
+        settings=tuple(table.get("settings", {}).items()),
         instance=table.get("instance", ""),
         arguments=tuple(table.get("arguments", {}).items()),
         difference=difference,

@@ -93,6 +93,8 @@ class Entry:
     layer by torch's arguments, with MindSpore's names; empty where that is `value`.
     attributes: (torch's name, MindSpore's) of what can be read of that layer; what is not here has
     no plain counterpart.
+    settings: (torch's name, function of the runtime) of what can be set of that layer after it is
+    made; no function where it reads the setting at each call under torch's name.
     instance: the class that an isinstance or an annotation names, where it is not `value`: what
     both `value` and the classes of the templates derive from.
     difference: the semantic difference in one sentence.
@@ -113,6 +115,7 @@ class Entry:
     factory: str = ""
     base: str = ""
     attributes: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
     instance: str = ""
     arguments: tuple[tuple[str, str], ...] = ()
     difference: str = ""

@@ -25,7 +25,7 @@ _METHOD = "torch.Tensor."
 _NOT_READ = frozenset(
     """bias device dtype inplace in_channels out_channels in_features out_features num_features
     num_channels num_embeddings embedding_dim num_parameters elementwise_affine affine init
-    max_norm""".split()
+    max_norm args kwargs modules""".split()
 )
 
 
@@ -60,14 +60,19 @@ class Knowledge:
         return frozenset(name for entry in self.entries for name, _ in entry.attributes)
 
     @cached_property
-    def layer_settings(self) -> dict[str, frozenset[str]]:
-        """By class: what torch reads at each call of a layer, and MindSpore when it is made."""
-        return {
-            entry.api: names
-            for entry in self.entries
-            if entry.factory or (entry.rewrite.startswith("nn.") and entry.value)
-            if (names := _names_of(entry.signature) - _NOT_READ)
-        }
+    def layer_settings(self) -> dict[str, dict[str, str]]:
+        """By class: what torch reads at each call of a layer, and MindSpore when it is made.
+
+        Beside each name the function of the runtime that sets it; empty where there is none.
+        """
+        found = {}
+        for entry in self.entries:
+            if entry.factory or (entry.rewrite.startswith("nn.") and entry.value):
+                names = dict.fromkeys(_names_of(entry.signature) - _NOT_READ, "")
+                names |= dict(entry.settings)
+                plain = {name for name, setter in entry.settings if not setter}
+                found[entry.api] = {name: names[name] for name in names if name not in plain}
+        return found
 
     @cached_property
     def methods(self) -> frozenset[str]:
@@ -151,6 +156,7 @@ def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
         others=tuple(row.get("others", ())),
         arguments=tuple((a, b) for a, b in row.get("arguments", ())),
         attributes=tuple((a, b) for a, b in row.get("attributes", ())),
+        settings=tuple((a, b) for a, b in row.get("settings", ())),
         examples=tuple(_example(example) for example in row.get("examples", ())),
         verified=verified,
     )
@@ -171,8 +177,8 @@ def row_of(entry: Entry) -> dict[str, Any]:
     """The compiled form of an entry: plain values, without defaults and without the verdict."""
     row: dict[str, Any] = {"api": entry.api, "status": entry.status.value}
     for name in ("target", "mint", "signature", "rewrite", "value", "factory", "base",
-                 "attributes", "instance", "difference", "hazard", "advice", "source", "aliases",
-                 "others", "arguments"):  # fmt: skip
+                 "attributes", "settings", "instance", "difference", "hazard", "advice", "source",
+                 "aliases", "others", "arguments"):  # fmt: skip
         if value := getattr(entry, name):
             row[name] = value
     if entry.applicability is not Applicability.HAND:

@@ -30,7 +30,12 @@ _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 class Statements(Functions):
-    """Walks the statements of modules, classes and functions."""
+    """Walks the statements of modules, classes and functions.
+
+    assigned: the expression whose value was bound last.
+    """
+
+    assigned: ast.expr | None = None
 
     def body(self, statements: Iterable[ast.stmt]) -> None:
         """Read statements one after the other."""
@@ -49,6 +54,7 @@ class Statements(Functions):
     def assign(self, node: ast.Assign) -> None:
         """`a = b = value`."""
         value = self.visit(node.value)
+        self.assigned = node.value
         for target in node.targets:
             if value is VIEW and self._is_only_name(target, node.value):
                 value = TENSOR
@@ -85,6 +91,11 @@ class Statements(Functions):
                 self.bind(target, value)
             elif before.__class__ is Items and value.__class__ is Items:
                 self.bind(target, Items(join(before.item, value.item)))
+        elif target.__class__ is ast.Attribute:
+            self.changed(target)
+
+    def changed(self, target: ast.Attribute) -> None:
+        """An attribute of anything but a tensor that `+=` changes."""
 
     def bind(self, target: ast.expr, value: Value) -> None:
         """Give a value to a name, an attribute of self, or the parts of a tuple."""

@@ -30,8 +30,9 @@ class Layers:
 
     every: why all layers are the runtime's; empty where they are not.  why: of single classes.
     derived: classes of torch from which the project's own derive.  compared: classes that it
-    compares with each other.  used: all that it names.  late: by name, a class whose setting it is,
-    which MindSpore's layer reads when it is made and torch's at each call.
+    compares with each other.  used: all that it names.  late: of those that are
+    MindSpore's, what these read when they are made and torch's at each call, with the function of
+    the runtime that sets it; empty where there is none.
     """
 
     every: str = ""
@@ -39,7 +40,7 @@ class Layers:
     derived: frozenset[str] = frozenset()
     compared: frozenset[str] = frozenset()
     used: frozenset[str] = frozenset()
-    late: Mapping[str, str] = field(default_factory=dict)
+    late: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     has_modes: bool = False
     unfreezes: bool = False
 
@@ -47,11 +48,23 @@ class Layers:
         """Whether the runtime's class is written for a class of torch wherever it is made."""
         return bool(self.every) or api in self.why
 
+    def set_late(self, name: str, apis: Collection[str]) -> dict[str, str]:
+        """The classes of MindSpore's, of these or of all, that do not see an attribute that is set.
 
-def layers_of(facts: Iterable[Facts], settings: Mapping[str, Collection[str]]) -> Layers:
+        Beside each the function of the runtime that sets it.
+        """
+        late = {} if self.every else self.late
+        return {
+            api: late[api][name]
+            for api in sorted(apis or late)
+            if name in late.get(api, ()) and api not in self.why
+        }
+
+
+def layers_of(facts: Iterable[Facts], settings: Mapping[str, Mapping[str, str]]) -> Layers:
     """The decisions for a project, from the facts of all of its files.
 
-    settings: by class of torch, what a layer reads at each call that MindSpore's reads when made.
+    settings: as `Knowledge.layer_settings`.
     """
     found = list(facts)
     used: set[str] = set().union(*(one.apis for one in found))
@@ -80,22 +93,24 @@ def layers_of(facts: Iterable[Facts], settings: Mapping[str, Collection[str]]) -
         derived,
         frozenset().union(*(one.compared for one in found)),
         frozenset(used),
-        {name: api for api in sorted(used - why.keys()) for name in settings.get(api, ())},
+        {api: settings[api] for api in sorted(used - why.keys()) if api in settings},
         any(one.has_modes for one in found),
         any(one.unfreezes for one in found),
     )
 
 
 def _changed_later(
-    found: Iterable[Facts], used: Collection[str], settings: Mapping[str, Collection[str]]
+    found: Iterable[Facts], used: Collection[str], settings: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
     """Why layers whose settings are set after they are made are the runtime's, by class."""
     return {
-        api: f"its {name} is set after it is made, which MindSpore's does not see"
+        api: f"its {made.name} is set after it is made, which MindSpore's does not see"
         for one in found
-        for owner, name in sorted(one.sets)
-        for api in ((owner,) if owner else used)
-        if name in settings.get(api, ())
+        for made in one.sets.values()
+        if made.owner is not None
+        for api in ((made.owner,) if made.owner else used)
+        if made.name in settings.get(api, ())
+        if not (made.is_number and settings[api][made.name])
     }
 
 

@@ -103,3 +103,40 @@ def test_a_network_that_yields_its_outputs(report: Report, make_case: CaseMaker)
     assert found["verdict"] == "equivalent"
     found = report(body.format("torch.relu"), body.format("ops.tanh"))
     assert found["verdict"] == "divergent"
+
+
+@pytest.mark.parametrize(
+    ("loss", "verdict", "severity"),
+    [
+        pytest.param(
+            "ops.mse_loss(output[0], target)", "equivalent", "equivalent", id="loss without it"
+        ),
+        pytest.param(
+            "ops.mse_loss(output[0] + output[1], target)",
+            "divergent",
+            "effective",
+            id="loss takes it",
+        ),
+        pytest.param("", "divergent", "effective", id="no loss to judge it by"),
+    ],
+)
+def test_an_output_that_only_the_port_returns(
+    make_case: CaseMaker, verify: Verify, tmp_path: Path, loss: str, verdict: str, severity: str
+) -> None:
+    make_case.frameworks = ("torch", "mindspore")
+    network = "nn.SequentialCell(nn.Dense(4, 5), nn.ReLU(), nn.Dense(5, 3))"
+    both = "class Both(nn.SequentialCell):\n    def construct(self, x):\n"
+    both += "        y = super().construct(x)\n        return y, y * 2\n\ndef build():"
+    make_case.spoil = (
+        ("def build():", both),
+        (network, network.replace("nn.SequentialCell", "Both")),
+        ("ops.mse_loss(output, target)", loss or "0"),
+    )
+    if not loss:
+        make_case.keys, make_case.targets = ((), ()), ""
+    path = tmp_path / "report.json"
+    assert verify(make_case.write(), "--json", str(path)).error == ""
+    report = json.loads(path.read_text())
+    found = [f for f in report["findings"] if f["code"] == "forward.outputs"]
+    assert (report["verdict"], [f["severity"] for f in found]) == (verdict, [severity])
+    assert "the output 1 of shape (6, 3)" in found[0]["message"]

@@ -34,8 +34,11 @@ def loss(output):
 def _tensors(output):
     if isinstance(output, TENSOR):
         return [output] if IS_FLOATING(output) else []
-    parts = output.values() if isinstance(output, dict) else output
-    return [t for part in parts if part is not None for t in _tensors(part)]
+    found = []
+    for part in output.values() if isinstance(output, dict) else output:
+        if part is not None:
+            found = found + _tensors(part)
+    return found
 '''
 _WORDS = {
     "torch": {

@@ -33,6 +33,7 @@ class PassResult:
     comparisons: by tensor name; problems: tensors with wrong shapes or missing, in words.
     allowed: the envelope of each tensor, for `severity`.  backward: whether gradients were taken.
     one_sided: gradients that one side alone has, or that are zero on the other, with that side.
+    only_in_port: outputs that the port alone returns, with their shapes.
     """
 
     comparisons: dict[str, Comparison]
@@ -40,6 +41,7 @@ class PassResult:
     allowed: dict[str, float]
     backward: bool = False
     one_sided: dict[str, str] = field(default_factory=dict)
+    only_in_port: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def worst(self, *prefixes: str) -> tuple[str, Comparison] | None:
         """The comparison with the greatest ratio among tensors with these prefixes."""
@@ -123,7 +125,18 @@ def judge(session: Session, reference: dict[str, Measured], port: Tensors) -> Pa
             continue
         comparisons[key] = compare(key, expected, found)
     allowed = {k: m.allowed for k, m in reference.items()}
-    return PassResult(comparisons, problems, allowed, one_sided=_one_sided(reference, theirs))
+    more: dict[str, tuple[int, ...]] = {
+        key: value.shape
+        for key, value in keyed(theirs)
+        if key.is_plain(Role.OUTPUT) and key not in reference
+    }
+    return PassResult(
+        comparisons,
+        problems,
+        allowed,
+        one_sided=_one_sided(reference, theirs),
+        only_in_port=more,
+    )
 
 
 def _one_sided(reference: dict[str, Measured], port: Tensors) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from isograd.errors import IsogradError
 from isograd.frameworks.base import DropoutSite
@@ -62,6 +62,28 @@ def whole_findings(
             mode=mode,
             evidence=comparison.evidence,
             isolated=False,
+        )
+
+
+def output_findings(session: Session, passes: Mapping[str, PassResult]) -> Iterator[Finding]:
+    """Outputs that only the port returns: equivalent where the loss does without them."""
+    known: list[dict[str, tuple[int, ...]]] = []
+    for mode in session.case.modes:
+        more = passes[mode].only_in_port
+        if not more or more in known:
+            continue
+        known.append(more)
+        losses = [p.comparisons.get("loss") for p in passes.values() if p.only_in_port == more]
+        judged = [loss for loss in losses if loss is not None]
+        agrees = judged and not any(loss.exceeds(END_TO_END_THRESHOLD) for loss in judged)
+        shown = [f"{words(key)} of shape {shape}" for key, shape in more.items()]
+        yield Finding(
+            "forward.outputs",
+            Severity.EQUIVALENT if agrees else Severity.EFFECTIVE,
+            Stage.FORWARD,
+            "",
+            f"the port also returns {', '.join(shown)}, which the reference does not",
+            mode=mode,
         )
 
 

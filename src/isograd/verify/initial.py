@@ -6,7 +6,7 @@ Networks with transferred weights agree all the same; training from scratch star
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +20,17 @@ from isograd.verify.session import Session
 _THRESHOLD = 3.0
 _FEWEST_VALUES = 8
 _MOST_VALUES = 200_000
-#: Relative distance of a measured spread to that of a named rule; a spread of 8 uniform values is
-#: known to about 15 %, that of 100 to 4 %.
+#: Relative distance of a measured spread to that of a named rule, and to a plain deviation.
 _SAME_SPREAD = 0.15
+_SAME_DEVIATION = 0.05
+_USUAL_DEVIATIONS = (1.0, 0.02, 0.01)
 #: Kurtosis that separates uniform (1.8) from normal (3) values.
 _FLAT = 2.4
+#: So few values show their rule by its likelihood: their kurtosis is known to sqrt(24/n) only.
+_FEW_VALUES = 400
+#: A rule explains few values if no rule of its family explains them by so many nats better: twice
+#: the difference is chi-squared with one degree of freedom (Wilks 1938), so one in 16,000 is lost.
+_NATS = 8.0
 
 #: MindSpore's argument for a parameter, by its layer's kind and torch's name of the parameter.
 _ARGUMENTS = {
@@ -205,11 +211,23 @@ def distribution(values: Array, fan_in: int, fan_out: int) -> Distribution:
     wide = np.asarray(values, np.float64)
     if np.ptp(wide) == 0:
         return _constant(float(wide[0]))
+    normal, uniform = _normal_rules(fan_in, fan_out), _uniform_rules(fan_in, fan_out)
+    if wide.size < _FEW_VALUES:
+        likely = _most_likely(wide, normal, uniform)
+        if likely is not None:
+            return likely
     deviation = float(wide.std())
     centred = (wide - wide.mean()) / deviation
     if float((centred**4).mean()) < _FLAT:
-        return _uniform(math.sqrt(3.0) * deviation, fan_in, fan_out)
-    return _normal(deviation, fan_in, fan_out)
+        bound = math.sqrt(3.0) * deviation
+        plain = Distribution(f"uniform ±{bound:.2g}", f"Uniform({bound:.3g})")
+        return _nearest(bound, uniform, _SAME_SPREAD) or plain
+    usual = normal[: len(_USUAL_DEVIATIONS)]
+    return (
+        _nearest(deviation, usual, _SAME_DEVIATION)
+        or _nearest(deviation, normal[len(usual) :], _SAME_SPREAD)
+        or Distribution(f"normal with deviation {deviation:.2g}", f"Normal({deviation:.2g})")
+    )
 
 
 def _constant(value: float) -> Distribution:
@@ -217,39 +235,69 @@ def _constant(value: float) -> Distribution:
     return Distribution(f"constant {value:.4g}", names.get(value, f"Constant({value:.4g})"))
 
 
-def _uniform(bound: float, fan_in: int, fan_out: int) -> Distribution:
-    """Torch's default is kaiming_uniform with a = √5, whose bound is 1/√fan_in."""
-    rules = (
-        (1 / math.sqrt(fan_in), "uniform ±1/√fan_in", "HeUniform(negative_slope=math.sqrt(5))"),
-        (math.sqrt(6 / fan_in), "uniform ±√(6/fan_in)", "HeUniform()"),
-        (math.sqrt(6 / (fan_in + fan_out)), "uniform ±√(6/(fan_in+fan_out))", "XavierUniform()"),
-    ) if fan_in else ()  # fmt: skip
-    return _nearest(bound, rules) or Distribution(f"uniform ±{bound:.2g}", f"Uniform({bound:.3g})")
+#: A deviation or bound, and the rule that gives it.
+_Rule = tuple[float, Distribution]
 
 
-def _normal(deviation: float, fan_in: int, fan_out: int) -> Distribution:
-    rules = (
-        (math.sqrt(2 / fan_in), "normal with deviation √(2/fan_in)", "HeNormal()"),
+def _uniform_rules(fan_in: int, fan_out: int) -> list[_Rule]:
+    """Bounds; torch's default is kaiming_uniform with a = √5, whose bound is 1/√fan_in."""
+    if not fan_in:
+        return []
+    default = Distribution("uniform ±1/√fan_in", "HeUniform(negative_slope=math.sqrt(5))")
+    xavier = Distribution("uniform ±√(6/(fan_in+fan_out))", "XavierUniform()")
+    return [
+        (1 / math.sqrt(fan_in), default),
+        (math.sqrt(6 / fan_in), Distribution("uniform ±√(6/fan_in)", "HeUniform()")),
+        (math.sqrt(6 / (fan_in + fan_out)), xavier),
+    ]
+
+
+def _normal_rules(fan_in: int, fan_out: int) -> list[_Rule]:
+    """Deviations: the usual ones first."""
+    usual = [
+        (v, Distribution(f"normal with deviation {v:.2g}", f"Normal({v:.2g})"))
+        for v in _USUAL_DEVIATIONS
+    ]
+    if not fan_in:
+        return usual
+    xavier = Distribution("normal with deviation √(2/(fan_in+fan_out))", "XavierNormal()")
+    return [
+        *usual,
         (
-            math.sqrt(2 / (fan_in + fan_out)),
-            "normal with deviation √(2/(fan_in+fan_out))",
-            "XavierNormal()",
+            math.sqrt(2 / fan_in),
+            Distribution("normal with deviation √(2/fan_in)", "HeNormal()"),
         ),
-    ) if fan_in else ()  # fmt: skip
-    usual = next((v for v in (1.0, 0.02, 0.01) if math.isclose(deviation, v, rel_tol=0.05)), None)
-    if usual is None:
-        found = _nearest(deviation, rules)
-        if found is not None:
-            return found
-    shown = f"{deviation if usual is None else usual:.2g}"
-    return Distribution(f"normal with deviation {shown}", f"Normal({shown})")
+        (math.sqrt(2 / (fan_in + fan_out)), xavier),
+    ]
 
 
-def _nearest(spread: float, rules: tuple[tuple[float, str, str], ...]) -> Distribution | None:
+def _most_likely(
+    values: Array, normal: Sequence[_Rule], uniform: Sequence[_Rule]
+) -> Distribution | None:
+    """The rule under which the values are likeliest, if nothing of its family beats it by far.
+
+    values: (values,) float64.
+    """
+    count, greatest = values.size, float(np.abs(values).max())
+    square = float(np.square(values).mean())
+    best_normal = 0.5 * count * (math.log(2 * math.pi * square) + 1)
+    fitting: list[tuple[float, Distribution]] = []
+    for deviation, rule in normal:
+        loss = 0.5 * count * (math.log(2 * math.pi * deviation**2) + square / deviation**2)
+        if loss - best_normal <= _NATS:
+            fitting.append((loss, rule))
+    best_uniform = count * math.log(2 * greatest)
+    for bound, rule in uniform:
+        loss = count * math.log(2 * bound)
+        # A bound in float32 may be passed by its rounding.
+        if greatest <= bound * (1 + 1e-5) and loss - best_uniform <= _NATS:
+            fitting.append((loss, rule))
+    return min(fitting, key=lambda item: item[0])[1] if fitting else None
+
+
+def _nearest(spread: float, rules: Sequence[_Rule], near: float) -> Distribution | None:
     """The rule whose spread is nearest, if it is near."""
     if not rules:
         return None
-    expected, words, initializer = min(rules, key=lambda rule: abs(math.log(spread / rule[0])))
-    if not math.isclose(spread, expected, rel_tol=_SAME_SPREAD):
-        return None
-    return Distribution(words, initializer)
+    expected, rule = min(rules, key=lambda item: abs(math.log(spread / item[0])))
+    return rule if math.isclose(spread, expected, rel_tol=near) else None

@@ -7,7 +7,7 @@ import math
 from isograd.model import Cause, Severity, Stage
 from isograd.tensors import Role, TensorKey
 from isograd.verify.end_to_end import PassResult, record_pass
-from isograd.verify.findings import dropout_findings
+from isograd.verify.findings import dropout_findings, output_findings
 from isograd.verify.isolated import IsolatedStage
 from isograd.verify.isolated_result import IsolatedResult
 from isograd.verify.parameters import ambiguous_gaps
@@ -29,6 +29,8 @@ def run(context: StageContext) -> StageOutcome:
     for mode in session.case.modes:
         outcome.take(context.isolated[mode])
     context.compare_whole(outcome, ("output",))
+    if session.part.module is None:
+        outcome.add(output_findings(session, context.passes), LAST)
     if not outcome.diverges:
         # A guessed pairing that neither a trial nor the forward pass confirms is a gap.
         outcome.gaps += ambiguous_gaps(session)

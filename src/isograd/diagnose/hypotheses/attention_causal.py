@@ -84,6 +84,8 @@ def _absent(site: FunctionSite, context: Context) -> Iterator[Values]:
         if site.arguments.get("is_causal"):
             for how in ("missing", "one more", "one less", "aligned at the end"):
                 yield {"how": how}
+            # The first row is hidden whole: -inf gives NaN there and a large number the mean.
+            yield {"how": "one less", "finite": True}
         elif not is_causal(flow, site.arguments.get("attn_mask")):
             yield {"how": "present"}
         return
@@ -120,6 +122,8 @@ def _add_causal(call: Call, values: Values) -> Any:
     mask = call.arguments.get("attn_mask")
     if mask is not None:
         keep = mask & keep if mask.dtype == torch.bool else mask.masked_fill(~keep, -torch.inf)
+    if values.get("finite") and keep.dtype == torch.bool:
+        keep = keep.to(call["query"].dtype).sub(1).mul(1e30)  # so large that scores vanish
     return call.run(attn_mask=keep, is_causal=False)
 
 
@@ -224,6 +228,12 @@ HYPOTHESES = (
                 _MS_SCORES + "return ops.matmul(ops.softmax(s, axis=-1), x)",
                 _X,
                 port_value="left out",
+            ),
+            Example(
+                "F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=0.25)",
+                _MS_SCORES + _MS_FUTURE.format(0) + _MS_FILLED,
+                _X,
+                port_value="one position earlier",
             ),
         ),
     ),

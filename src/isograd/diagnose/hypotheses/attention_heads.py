@@ -130,7 +130,10 @@ def _shared(site: FunctionSite, context: Context) -> Iterator[Values]:
         if s.place.module == own and _repeats(flow, s) and leads_to_attention(flow, s)
     ]
     if found:
-        yield {"name": own, "places": tuple(found)}
+        yield {"name": own, "places": tuple(found), "which": ""}
+    if len(found) == 2:
+        for place, which in zip(found, ("first", "second"), strict=True):
+            yield {"name": own, "places": (place,), "which": f" ({which} of the two only)"}
 
 
 def _repeats(flow: Flow, site: FunctionSite) -> bool:
@@ -242,8 +245,9 @@ HYPOTHESES = (
         ("module",),
         _shared,
         _change_repeats,
-        "the heads of key and value are repeated in the other order",
+        "the heads of key and value are repeated in the other order{port}",
         rank=3,
+        port_value=lambda values: values["which"],
         examples=(
             Example(
                 "k = y[:, :, None].expand(2, 2, 2, 5, 3).reshape(2, 4, 5, 3)\nq, v = x, k * k\n"
@@ -261,6 +265,17 @@ HYPOTHESES = (
                 + _MS_MIX
                 + "return ops.matmul(w, v)",
                 _QKV,
+                proved=False,
+            ),
+            Example(
+                "k, v = y.repeat_interleave(2, 1), y.exp().repeat_interleave(2, dim=1)\nq = x\n"
+                + _MIX
+                + "return w @ v",
+                "k, v = ops.repeat_interleave(y, 2, 1), ops.exp(ops.cat((y, y), 1))\nq = x\n"
+                + _MS_MIX
+                + "return ops.matmul(w, v)",
+                _QKV,
+                port_value=" (second of the two only)",
                 proved=False,
             ),
         ),

@@ -1,4 +1,4 @@
-"""Rotary positions: neighbours against halves as pairs, and the sense of the rotation."""
+"""Rotary positions: left out, neighbours against halves as pairs, the sense of the rotation."""
 
 from __future__ import annotations
 
@@ -149,6 +149,39 @@ def _layouts(site: FunctionSite, context: Context) -> Iterator[Values]:
         yield {**common, "how": "rotation alone", "anchors": turned}
 
 
+def _left_out(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """All rotations of a module, and each alone."""
+    found = list(rotations(flow_of(context), site.place.module, site.event))
+    groups = [found] if found else []
+    if len(found) > 1:
+        groups += [[rotation] for rotation in found]
+    for group in groups:
+        first = [(r.entries[0][0].place, r.entries[0][1], r.end.place) for r in group]
+        which = "" if group is found else f" of {_ordinal(found.index(group[0]))} {len(found)}"
+        yield {"name": site.place.module, "rotations": tuple(first), "which": which}
+
+
+def _ordinal(number: int) -> str:
+    return ("the first of", "the second of", "the third of")[number] if number < 3 else "one of"
+
+
+def _unrotated(call: Call, values: Values) -> Any:
+    """The vectors go through as they came."""
+    changes: list[Intervention] = []
+    for entry, name, end in values["rotations"]:
+        kept: list[Any] = []
+
+        def keep(site: Any, _: Values, kept: list[Any] = kept, name: str = name) -> Any:
+            kept[:] = [site[name]]
+            return site.run()
+
+        def pass_on(site: Any, _: Values, kept: list[Any] = kept) -> Any:
+            return kept[0].reshape(site.run().shape)
+
+        changes += [Intervention(entry, keep), Intervention(end, pass_on)]
+    return call.together(values["name"], tuple(changes))
+
+
 def _signs(site: FunctionSite, context: Context) -> Iterator[Values]:
     found = list(rotations(flow_of(context), site.place.module, site.event))
     places = tuple(r.anchor.place for r in found if r.form in ("turned", "complex"))
@@ -262,6 +295,30 @@ HYPOTHESES = (
                 _MS_HALVES,
                 _X,
                 port_value="halves",
+                proved=False,
+            ),
+        ),
+    ),
+    FunctionHypothesis(
+        "rotary_missing",
+        "rotary.missing",
+        ("module",),
+        _left_out,
+        _unrotated,
+        "rotary positions are left out{port}",
+        rank=2,
+        port_value=lambda values: values["which"],
+        examples=(
+            Example(_HALVES, "x * 1.0", _X, proved=False),
+            Example(
+                _T + "c, s = torch.cat((t, t), -1).cos(), torch.cat((t, t), -1).sin()\n"
+                "q, k = [a * c + torch.cat((-a[..., 4:], a[..., :4]), -1) * s for a in (x, y)]\n"
+                "return q @ k.transpose(-1, -2)",
+                _MS_T + "a, b, c, s = x[..., :4], x[..., 4:], ops.cos(t), ops.sin(t)\n"
+                "q = ops.cat((a * c - b * s, a * s + b * c), -1)\n"
+                "return ops.matmul(q, y.swapaxes(-1, -2))",
+                (*_X, *_X),
+                port_value=" of the second of 2",
                 proved=False,
             ),
         ),

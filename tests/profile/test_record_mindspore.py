@@ -17,6 +17,7 @@ from mindspore.dataset.engine.iterators import Iterator
 
 import isograd
 from isograd.profile.analyse.analysis import analyse
+from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import Phase
 from isograd.profile.read.open import open_profile
 
@@ -139,3 +140,42 @@ def test_a_script_that_builds_its_pipeline_first_has_queues(tmp_path: Path) -> N
     done = subprocess.run([*call, "train.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     assert {queue.name for queue in open_profile(tmp_path / "run").queues} >= {"Generator", "Batch"}
+
+
+def _recorded(folder: Path, *, work_s: float, pause_s: float, compile_s: float) -> Any:
+    """work_s: of the map for a row, 8 in a batch. pause_s: of a step. The queues hold 16."""
+
+    def work(value: np.ndarray) -> np.ndarray:
+        time.sleep(work_s)
+        return value
+
+    network = _Network().set_train()
+    optimizer = nn.SGD(network.trainable_params(), 0.01)
+    gradients = mindspore.value_and_grad(
+        lambda x: network(x).sum(), None, network.trainable_params()
+    )
+    dataset = GeneratorDataset(_rows, ["x", "y"], shuffle=False)
+    dataset = dataset.map(work, ["x"], num_parallel_workers=1).batch(8)
+    with isograd.profile(network, folder, steps=10):
+        for number, (x, _) in enumerate(dataset.create_tuple_iterator()):
+            optimizer(gradients(x)[1])
+            time.sleep(pause_s if number else compile_s)
+            if number == 12:
+                break
+    return isograd.profile(folder)
+
+
+def test_batches_made_ahead_do_not_hide_a_slow_pipeline(tmp_path: Path) -> None:
+    report = _recorded(tmp_path / "run", work_s=0.02, pause_s=0.0, compile_s=4.0)
+    assert report.analysis.limit is Limit.DATA
+    assert report.analysis.step_s >= 0.14  # eight rows of 20 ms
+    assert "batches had been made ahead" in " ".join(report.analysis.notes)
+    finding = report.findings[0]
+    assert (finding.code, finding.culprit) == ("data.slow_operator", "Map")
+
+
+def test_a_pipeline_that_keeps_up_is_not_blamed(tmp_path: Path) -> None:
+    report = _recorded(tmp_path / "run", work_s=0.0, pause_s=0.1, compile_s=0.1)
+    assert report.analysis.limit is Limit.HOST
+    assert not any("made ahead" in note for note in report.analysis.notes)
+    assert not any(finding.code.startswith("data.") for finding in report.findings)

@@ -21,10 +21,11 @@ from isograd.profile.whatif.changes import (
     with_overlap,
     with_phase,
     without_data_wait,
+    without_dispatch,
     without_host,
     without_synchronisation,
 )
-from isograd.profile.whatif.predict import operators_factor, standard_answers
+from isograd.profile.whatif.predict import fitted, operators_factor, standard_answers
 from isograd.profile.whatif.tasks import (
     CHANNEL,
     MAIN,
@@ -162,6 +163,29 @@ def test_python_that_only_serves_an_operator_goes_with_it(factor: float, step_ms
     before = work(operator(20), operator(10), host(40))
     change = with_operators("x", lambda rows: np.where(rows == 1, factor, 1.0))
     assert step_seconds(change.apply(before)) == pytest.approx(step_ms / 1e3)
+
+
+READS = work(operator(40), *[host(0.01), operator(0.01)] * 100, operator(5))
+
+
+@pytest.mark.parametrize(
+    ("change", "step_ms"),
+    [
+        pytest.param(without_host(0.001, Phase.OTHER), 46, id="the time between reads"),
+        pytest.param(without_host(0.002, Phase.OTHER), 45, id="and the reads themselves"),
+        pytest.param(without_dispatch(0.002), 45, id="as dispatch"),
+    ],
+)
+def test_reads_of_elements_are_pythons_time(change: Change, step_ms: float) -> None:
+    assert step_seconds(change.apply(READS)) * 1e3 == pytest.approx(step_ms)
+
+
+def test_a_step_that_was_stopped_does_not_count() -> None:
+    profile = recording(20.0, [Call("aten::mm", 10.0)])
+    assert profile.marks is not None
+    steps = [work(operator(10), host(10)).steps[0], work(operator(10), host(5000)).steps[0]]
+    usual = fitted((steps[0], *steps), profile)
+    assert [float(step.duration_ns.sum()) / MS for step in usual] == pytest.approx([20, 20])
 
 
 def test_a_phase_takes_a_share_of_its_time() -> None:

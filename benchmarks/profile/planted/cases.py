@@ -70,7 +70,6 @@ import numpy as np
 import mindspore, mindspore.dataset as ds
 from mindspore import nn, ops
 mindspore.runtime.launch_blocking()  # else eager MindSpore spins, and hides the plant when busy
-ds.config.set_prefetch_size(2)  # with 16 the first steps take batches made while it compiled
 WIDTH, BATCH = {width}, {batch}
 {setup}
 

@@ -26,7 +26,7 @@ from isograd.profile.analyse.operators import (
     tiny_types,
     type_of,
 )
-from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck
+from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck, with_drained_queues
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import Ints, MemoryPeak, Operator, Profile, Steps, no_steps
 from isograd.profile.whatif.predict import Answer, Model, model_of, standard_answers
@@ -79,7 +79,8 @@ class Analysis:
 
 def analyse(profile: Profile) -> Analysis:
     """Analyse one profile; pure."""
-    notes = list(profile.notes)
+    profile, drained = with_drained_queues(profile)
+    notes = [*profile.notes, *([drained] if drained else [])]
     if profile.spans is not None:
         run = {type_of(text) for text in profile.spans.texts}
         sources = as_run(profile.source_operators, run)

@@ -8,11 +8,12 @@ usage > 0.1, leaf's usage < 0.6, all >= 0.8: the consumer is slow), which reads 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from isograd.profile.model import Queue
+from isograd.profile.model import PHASES, Marks, Phase, Profile, Queue, Steps
 
 #: MindInsight, minddata_pipeline_analyser.py: [0.8, 0.6] and a difference of 0.1.
 FULL = 0.8
@@ -20,6 +21,14 @@ LEAF_LOW = 0.6
 DIFFERENCE = 0.1
 #: A queue below this is empty when it is asked (MindInsight's device queue: empty > 30 %).
 EMPTY_SHARE = 0.3
+#: By this name the recorder keeps the seconds in which the pipeline makes a batch with nothing
+#: else to do.
+ALONE = "pipeline alone"
+#: A pipeline that is slower than the recorded steps by less is as fast.
+SLOWER = 0.05
+
+
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,37 @@ class PipelineAnswer:
     def queue(self, number: int) -> Queue:
         """The queue of an operator."""
         return next(queue for queue in self.queues if queue.number == number)
+
+
+def with_drained_queues(profile: Profile) -> tuple[Profile, str]:
+    """The plain steps as they are once nothing is left of what was made ahead, and a note.
+
+    A queue of 16 batches that fills while the network compiles hides a slow pipeline from the
+    steps that are recorded; later each step lasts as long as a batch takes to make.
+    """
+    marks, alone_s = profile.marks, profile.queue_waits.get(ALONE, float("nan"))
+    if marks is None or not len(plain := marks.take("plain")):
+        return profile, ""
+    step_s = float(np.median(plain.seconds))
+    more_s = alone_s - step_s
+    if not more_s > SLOWER * alone_s:
+        return profile, ""
+    is_plain = np.asarray([window == "plain" for window in marks.window], dtype=bool)
+    longer = Marks(marks.window, _waiting(marks.steps, is_plain, more_s), marks.intervals)
+    steps = _waiting(profile.steps, np.ones(len(profile.steps), dtype=bool), more_s)
+    note = (
+        f"The data pipeline makes a batch in {alone_s * 1e3:.1f} ms when nothing else runs, and "
+        f"the recorded steps took {step_s * 1e3:.1f} ms because batches had been made ahead; "
+        "steps are judged as they are once those are used up."
+    )
+    return replace(profile, marks=longer, steps=steps), note
+
+
+def _waiting(steps: Steps, chosen: Mask, more_s: float) -> Steps:
+    phases, data = steps.phases_s.copy(), PHASES.index(Phase.DATA)
+    phases[chosen, data] = np.nan_to_num(phases[chosen, data]) + more_s
+    end = np.where(chosen, steps.end_ns + round(more_s * 1e9), steps.end_ns)
+    return replace(steps, end_ns=end, phases_s=phases)
 
 
 def find_bottleneck(queues: Sequence[Queue]) -> PipelineAnswer | None:

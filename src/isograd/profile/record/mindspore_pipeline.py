@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+import random
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isograd.errors import IsogradError
+from isograd.profile.analyse.pipeline import FULL
 from isograd.profile.model import Queue
 
 #: Milliseconds between two samples of the queues.
 SAMPLING_MS = 10
+#: Batches that are made to learn how long one takes, and the time after which fewer must do.
+PROBED, LEAST_PROBED, LONGEST_S = 16, 3, 2.0
+#: The last samples of a queue: whether it was full at the end.
+LAST = 0.25
 
 
 def _forget_rank() -> None:
@@ -27,6 +36,7 @@ class PipelineWatch:
         self._manager: Any = None
         self._is_sampled = False
         self._queues: tuple[Queue, ...] = ()
+        self._dataset: Any = None
 
     def attach(self, begin: Callable[[], None], end: Callable[[], None], notes: list[str]) -> None:
         """Call begin and end around every wait; queues of pipelines built from now on are known."""
@@ -36,6 +46,7 @@ class PipelineWatch:
 
         def next_batch(iterator: Any) -> Any:
             begin()
+            self._dataset = getattr(iterator, "_Iterator__ori_dataset", None)
             try:
                 return original(iterator)
             finally:
@@ -93,3 +104,40 @@ class PipelineWatch:
     def queues(self) -> tuple[Queue, ...]:
         """The queues, known after detach; empty where no pipeline was built meanwhile."""
         return self._queues
+
+    def alone_s(self) -> float:
+        """Seconds in which the pipeline makes a batch with nothing else to do, after detach.
+
+        NaN where its queues were full at the end, so that it is fast enough, or where it makes
+        fewer than LEAST_PROBED batches in LONGEST_S.
+        """
+        dataset, self._dataset = self._dataset, None
+        if dataset is None or all(map(_is_full, self._queues)):
+            return float("nan")
+        states = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's generator
+        try:
+            return _batch_s(dataset.create_tuple_iterator(num_epochs=1, output_numpy=True))
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002 - the user's generator
+
+
+def _is_full(queue: Queue) -> bool:
+    last = queue.sizes[-max(round(queue.sizes.size * LAST), 1) :]
+    return queue.capacity <= 0 or not last.size or float(np.mean(last)) >= FULL * queue.capacity
+
+
+def _batch_s(batches: Any) -> float:
+    """Mean time between two batches, in the faster half: what stops the process counts in one.
+
+    The first batch, with what starts before it, is left out.
+    """
+    at = []
+    for _ in batches:
+        at.append(time.perf_counter())
+        if len(at) == PROBED or (len(at) >= LEAST_PROBED and at[-1] - at[0] > LONGEST_S):
+            break
+    if len(at) < LEAST_PROBED:
+        return float("nan")
+    gaps = np.diff(at)
+    return float(min(np.mean(half) for half in np.array_split(gaps, 2)))

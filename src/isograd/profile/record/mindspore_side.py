@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isograd.frameworks.base import Structure
+from isograd.profile.analyse.pipeline import ALONE
 from isograd.profile.model import (
     Collectives,
     Loader,
@@ -227,6 +228,11 @@ class MindSporeSide:
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the dataset's operators."""
         return self._pipeline.queues()
+
+    def queue_waits(self) -> dict[str, float]:
+        """What a batch takes to make where the queues were not full at the end."""
+        alone_s = self._pipeline.alone_s()
+        return {ALONE: alone_s} if alone_s == alone_s else {}
 
     def loader(self, wait_share: float) -> Loader | None:
         """Nothing: MindSpore's pipeline is known by its queues."""

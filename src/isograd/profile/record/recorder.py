@@ -82,6 +82,9 @@ class Side(Protocol):
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the data pipeline."""
 
+    def queue_waits(self) -> dict[str, float]:
+        """Seconds of the data pipeline by name, measured after the training."""
+
     def is_asynchronous(self) -> bool:
         """Whether Python only issues operators, so that phases cannot be timed in plain steps."""
 
@@ -243,6 +246,7 @@ class ProfileRecorder:
             memory_peak=side.memory_peak(),
             peaks=_quietly(side.peaks, side.notes),
             queues=side.queues(),
+            queue_waits=_quietly(side.queue_waits, side.notes) or {},
             collectives=side.collectives(),
             source_operators=side.source_operators(),
             host=self._host(marks.take),

@@ -206,6 +206,10 @@ class TorchSide:
         """Nothing: torch's DataLoader has one queue, which `loader` knows."""
         return ()
 
+    def queue_waits(self) -> dict[str, float]:
+        """Nothing: `loader` knows how long a sample takes."""
+        return {}
+
     def loader(self, wait_share: float) -> Loader | None:
         """The DataLoader that waited longest, probed where the wait is above 2 % of the step."""
         return self._loaders.answer(is_probed=wait_share > 0.02, notes=self.notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,38 +64,49 @@ def _operator_before(step: Step) -> Ints:
 
 
 def without_host(seconds: float, phase: Phase | None = None) -> Change:
-    """Python takes `seconds` less in each step, in one phase as far as that phase has them."""
+    """Python takes `seconds` less in each step, in one phase as far as that phase has them.
+
+    Operators that are only dispatched (reads of elements, views) are Python's time, too.
+    """
 
     def apply(work: Work) -> Work:
         durations = []
         for step in work.steps:
-            left, changed = seconds * 1e9, step.duration_ns.astype(np.float64)
             host = step.of(Role.HOST, Role.SYNCHRONISE)
-            first = host if phase is None else host & step.within(phase)
-            for mask in (first, host):
-                there = float(changed[mask].sum())
-                if there > 0 and left > 0:
-                    changed[mask] *= 1.0 - min(left / there, 1.0)
-                    left -= min(left, there)
-            durations.append(changed)
+            masks = [host]
+            if phase is not None:
+                inside = step.of(Role.OPERATOR) & step.within(phase)
+                short = inside & (step.duration_ns < SHORT_NS)
+                masks = [host & step.within(phase), short, inside, host]
+            durations.append(_shortened(step, seconds * 1e9, masks))
         return work.lasting(durations)
 
     return Change("less time in Python", apply)
 
 
+def _shortened(
+    step: Step, less_ns: float, masks: Sequence[npt.NDArray[np.bool_]]
+) -> npt.NDArray[np.float64]:
+    """Durations with `less_ns` less, taken from the first mask's tasks as far as they have it."""
+    changed = step.duration_ns.astype(np.float64)
+    for mask in masks:
+        there = float(changed[mask].sum())
+        if there > 0 and less_ns > 0:
+            changed[mask] *= 1.0 - min(less_ns / there, 1.0)
+            less_ns -= min(less_ns, there)
+    return changed
+
+
 def without_dispatch(seconds: float) -> Change:
-    """Short operators and the Python between operators take `seconds` less in each step."""
+    """Short operators, then the Python between operators, take `seconds` less in each step."""
 
     def apply(work: Work) -> Work:
         durations = []
         for step in work.steps:
-            changed = step.duration_ns.astype(np.float64)
-            mask = step.of(Role.HOST, Role.OPERATOR) & ~step.within(Phase.DATA)
-            mask &= step.duration_ns < SHORT_NS
-            there = float(changed[mask].sum())
-            if there > 0:
-                changed[mask] *= 1.0 - min(seconds * 1e9 / there, 1.0)
-            durations.append(changed)
+            host = step.of(Role.HOST) & ~step.within(Phase.DATA)
+            short = step.of(Role.HOST, Role.OPERATOR) & ~step.within(Phase.DATA)
+            short &= step.duration_ns < SHORT_NS
+            durations.append(_shortened(step, seconds * 1e9, (short, host)))
         return work.lasting(durations)
 
     return Change("fewer small operators", apply)

@@ -38,6 +38,8 @@ from isograd.profile.whatif.tasks import (
 OVERHEAD_NS = 5_000
 #: A task keeps at least this share of its recorded time, whatever the profiler's cost.
 LEAST_KEPT = 0.2
+#: A profiled step that takes so many times the median one is not what a usual step is.
+STOPPED = 2.0
 #: Below this share of the step the pipeline is not what the step waits for.
 WAITING = 0.02
 
@@ -109,6 +111,7 @@ def fitted(steps: tuple[Step, ...], profile: Profile) -> tuple[Step, ...]:
         float(np.median(np.nan_to_num(plain.phase(phase)))) * 1e9
         for phase in (Phase.DATA, Phase.COMMUNICATION)
     )
+    steps = _usual(steps)
     wanted = max(float(np.median(plain.seconds)) * 1e9 - wait_ns - sent_ns, 1.0)
     steps = tuple(without_overhead(step, wanted) for step in steps)
     if not any((step.lane > MAIN).any() for step in steps):
@@ -117,6 +120,13 @@ def fitted(steps: tuple[Step, ...], profile: Profile) -> tuple[Step, ...]:
     taken = max(total_ns(steps, Role.TAKE), 1.0)
     steps = tuple(_scaled(step, wait_ns / taken, Role.TAKE) for step in steps)
     return tuple(_receiving(step, round(sent_ns)) for step in steps)
+
+
+def _usual(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Steps without those that something outside stopped; plain steps count by their median."""
+    totals = np.asarray([float(step.duration_ns[step.lane == MAIN].sum()) for step in steps])
+    is_usual = totals <= STOPPED * np.median(totals)
+    return tuple(step for step, kept in zip(steps, is_usual, strict=True) if kept)
 
 
 def without_overhead(step: Step, wanted_ns: float) -> Step:

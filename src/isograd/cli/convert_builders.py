@@ -54,6 +54,11 @@ builder_options = stacked(
         help="Seeds to verify with; more than once for several.",
     ),
     click.option(
+        "--compiled",
+        is_flag=True,
+        help="Verify the port in MindSpore's static graph as well, and say what does not compile.",
+    ),
+    click.option(
         "--before",
         "preludes",
         multiple=True,
@@ -77,6 +82,7 @@ class BuilderRequest:
     exported: str | None
     inputs: tuple[str, ...]
     seeds: tuple[int, ...]
+    compiled: bool
     preludes: tuple[Path, ...]
     torch_python: str | None
 
@@ -118,6 +124,7 @@ class BuilderRequest:
             tuple(dict.fromkeys(self.seeds)),
             journal=usual_folder(),
             reference_python=self.torch_python,
+            compiled="auto" if self.compiled else "off",
         )
 
     def verify(self, path: Path, out: Path, progress: Progress) -> tuple[BuilderResult, ...]:

@@ -96,7 +96,10 @@ def _within(file: str, root: str) -> bool:
 
 
 def floating(value: Any, is_tensor: Callable[[Any], bool]) -> list[Any]:
-    """The tensors of a nested result, in order: tuples, lists, dictionaries and dataclasses."""
+    """The tensors of a nested result, in order: tuples, lists, dictionaries and dataclasses.
+
+    MindSpore's compiler reads it: one loop at a time, and a list that is made anew.
+    """
     if is_tensor(value):
         return [value]
     if isinstance(value, dict):
@@ -107,7 +110,10 @@ def floating(value: Any, is_tensor: Callable[[Any], bool]) -> list[Any]:
         parts = [getattr(value, name) for name in value.__dataclass_fields__]
     else:
         return []
-    return [tensor for part in parts for tensor in floating(part, is_tensor)]
+    found: list[Any] = []
+    for part in parts:
+        found = found + floating(part, is_tensor)
+    return found
 
 
 def weights(count: int) -> Any:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.diagnose.example_case import LocalWorker, write_example
+from tests.diagnose.example_case import write_example
+from tests.diagnose.local_worker import LocalWorker
 
 from isograd.cli import main
 from isograd.diagnose.hypothesis import Example

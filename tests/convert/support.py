@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.warm_python import run_python
 
 from isograd.convert import ConvertReport, Finding, Options, convert_path
 
@@ -51,23 +51,16 @@ def converted(root: Path, files: Mapping[str, str]) -> tuple[Path, ConvertReport
 
 def run_original(folder: Path, code: str) -> str:
     """What a child prints that can import what `converted` wrote there as the original."""
-    return _printed(folder / "original", textwrap.dedent(code))
+    return _printed(folder / "original", textwrap.dedent(code), "torch")
 
 
 def run_port(folder: Path, code: str) -> str:
     """What a child prints that can import the port but neither torch nor isograd."""
-    return _printed(folder, _WITHOUT_TORCH + textwrap.dedent(code))
+    return _printed(folder, _WITHOUT_TORCH + textwrap.dedent(code), "mindspore")
 
 
-def _printed(folder: Path, code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+def _printed(folder: Path, code: str, framework: str) -> str:
+    done = run_python(code, cwd=folder, imported=[framework])
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

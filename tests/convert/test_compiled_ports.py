@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.warm_python import run_python
 
 from isograd.convert.run import convert_path
 
@@ -65,13 +64,8 @@ def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
     report = convert_path(tmp_path / "networks.py", tmp_path / "port")
     assert [f for file in report.files for f in file.findings] == []
     (tmp_path / "run.py").write_text(RUN)
-    done = subprocess.run(
-        [sys.executable, "run.py", *NETWORKS],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
+    code = "import runpy; runpy.run_path('run.py', run_name='__main__')"
+    done = run_python(code, *NETWORKS, cwd=tmp_path, imported=["mindspore"])
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert found.keys() == NETWORKS.keys()

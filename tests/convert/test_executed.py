@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, run_port
+from tests.convert.support import converted, run_original, run_port
+from tests.warm_python import run_python
 
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
@@ -767,19 +766,20 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], 
         shutil.copytree(root / module / "original", originals / module)
     np.save(root / "x.npy", np.random.default_rng(0).normal(size=(2, 3, 6, 6)).astype("f4"))
     found = [
-        _results(root, folder, code, names)
-        for folder, code in ((originals, _TORCH), (ports, _MINDSPORE))
+        _results(root, folder, framework, code, names)
+        for folder, framework, code in (
+            (originals, "torch", _TORCH),
+            (ports, "mindspore", _MINDSPORE),
+        )
     ]
     return reports, found[0], found[1]
 
 
-def _results(root: Path, folder: Path, code: str, names: dict[str, str]) -> Results:
+def _results(root: Path, folder: Path, framework: str, code: str, names: dict[str, str]) -> Results:
     whole = f"FOLDER = {str(folder)!r}\nINPUT = {str(root / 'x.npy')!r}\nNAMES = {list(names)}\n"
     whole += code.replace("WEIGHTS", "WEIGHTS.format(folder.rpartition('/')[2], train)") + _ALL
     whole = f"WEIGHTS = {str(root / '{}_{}.npz')!r}\n" + whole
-    done = subprocess.run(
-        [sys.executable, "-c", whole], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = run_python(whole, cwd=folder, imported=[framework])
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('["net_')]
     return {(names[module], train): result for module, train, result in rows}
@@ -829,11 +829,4 @@ print(gradient(torch.ones(3, requires_grad=True)).tolist())
 def test_leaves_that_are_held_returned_or_passed_on_have_gradients(tmp_path: Path) -> None:
     port, report = converted(tmp_path, {"net.py": LEAVES})
     assert {finding.code for finding in report.findings} <= {"eager-training"}
-    expected = subprocess.run(
-        [sys.executable, "net.py"],
-        cwd=tmp_path / "original",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run_port(Path(port), "import net") == expected.stdout
+    assert run_port(port, "import net") == run_original(tmp_path, "import net")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 from tests.convert.support import port_of
+from tests.warm_python import run_python
 
 HEAD = "import torch\nfrom torch import nn\nfrom functools import partial\n\n\n"
 _CLASS = "class Net(nn.Module):\n    def __init__(self, norm=None):\n        super().__init__()\n"
@@ -413,9 +413,8 @@ def test_factories_make_what_torchs_classes_make() -> None:
     """Output and gradient of the input in training, from the same weights; what learns."""
     pytest.importorskip("torch")
     pytest.importorskip("mindspore")
-    done = subprocess.run(
-        [sys.executable, "-c", _BOTH, repr(_FACTORIES)], capture_output=True, text=True, check=False
-    )
+    frameworks = ["torch", "mindspore"]
+    done = run_python(_BOTH, repr(_FACTORIES), cwd=Path.cwd(), imported=frameworks)
     assert done.returncode == 0, done.stderr[-3000:]
     errors = json.loads(done.stdout.splitlines()[-1])
     wrong = [(row, e) for row, e in zip(_FACTORIES, errors, strict=True) if max(e) > 1e-4]

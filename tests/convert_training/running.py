@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from tests.warm_python import run_python
 
 from isograd.convert.model import ConvertReport, Level
 from isograd.convert.run import convert_path
 
 _WITHOUT_TORCH = (
-    "import sys, runpy; sys.modules['torch'] = None; import mindspore; "
-    "mindspore.set_context(pynative_synchronize=True); sys.path.insert(0, '.'); "
-    "runpy.run_path(sys.argv[1], run_name='__main__')"
+    "import sys; sys.modules['torch'] = None; import mindspore; "
+    "mindspore.set_context(pynative_synchronize=True)\n"
 )
+_RUN = "import runpy; runpy.run_path('script.py', run_name='__main__')"
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,9 @@ def convert(text: str, folder: Path) -> Converted:
 
 def numbers(folder: Path, *, is_port: bool) -> np.ndarray:
     """The numbers that a script prints, one in a line."""
-    runner = ["-c", _WITHOUT_TORCH] if is_port else []
-    command = [sys.executable, *runner, "script.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    first = _WITHOUT_TORCH if is_port else ""
+    framework = "mindspore" if is_port else "torch"
+    done = run_python(first + _RUN, cwd=folder, imported=[framework])
     assert done.returncode == 0, done.stderr[-3000:]
     told = (line for line in done.stdout.splitlines() if "WARNING" not in line)
     return np.array([float(line) for line in told if line.strip()])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -16,6 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
 from tests.convert_training.running import numbers
+from tests.warm_python import run_python
 
 from isograd.convert.conversion import Options
 from isograd.convert.model import Level
@@ -180,10 +179,7 @@ def test_compiled_steps_follow_the_original_and_compile_once(tmp_path: Path) -> 
     assert "backward" not in text
     semantics = (tmp_path / "port" / "torch_semantics.py").read_text(encoding="utf-8")
     assert re.findall(r"_pynative_executor|common\.api", semantics) == []
-    done = subprocess.run(
-        [sys.executable, "-c", COUNTED],
-        cwd=tmp_path / "port", capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_python(COUNTED, cwd=tmp_path / "port", imported=["mindspore"])
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [line for line in done.stdout.splitlines() if "WARNING" not in line and line]
     ours = np.array([float(line) for line in lines[:-1]])

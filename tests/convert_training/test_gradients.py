@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.warm_python import run_python
 
 pytest.importorskip("mindspore")
 
@@ -323,9 +322,9 @@ def test_second_derivatives_are_right_where_they_are_compiled(tmp_path: Path) ->
     In a process of its own: isograd's adapter takes `mindspore.jit` away where it was opened.
     """
     (tmp_path / "second.py").write_text(SECOND)
-    done = subprocess.run(
-        [sys.executable, "second.py"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    code = "import runpy; runpy.run_path('second.py', run_name='__main__')"
+    done = run_python(code, cwd=tmp_path, imported=["mindspore"])
+    assert done.returncode == 0, done.stderr[-3000:]
     compiled, line_by_line = json.loads(done.stdout.splitlines()[-1])
     x = torch.tensor([[0.5, -1.0], [0.2, 0.3]], requires_grad=True)
     w = torch.tensor([[0.3, 0.7], [-0.4, 0.1]], requires_grad=True)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.diagnose.local_worker import LocalWorker
 
 from isograd.diagnose.hypothesis import Example
-from isograd.errors import IsogradError
 from isograd.model import VerifyReport
 from isograd.progress import SilentProgress
-from isograd.verify import session as session_module
 from isograd.verify import verify_case
-from isograd.worker.asking import Asker
-from isograd.worker.service import Service
 
 _TORCH = """
 import math
@@ -62,29 +57,6 @@ def optimizer(model):
 _FIRST = "y = output[0] if isinstance(output, (tuple, list)) else output\n    return (y * y).mean()"
 
 
-class LocalWorker(Asker):
-    """A worker without a process, for many small cases; errors pass through as they are."""
-
-    def __init__(self, framework: str, side: str, python: str | None = None) -> None:
-        self.framework, self.side, self.stage = framework, side, "start"
-        self._service = Service(framework)
-        self._answer: Any = None
-
-    def send(self, method: str, *arguments: Any) -> None:
-        try:
-            self._answer = self._service.call(method, list(arguments))
-        except IsogradError as error:
-            self._answer = error
-
-    def receive(self, patience_s: float | None = None) -> Any:
-        if isinstance(self._answer, IsogradError):
-            raise self._answer
-        return self._answer
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
 def write_example(folder: Path, example: Example) -> Path:
     """The two networks and the case file of an example."""
     names = "xyzuvw"[: len(example.inputs)]
@@ -128,7 +100,7 @@ def write_example(folder: Path, example: Example) -> Path:
     return path
 
 
-def verify_example(folder: Path, example: Example, patch: pytest.MonkeyPatch) -> VerifyReport:
+def verify_example(folder: Path, example: Example) -> VerifyReport:
     """Verify an example without starting processes."""
-    patch.setattr(session_module, "Worker", LocalWorker)
-    return verify_case(write_example(folder, example), seed=0, keep=None, progress=SilentProgress())
+    case = write_example(folder, example)
+    return verify_case(case, seed=0, keep=None, progress=SilentProgress(), start=LocalWorker)

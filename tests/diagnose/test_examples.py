@@ -18,10 +18,8 @@ _ALL = [
 
 
 @pytest.mark.parametrize(("one", "example"), _ALL)
-def test_example_is_named(
-    one: FunctionHypothesis, example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report = verify_example(tmp_path, example, monkeypatch)
+def test_example_is_named(one: FunctionHypothesis, example: Example, tmp_path: Path) -> None:
+    report = verify_example(tmp_path, example)
 
     causes = [f.cause for f in report.findings if f.diverges]
     found = {c.id: c for c in causes if c is not None}

@@ -1,11 +1,10 @@
 """Torch-shaped layers beside torch's: names, first values, copies, names of what is added later."""
 
 import json
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
+from tests.warm_python import run_python
 
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
@@ -79,14 +78,9 @@ print(json.dumps(rows))
 
 
 def _run(code: str, given: object = None) -> object:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "GLOG_v": "3"},
-    )
+    frameworks = ["torch", "mindspore"]
+    done = run_python(code, cwd=Path.cwd(), imported=frameworks, given=json.dumps(given))
+    assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -219,9 +213,7 @@ except NotImplementedError as error:
 
 def test_no_gradient_is_lost_in_what_numpy_computes() -> None:
     # In a process of its own: an error inside `grad` leaves MindSpore 2.10 recording.
-    done = subprocess.run(
-        [sys.executable, "-c", _REFUSED], capture_output=True, text=True, check=True
-    )
+    done = run_python(_REFUSED, cwd=Path.cwd(), imported=["torch", "mindspore"])
     finite, refused = done.stdout.strip().splitlines()[-2:]
     assert finite == "True True"
     assert refused.startswith("MindSpore has no gradient of torch.linalg.qr")

@@ -117,10 +117,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("example", "expected"), CASES)
-def test_the_cause_is_named(
-    example: Example, expected: Expected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report = verify_example(tmp_path, example, monkeypatch)
+def test_the_cause_is_named(example: Example, expected: Expected, tmp_path: Path) -> None:
+    report = verify_example(tmp_path, example)
     (found,) = [f for f in report.findings if f.diverges]
     assert found.cause is not None
     assert found.cause.id == expected.cause
@@ -133,16 +131,14 @@ def test_the_cause_is_named(
         assert fixes_of(report).edits
 
 
-def test_what_is_no_edit_points_to_the_line_and_is_called_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_edit_points_to_the_line_and_is_called_so(tmp_path: Path) -> None:
     example = Example(
         "h = self.layer(x)\nreturn h * torch.sigmoid(h) + 0.1 * h.sin()",
         "h = self.layer(x)\nreturn h * ops.sigmoid(h) + 0.1 * ops.cos(h) * ops.exp(h)",
         ((6, 8),),
         ONE,
     )
-    found = only(verify_example(tmp_path, example, monkeypatch))
+    found = only(verify_example(tmp_path, example))
     assert found.fix is not None
     line = (tmp_path / "net_mindspore.py").read_text().split("\n")
     number = int(str(found.fix.where).rpartition(":")[2])
@@ -180,19 +176,16 @@ def test_initial_values_are_one_row_for_each_kind(
     integers: dict[str, int],
     written: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     example = Example("self.a(x)", "self.a(x)", ((6, 8),), {"a": (reference, port)}, integers)
-    report = verify_example(tmp_path, example, monkeypatch)
+    report = verify_example(tmp_path, example)
     (row,) = [f for f in report.findings if f.code == "parameter.initialisation"]
     assert row.fix is not None
     assert row.fix.text == written
     assert not row.diverges
 
 
-def test_a_module_that_is_built_once_for_all_blocks_is_one_finding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_that_is_built_once_for_all_blocks_is_one_finding(tmp_path: Path) -> None:
     example = Example(
         "self.a(x)",
         "self.a(x)",
@@ -204,7 +197,7 @@ def test_a_module_that_is_built_once_for_all_blocks_is_one_finding(
             )
         },
     )
-    report = verify_example(tmp_path, example, monkeypatch)
+    report = verify_example(tmp_path, example)
     found = only(report)
     assert found.modules == ("a.0", "a.1", "a.2")
     assert found.cause is not None

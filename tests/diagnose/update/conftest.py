@@ -6,12 +6,13 @@ import dataclasses
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("mindspore")
+
+from tests.diagnose.local_worker import LocalWorker  # noqa: E402
 
 from isograd.model import Finding  # noqa: E402
 from isograd.progress import SilentProgress  # noqa: E402
@@ -22,9 +23,7 @@ from isograd.verify.probe import probe_state  # noqa: E402
 from isograd.verify.session import Session  # noqa: E402
 from isograd.verify.training import StepsResult, replay_updates, resynchronised_steps  # noqa: E402
 from isograd.verify.update_causes import explain_updates  # noqa: E402
-from isograd.worker.asking import Asker  # noqa: E402
 from isograd.worker.protocols import Networks  # noqa: E402
-from isograd.worker.service import Service  # noqa: E402
 
 REFERENCE = """
     import torch
@@ -118,24 +117,6 @@ compiled = "off"
 """
 
 
-class InProcess(Asker):
-    """A worker without a process."""
-
-    def __init__(self, framework: str, side: str, python: str | None = None) -> None:
-        self.framework, self.side, self.stage = framework, side, ""
-        self._service = Service(framework)
-        self._answers: list[Any] = []
-
-    def send(self, method: str, *arguments: Any) -> None:
-        self._answers.append(self._service.call(method, list(arguments)))
-
-    def receive(self, patience_s: float | None = None) -> Any:
-        return self._answers.pop(0)
-
-    def close(self) -> None:
-        pass
-
-
 @dataclasses.dataclass
 class Outcome:
     """What the stages update and training say."""
@@ -156,7 +137,6 @@ class Outcome:
 @pytest.fixture
 def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Compare two optimizers, written as the last lines of the callables."""
-    monkeypatch.setattr(session_module, "Worker", InProcess)
     monkeypatch.setattr(session_module, "floors_of", lambda *_: {})
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -173,7 +153,8 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ou
         written = PORT.replace(*port_net) if port_net else PORT
         (folder / "net_port.py").write_text(source(written, port))
         (folder / "case.toml").write_text(CASE.replace("STEPS", str(steps)))
-        with Session(read_case(folder / "case.toml"), 0, SilentProgress()) as session:
+        case = read_case(folder / "case.toml")
+        with Session(case, 0, SilentProgress(), start=LocalWorker) as session:
             session.build()
             state, _ = probe_state(
                 session.reference_state, session.reference_structure.parameters, 0

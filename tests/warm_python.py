@@ -1,0 +1,105 @@
+"""Runs Python code in a process of its own that has imported a framework already.
+
+An import takes two to six seconds of processor time, more than what most tests run.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+_LONGEST_S = 300.0
+#: Imports what its arguments name; for each line of its input it splits off a process.
+_SERVER = """
+import importlib, json, os, sys, traceback, types
+
+def run(request):
+    os.chdir(request["cwd"])
+    for number, name in enumerate(("in", "out", "err")):
+        os.dup2(os.open(request[name], os.O_RDWR), number)
+    sys.stdin = open(0, closefd=False)
+    sys.argv = ["-c", *request["arguments"]]
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    status = 0
+    try:
+        exec(compile(request["code"], "<string>", "exec"), vars(main))
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else error.code is not None
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        run(json.loads(line))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def run_python(
+    code: str,
+    *arguments: str,
+    cwd: Path,
+    imported: Sequence[str],
+    given: str = "",
+) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run([sys.executable, "-c", code, *arguments])` with text and captured output.
+
+    imported: modules that are imported when the code begins.  given: the standard input.  Raises
+    subprocess.TimeoutExpired after five minutes.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        files = {end: Path(name) / end for end in ("in", "out", "err")}
+        for path in files.values():
+            path.write_text(given if path.name == "in" else "", encoding="utf-8")
+        paths = {end: str(path) for end, path in files.items()}
+        status = _ask(
+            tuple(imported), {"code": code, "cwd": str(cwd), "arguments": arguments, **paths}
+        )
+        return subprocess.CompletedProcess(
+            [sys.executable, "-c", code, *arguments],
+            status,
+            files["out"].read_text(encoding="utf-8"),
+            files["err"].read_text(encoding="utf-8"),
+        )
+
+
+def _ask(imported: tuple[str, ...], request: dict[str, object]) -> int:
+    server = _server(imported)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(json.dumps(request) + "\n")
+    server.stdin.flush()
+    if not select.select([server.stdout], [], [], _LONGEST_S)[0]:
+        os.killpg(server.pid, signal.SIGKILL)
+        _server.cache_clear()
+        raise subprocess.TimeoutExpired(["python"], _LONGEST_S)
+    return int(server.stdout.readline())
+
+
+@functools.cache
+def _server(imported: tuple[str, ...]) -> subprocess.Popen[str]:
+    """The process that has imported these; it ends when its input closes, as ours does."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _SERVER, *imported],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A thread of the process that splits off would hold its locks for ever in the other.
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )

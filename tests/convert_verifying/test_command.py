@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from isograd.cli import main
+from isograd.convert.verifying import journal
 
 NETWORK = """
     from torch import nn
@@ -40,7 +41,7 @@ REFUSED = """
 
 @pytest.fixture
 def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(journal, "usual_folder", lambda: tmp_path / "journal")
     path = tmp_path / "net.py"
     path.write_text(textwrap.dedent(NETWORK))
     return path

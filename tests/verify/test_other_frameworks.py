@@ -26,11 +26,42 @@ def build():
 def optimizer(model):
     return SGD(model.parameters(), lr=0.1)
 """,
+    "torch": """
+import torch
+from torch import nn
+
+loss = nn.functional.mse_loss
+
+def build():
+    return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5, eps=EPS), nn.ReLU(), nn.Linear(5, 3))
+
+def optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+""",
+    "mindspore": """
+from mindspore import nn, ops
+
+def loss(output, target):
+    return ops.mse_loss(output, target)
+
+def build():
+    norm = nn.BatchNorm1d(5, eps=EPS, momentum=0.9)
+    return nn.SequentialCell(nn.Dense(4, 5), norm, nn.ReLU(), nn.Dense(5, 3))
+
+def optimizer(model):
+    return nn.SGD(model.trainable_params(), 0.1)
+""",
 }
-PAIRS = [("fake", "fake")]
+PAIRS = [("fake", "fake"), ("torch", "fake"), ("fake", "mindspore")]
 in_pairs = pytest.mark.parametrize(
     "frameworks", PAIRS, ids=[f"{reference} to {port}" for reference, port in PAIRS]
 )
+
+
+@pytest.fixture(autouse=True)
+def frameworks_are_installed(frameworks: tuple[str, str]) -> None:
+    for name in set(frameworks) - {"fake"}:
+        pytest.importorskip(name)
 
 
 def _case(folder: Path, frameworks: tuple[str, str], eps: str) -> Path:

@@ -35,6 +35,7 @@ KINDS = {
 
 NORMS = frozenset(
     {
+        "BatchNorm",  # of frameworks that have one class for any number of dimensions
         "BatchNorm1d",
         "BatchNorm2d",
         "BatchNorm3d",

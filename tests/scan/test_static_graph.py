@@ -47,6 +47,24 @@ def test_a_port_is_read_from_its_construct_on(scanner: Scanner) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("imports", "expected"),
+    [
+        pytest.param("import mindspore", set(), id="a port has MindSpore's tensors"),
+        pytest.param(
+            "import mindspore, torch",
+            {"Tensor.view", "Tensor.shape"},
+            id="both frameworks: whose they are is not known",
+        ),
+    ],
+)
+def test_tensors_of_a_port_are_not_taken_for_torchs(
+    scanner: Scanner, imports: str, expected: set[str]
+) -> None:
+    scanner.write(main=f"{imports}\n\ndef f(x):\n    return x.view(x.shape[0], -1)\n")
+    assert scanner.apis(unsure=True) & {"Tensor.view", "Tensor.shape"} == expected
+
+
 def test_torch_code_says_what_comes_after_conversion(scanner: Scanner) -> None:
     code = PORT.replace("from mindspore import nn, ops", "import torch\nfrom torch import nn")
     code = code.replace("nn.Cell", "nn.Module").replace("construct", "forward")

@@ -132,6 +132,10 @@ ARRAY_NAMES = frozenset(
     div add""".split()
 )
 ARRAY_LIBRARIES = frozenset("numpy pandas jax tensorflow cupy scipy mxnet mindspore paddle".split())
+#: A file that imports one of these may be given torch's tensors.
+TORCH_LIBRARIES = frozenset(
+    "torch torchvision torchaudio functorch timm lightning pytorch_lightning transformers".split()
+)
 #: Read, not called, these say "tensor" of an unknown object.
 TELLING_ATTRIBUTES = frozenset("requires_grad grad_fn is_cuda is_leaf mT mH is_sparse".split())
 #: Keywords that only torch's methods take.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from isograd.scan import behaviour
 from isograd.scan.state import State, qualified
 from isograd.scan.values import Namespace
 
@@ -16,8 +15,7 @@ def bind_import(state: State, node: ast.Import) -> None:
     """`import a.b` binds a; `import a.b as c` binds c to a.b."""
     for alias in node.names:
         root = alias.name.partition(".")[0]
-        if root in behaviour.ARRAY_LIBRARIES:
-            state.has_arrays = True
+        state.roots.add(root)
         if alias.asname:
             state.env[alias.asname] = qualified(state, alias.name)
         else:
@@ -32,8 +30,7 @@ def bind_from_import(state: State, node: ast.ImportFrom) -> None:
             state.env[alias.asname or alias.name] = None
         return
     root = base.partition(".")[0]
-    if root in behaviour.ARRAY_LIBRARIES:
-        state.has_arrays = True
+    state.roots.add(root)
     for alias in node.names:
         if alias.name == "*":
             _bind_star(state, base)

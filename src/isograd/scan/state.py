@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from isograd.scan import behaviour
 from isograd.scan.names import TorchNames
 from isograd.scan.values import Api, ClassInfo, Foreign, FunctionInfo, Namespace, Scope, Value
 from isograd.static_graph.scope import FileScope
@@ -84,7 +85,8 @@ class State:
     package: str
     listener: HazardListener
     uses: list[RawUse] = field(default_factory=list)
-    has_arrays: bool = False
+    #: What the file imports, by the first part of the name.
+    roots: set[str] = field(default_factory=set)
     env: Scope = field(default_factory=lambda: Scope(None))
     functions: list[FunctionInfo] = field(default_factory=list)
     owner: ClassInfo | None = None
@@ -92,6 +94,16 @@ class State:
     depth: int = 0
     #: Methods of the file's own classes: the fewest and most arguments that each takes.
     own_methods: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether the file imports a library whose arrays have methods of torch's names."""
+        return not self.roots.isdisjoint(behaviour.ARRAY_LIBRARIES)
+
+    @property
+    def is_for_mindspore(self) -> bool:
+        """Whether the file imports MindSpore and nothing of torch: its tensors are not torch's."""
+        return "mindspore" in self.roots and self.roots.isdisjoint(behaviour.TORCH_LIBRARIES)
 
 
 def qualified(state: State, name: str) -> Value:

@@ -45,6 +45,9 @@ def scan_source(
         for key, value in state.env.items()
         if value is not None and value.__class__ is not Plain
     }
+    if state.is_for_mindspore:
+        # What was taken for torch's by a method's name alone is MindSpore's.
+        state.uses = [use for use in state.uses if not use[2].startswith("torch.Tensor.")]
     uses = _uses(source, state.uses, answers, names)
     static = static_graph_hazards(source.tree, project.scope, package)
     found = [*listener.finish(state.uses), *static]

@@ -37,6 +37,7 @@ DETECTORS: dict[str, Callable[[Locals], Found]] = {
         constructs.dict_call,
         constructs.math_tensor,
         constructs.tensor_of_tensors,
+        kept_on_self.self_renamed,
         kept_on_self.self_new,
         kept_on_self.self_counter,
         kept_on_self.self_cache,

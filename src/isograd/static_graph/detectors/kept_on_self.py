@@ -40,6 +40,16 @@ def class_method(own: Locals) -> Found:
                 yield node
 
 
+def self_renamed(own: Locals) -> Found:
+    """`def construct(me, x)`, or a method that construct calls."""
+    arguments = [*own.function.args.posonlyargs, *own.function.args.args]
+    plain = ("staticmethod", "classmethod")
+    decorators = [own.file.qualified(d) for d in own.function.decorator_list]
+    is_static = any(name.removeprefix("builtins.") in plain for name in decorators)
+    if own.cls and not is_static and arguments and arguments[0].arg != "self":
+        yield own.function
+
+
 def self_new(own: Locals) -> Found:
     """`self.fresh = …` where nothing made it before."""
     return (node for node, name in own.self_targets if not is_known(own, name))

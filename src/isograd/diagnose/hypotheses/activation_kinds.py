@@ -10,7 +10,7 @@ from isograd.diagnose.hypothesis import Call, Context, Example, FunctionHypothes
 from isograd.frameworks.base import FunctionSite
 
 #: Functions of torch that this file takes for activations, by the kind they are.
-_KINDS = {
+KINDS = {
     **{name: name for name in ("relu", "elu", "gelu", "silu", "selu", "mish", "sigmoid", "tanh")},
     **{name: name for name in ("softplus", "softsign", "hardswish", "hardsigmoid", "celu")},
     "leaky_relu": "leaky_relu 0.01",
@@ -69,7 +69,7 @@ _NAMES = (
 def _own(site: FunctionSite) -> str:
     if site.place.function == "gelu" and site.arguments.get("approximate") == "tanh":
         return "gelu tanh"
-    return _KINDS.get(site.place.function, site.place.function)
+    return KINDS.get(site.place.function, site.place.function)
 
 
 def _propose_other(site: FunctionSite, context: Context) -> Iterator[Values]:
@@ -92,7 +92,7 @@ def _propose_added(site: FunctionSite, context: Context) -> Iterator[Values]:
             return
         if len(site.outputs) != 1 or not site.outputs[0].dtype.startswith("float"):
             return
-    if any(c.place.function in _KINDS for c in context.consumers(site)):
+    if any(c.place.function in KINDS for c in context.consumers(site)):
         return
     for kind in _ADDED:
         yield {"kind": kind}
@@ -106,7 +106,7 @@ HYPOTHESES = (
     FunctionHypothesis(
         "activation_kind",
         "activation.kind",
-        tuple(_KINDS),
+        tuple(KINDS),
         _propose_other,
         _other,
         "activation {port} instead of {reference}",

@@ -46,9 +46,12 @@ def _propose(site: FunctionSite, context: Context) -> Iterator[Values]:
 def _exchanged(call: Call, values: Values) -> Any:
     kept: dict[Place, Any] = {}
 
-    def hold(site: Any, _: Values, place: Place) -> Any:
-        kept[place] = site
-        return site["input"]
+    def holding(place: Place) -> Intervention:
+        def hold(site: Any, _: Values) -> Any:
+            kept[place] = site
+            return site["input"]
+
+        return Intervention(place, hold)
 
     def multiply(site: Any, _: Values) -> Any:
         first, second = values["activations"]
@@ -59,11 +62,7 @@ def _exchanged(call: Call, values: Values) -> Any:
             other = kept[second].run(input=other)
         return site.run(input=one, other=other)
 
-    changes = [
-        Intervention(place, lambda site, v, place=place: hold(site, v, place))
-        for place in values["activations"]
-        if place is not None
-    ]
+    changes = [holding(place) for place in values["activations"] if place is not None]
     return call.together(values["name"], (*changes, Intervention(values["product"], multiply)))
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from isograd.profile.analyse.analysis import analyse
 from isograd.profile.analyse.breakdown import delayed_share
-from isograd.profile.model import Phase, Steps
+from isograd.profile.analyse.marks import find_steps, of_one_process
+from isograd.profile.model import Phase, Spans, Steps
+from isograd.profile.read.chrome import read_chrome
 from isograd.profile.record import marks
 from isograd.profile.rules.making import Call, recording
 
@@ -64,3 +69,57 @@ def test_a_busy_machine_is_mentioned() -> None:
     assert steps.seconds[0] == pytest.approx(0.05)
     notes = analyse(replace(profile, steps=steps)).notes
     assert any("38% of the time" in note for note in notes)
+
+
+def _spans(folder: Path, rows: Sequence[tuple[int, str, float, float]]) -> Spans:
+    """rows: process, name, begin and length in microseconds."""
+    events = [
+        {"ph": "X", "cat": "cpu_op" if name.startswith("aten") else "user_annotation",
+         "name": name, "pid": pid, "tid": 1, "ts": begin, "dur": length}
+        for pid, name, begin, length in rows
+    ]  # fmt: skip
+    names = [
+        {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": "python"}}
+        for pid in {row[0] for row in rows}
+    ]
+    (folder / "trace.json").write_text(json.dumps({"traceEvents": [*names, *events]}))
+    return read_chrome(folder / "trace.json").spans
+
+
+def test_marks_within_a_step_are_no_steps(tmp_path: Path) -> None:
+    rows = [(1, f"ProfilerStep#{n}", n * 100.0, 100.0) for n in range(4)]
+    rows += [(1, f"Step {50 + n}", n * 100.0 + 10, 30.0) for n in range(4)]
+    steps, how = find_steps(_spans(tmp_path, rows))
+    assert (steps.number.tolist(), how) == ([0, 1, 2, 3], "marks")
+    assert steps.seconds == pytest.approx([1e-4] * 4)
+
+
+@pytest.mark.parametrize(
+    ("second", "kept", "is_noted"),
+    [
+        pytest.param("ProfilerStep#0", 2, True, id="another rank"),
+        pytest.param("helper", 4, False, id="a helper without steps"),
+    ],
+)
+def test_merged_ranks_are_not_added_up(
+    tmp_path: Path, second: str, kept: int, is_noted: bool
+) -> None:
+    rows = [(1, "ProfilerStep#0", 0.0, 100.0), (1, "aten::mm", 10.0, 50.0)]
+    rows += [(2, second, 5.0, 100.0), (2, "aten::mm", 20.0, 50.0)]
+    spans, note = of_one_process(_spans(tmp_path, rows))
+    assert len(spans) == kept
+    assert ("process 1 is judged" in note) == is_noted
+
+
+def test_what_an_optimizer_does_after_its_closure_is_the_update() -> None:
+    found = marks.StepMarks(lambda number: None, lambda: None)
+    for begin in (Phase.UPDATE, Phase.FORWARD, Phase.BACKWARD):
+        found.begin(begin)
+    found.end(Phase.BACKWARD)
+    time.sleep(0.02)
+    found.end(Phase.UPDATE)
+    found.updated()
+    found.step()
+    steps = found.marks().steps
+    assert steps.phase(Phase.UPDATE)[0] >= 0.015
+    assert steps.phase(Phase.BACKWARD)[0] < 0.015

@@ -244,3 +244,16 @@ def test_equivalence_needs_a_training_that_repeats(
 def test_links_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "--links", "2"]) == 0
     assert "A message of n bytes between 2 processes takes about" in capsys.readouterr().out
+
+
+def test_networks_in_a_container_are_passes(tmp_path: Path) -> None:
+    networks = nn.ModuleDict({"maker": nn.Linear(4, 8), "judge": nn.Linear(8, 1)})
+    optimizer = torch.optim.SGD(networks.parameters(), lr=0.1)
+    with isograd.profile(networks, tmp_path / "run", steps=10):
+        for _ in range(12):
+            optimizer.zero_grad()
+            networks["judge"](networks["maker"](torch.ones(2, 4))).mean().backward()
+            optimizer.step()
+    steps = open_profile(tmp_path / "run").steps
+    assert len(steps) > 0
+    assert (steps.phase(Phase.FORWARD) > 0).all()

@@ -204,7 +204,7 @@ def _operators(analysis: Analysis, most: int) -> Iterator[Section]:
     if not shown:
         return
     columns = (
-        Column("operator", is_code=True),
+        Column("operator", is_code=True, is_cut=True),
         Column("shapes", is_code=True),
         Column("dtypes", is_code=True),
         Column("calls", is_number=True, format=",d"),

@@ -51,12 +51,13 @@ class Strings:
 
 @dataclass(frozen=True)
 class Track:
-    """A thread or a stream of a device."""
+    """A thread or a stream of a device. process: its name, else its number; pid: its number."""
 
     process: str
     thread: str
     name: str = ""
     is_device: bool = False
+    pid: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,17 @@ class Spans:
     def __len__(self) -> int:
         return int(self.name.size)
 
+    def rows(self, chosen: npt.NDArray[np.bool_]) -> Spans:
+        """Some of the spans. chosen: shape (rows,), bool."""
+        names = ("name", "category", "track", "start_ns", "duration_ns", "shapes", "dtypes")
+        return Spans(
+            self.texts,
+            self.tracks,
+            **{name: getattr(self, name)[chosen] for name in names},
+            launches=_kept(self.launches, chosen),
+            sequence=_kept(self.sequence, chosen),
+        )
+
     def launch_ns(self, rows: Ints) -> Ints:
         """When the host had launched these kernels; their start where that is not known.
 
@@ -105,6 +117,16 @@ class Spans:
         wanted = set(texts)
         found = [number for number, text in enumerate(self.texts) if text in wanted]
         return np.asarray(found, dtype=np.int32)
+
+
+def _kept(
+    numbered: tuple[Ints, Ints] | None, chosen: npt.NDArray[np.bool_]
+) -> tuple[Ints, Ints] | None:
+    if numbered is None:
+        return None
+    rows, numbers = numbered
+    place = np.cumsum(chosen) - 1
+    return np.asarray(place[rows[chosen[rows]]], dtype=np.int64), numbers[chosen[rows]]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from isograd.profile.analyse.breakdown import (
     waits,
 )
 from isograd.profile.analyse.jitter import Jitter, find_jitter
-from isograd.profile.analyse.marks import find_steps
+from isograd.profile.analyse.marks import find_steps, of_one_process
 from isograd.profile.analyse.memory import peak_of_trace
 from isograd.profile.analyse.modules import as_run, with_places
 from isograd.profile.analyse.nesting import crossings
@@ -84,7 +84,9 @@ def analyse(profile: Profile) -> Analysis:
     if profile.spans is not None:
         run = {type_of(text) for text in profile.spans.texts}
         sources = as_run(profile.source_operators, run)
-        profile = replace(profile, source_operators=sources)
+        spans, several = of_one_process(profile.spans)
+        notes += [several] if several else []
+        profile = replace(profile, source_operators=sources, spans=spans)
     steps, has_marks = _steps(profile, notes)
     operators, self_ns = _operators(profile, steps if has_marks else no_steps(), notes)
     breakdown = break_down(profile, steps, self_ns, has_marks=has_marks)

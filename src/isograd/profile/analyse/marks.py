@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import numpy.typing as npt
 
 from isograd.profile.analyse.nesting import merge, union_within
 from isograd.profile.model import PHASES, Ints, Phase, Spans, Steps, no_steps
@@ -15,9 +16,38 @@ _UPDATE = ("Optimizer.step#", "isograd::update")
 _BACKWARD = ("autograd::engine::evaluate_function", "isograd::backward")
 
 
+def of_one_process(spans: Spans) -> tuple[Spans, str]:
+    """The spans of one training where a trace holds several (merged ranks), and a note.
+
+    Processes whose host has steps of the same numbers train beside one another; streams of devices
+    stay, because nothing says whose they are.
+    """
+    rows = np.flatnonzero(np.isin(spans.name, list(_numbers(spans))))
+    stepping: dict[str, set[int]] = {}
+    for row in rows:
+        track = spans.tracks[spans.track[row]]
+        if not track.is_device and not track.process.startswith("Scope"):
+            stepping.setdefault(track.pid, set()).add(int(spans.name[row]))
+    first = next(iter(sorted(stepping, key=lambda pid: (len(pid), pid))), "")
+    others = {pid for pid in stepping if pid != first and stepping[pid] & stepping[first]}
+    if not others:
+        return spans, ""
+    kept = np.asarray([track.is_device or track.pid not in others for track in spans.tracks])
+    note = (
+        f"The trace holds {len(others) + 1} processes that train beside one another; process "
+        f"{first} is judged. Give the trace of each alone to see the others."
+    )
+    return spans.rows(kept[spans.track]), note
+
+
+def _numbers(spans: Spans) -> dict[int, int]:
+    """Numbers of steps by the number of the text that marks them."""
+    return {n: int(m.group(1)) for n, t in enumerate(spans.texts) if (m := _STEP.match(t))}
+
+
 def find_steps(spans: Spans) -> tuple[Steps, str]:
     """Steps of a trace, by marks, else between two updates; and how they were found, or why not."""
-    numbers = {n: int(m.group(1)) for n, t in enumerate(spans.texts) if (m := _STEP.match(t))}
+    numbers = _numbers(spans)
     rows = np.flatnonzero(np.isin(spans.name, list(numbers)))
     if rows.size:
         rows = rows[np.argsort(spans.start_ns[rows], kind="stable")]
@@ -26,12 +56,22 @@ def find_steps(spans: Spans) -> tuple[Steps, str]:
         rows, number = rows[first], number[first]
         start = spans.start_ns[rows]
         end = start + spans.duration_ns[rows]
-        return _with_phases(spans, number, start, end), "marks"
+        is_outer = _outer(start, end)
+        return _with_phases(spans, number[is_outer], start[is_outer], end[is_outer]), "marks"
     ends = _update_ends(spans)
     if ends.size >= 3:
         number = np.arange(ends.size - 1, dtype=np.int64)
         return _with_phases(spans, number, ends[:-1], ends[1:]), "updates"
     return no_steps(), ""
+
+
+def _outer(start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
+    """Which intervals lie within no other one: marks of a part of a step are no steps."""
+    order = np.lexsort((-end, start))
+    reached = np.maximum.accumulate(end[order])
+    found = np.ones(start.size, dtype=bool)
+    found[order[1:]] = end[order[1:]] > reached[:-1]
+    return found
 
 
 def _update_ends(spans: Spans) -> Ints:

@@ -203,7 +203,7 @@ class _Columns:
         process_name = self._process_names.get(process, "")
         label = f"{process_name} {name}".lower()
         is_device = any(word in label for word in _DEVICE_WORDS)
-        return Track(process_name or process, thread, name, is_device)
+        return Track(process_name or process, thread, name, is_device, process)
 
     def _instants(self, base: int) -> Instants | None:
         if not self._memory:

@@ -72,6 +72,7 @@ class StepMarks:
         self._open: list[tuple[Phase, int, int]] = []  # with when it began, and the delay then
         self._has_updated = False
         self._ever_updated = False
+        self._has_closure = False  # the optimizer has called the passes, and goes on after them
         self._fetches = 0
         self._last_event = 0
 
@@ -89,6 +90,8 @@ class StepMarks:
         if self._start is None:
             self._begin_step()
         if phase not in _NESTED:
+            if phase is not Phase.UPDATE:
+                self._has_closure |= any(entry[0] is Phase.UPDATE for entry in self._open)
             while self._open:
                 self.end(self._open[-1][0])
         self._open.append((phase, time.time_ns(), self._delay.read()))
@@ -107,11 +110,14 @@ class StepMarks:
                         if began <= start:
                             self._phases[PHASES.index(outer)] -= took
                 self.intervals.append((PHASES.index(phase), start, now))
-                return
+                break
+        if phase is Phase.BACKWARD and self._has_closure and not self._open:
+            self._open.append((Phase.UPDATE, now, self._delay.read()))
 
     def updated(self) -> None:
         """The optimizer has stepped."""
         self._has_updated = self._ever_updated = True
+        self._has_closure = False
         self._last_event = time.time_ns()
 
     def step(self) -> None:

@@ -63,9 +63,10 @@ class TorchSide:
         )
 
         self._record = recorder
-        undo, model = self._undo, self._model
-        undo.callback(model.register_forward_pre_hook(self._before_forward).remove)
-        undo.callback(model.register_forward_hook(self._after_forward, always_call=True).remove)
+        undo = self._undo
+        for one in _called(self._model):
+            undo.callback(one.register_forward_pre_hook(self._before_forward).remove)
+            undo.callback(one.register_forward_hook(self._after_forward, always_call=True).remove)
         undo.callback(register_optimizer_step_pre_hook(self._before_update).remove)
         undo.callback(register_optimizer_step_post_hook(self._after_update).remove)
         self._wrap_backward(torch)
@@ -217,6 +218,15 @@ class TorchSide:
     def collectives(self) -> Collectives:
         """Buckets of DistributedDataParallel."""
         return self._buckets.collectives()
+
+
+def _called(model: Any) -> list[Any]:
+    """The network, or the parts of a container that has no pass of its own (ModuleDict)."""
+    from torch import nn
+
+    if type(model).forward is not nn.Module.forward:
+        return [model]
+    return [part for child in model.children() for part in _called(child)]
 
 
 def _profiler(device: str) -> Any:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.convert.support import port_of
+from tests.convert.support import converted, port_of, run_original, run_port
 from tests.warm_python import run_python
 
 HEAD = "import torch\nfrom torch import nn\nfrom functools import partial\n\n\n"
@@ -407,6 +407,54 @@ def test_a_setting_that_is_set_beside_others_is_left_to_a_person() -> None:
     port, findings = port_of(_method("self.a = nn.BatchNorm2d(3)", "self.a.eps, n = 0.5, 2"))
     assert [f.code for f in findings] == ["layer-setting"]
     assert "# isograd: a BatchNorm2d of MindSpore does not see eps that is set here" in port
+
+
+ASKED = """
+import types
+from torch import nn
+
+def make(layer, width):
+    if isinstance(layer, types.FunctionType) or not issubclass(layer, nn.BatchNorm2d):
+        return nn.Identity()
+    return layer(width, eps=0.5)
+
+class Net(nn.Module):
+    def __init__(self, norm=nn.BatchNorm2d):
+        super().__init__()
+        self.norm = make(norm, 3)
+        self.told = [norm.__name__, isinstance(norm, type), isinstance(self.norm, norm)]
+        self.told += [self.norm.eps, isinstance(nn.ReLU(), norm)]
+"""
+
+
+def test_a_layer_that_is_asked_whether_it_is_a_class_is_one(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"net.py": ASKED})
+    assert not report.needs_action
+    code = "import net; print(net.Net().told)"
+    assert run_port(port, code) == run_original(tmp_path, code)
+
+
+@pytest.mark.parametrize(
+    ("call", "asked"),
+    [
+        pytest.param("look(layer)", True, id="it is given what is not known"),
+        pytest.param("look(nn.GELU)", True, id="it is given a layer's class"),
+        pytest.param("look(run)", False, id="it is given a function of the project's"),
+        pytest.param("other = look", True, id="it has another name"),
+    ],
+)
+def test_a_factory_is_a_class_where_classes_are_asked_for(call: str, asked: bool) -> None:
+    code = f"""{HEAD}
+def look(x):
+    return isinstance(x, type)
+
+def run(layer, norm=nn.BatchNorm2d):
+    {call}
+"""
+    port, _ = port_of(code)
+    assert ('layer_class("BatchNorm2d", nn.BatchNorm2d, batch_norm2d_cell)' in port) is asked
 
 
 def test_factories_make_what_torchs_classes_make() -> None:

@@ -146,15 +146,21 @@ class FileEdit(FileFacts):
             return ""
         return self.spelled(reference(entry))
 
-    def layer(self, entry: Entry) -> str:
-        """What makes MindSpore's own layer by torch's arguments; empty where nothing does."""
+    def layer(self, entry: Entry, *, is_value: bool = False) -> str:
+        """What makes MindSpore's own layer by torch's arguments; empty where nothing does.
+
+        is_value: whether it is passed on, to what may ask whether it is a class.
+        """
         if not entry.factory or self.settings.is_shaped(entry.api):
             return ""
         package, _, name = entry.factory.partition(".")
         if package != "cells":
             return self.name(entry.factory)
-        if entry.api in self.settings.layers.compared:
-            return self.name(f"composites.{name}")  # one for all files
+        if entry.api in self.settings.layers.compared:  # one for all files
+            is_asked = self.settings.layers.asks_for_classes
+            return "" if is_asked else self.name(f"composites.{name}")
+        if is_value and self.settings.layers.asks_for_classes:
+            self.factory_classes[name] = entry.api.rpartition(".")[2]
         return self.factories.setdefault(name, self.spelling.unused(name))
 
     def call(self, node: ast.Call, receiver: str = "") -> Call | NotRewritten:

@@ -84,6 +84,8 @@ class FileFacts:
     layer_names: dict[ast.expr, str] = field(default_factory=dict)
     #: The functions of `runtime/cells.py` that the port holds, by the names that it gives them.
     factories: dict[str, str] = field(default_factory=dict)
+    #: Those that the port makes a class of, with its name.
+    factory_classes: dict[str, str] = field(default_factory=dict)
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.

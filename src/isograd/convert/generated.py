@@ -117,6 +117,13 @@ class Library:
         unit = self._unit(self._public(name))
         return "\n".join(_NOQA.sub(_without_noqa, line) for line in unit.text.split("\n"))
 
+    def returned(self, name: str) -> str:
+        """The class that a function says to return."""
+        node = self._unit(self._public(name)).node
+        assert isinstance(node, ast.FunctionDef)
+        assert node.returns is not None
+        return ast.unparse(node.returns)
+
     def parameters(self, name: str) -> tuple[frozenset[str], int]:
         """The names of a function's parameters, and how many arguments it takes by place."""
         node = self._unit(self._public(name)).node

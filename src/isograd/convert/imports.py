@@ -176,6 +176,9 @@ def _factories(file: FileEdit) -> list[str]:
     texts = []
     for name, chosen in file.factories.items():
         text = library().text_of(name).replace(f"def {name}(", f"def {chosen}(", 1)
+        if name in file.factory_classes:
+            given = f'"{file.factory_classes[name]}", {library().returned(name)}, {chosen}'
+            text += f"\n\n\n{chosen} = composites.layer_class({given})"
         lines = narrow(file.spelled(text)).split("\n")
         texts.append(file.text.newline.join(lines))
     return texts

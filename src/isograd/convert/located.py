@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from isograd.convert.analysis.attribute_sets import AttributeSet, attribute_set
 from isograd.convert.analysis.carrying import Carrying
+from isograd.convert.analysis.class_questions import WORDS, asking_functions, given_to
 from isograd.convert.analysis.comparisons import compared
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
@@ -111,7 +112,8 @@ class Facts:
     than that it does not. private: where modules' own
     dictionaries of parameters are named. reads_private: whether they are more than read there.
     makes_complex: whether something of torch's makes complex numbers. works_in_place: whether a
-    layer is made with inplace=True.
+    layer is made with inplace=True. asking: functions that ask whether what they are given is a
+    class. calls: names that are called, and whether one of the arguments may be a class.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -141,6 +143,8 @@ class Facts:
     in_inference: set[str] = field(default_factory=set)
     makes_complex: bool = False
     works_in_place: bool = False
+    asking: frozenset[str] = frozenset()
+    calls: set[tuple[str, bool]] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=` is known to hold a tensor."""
@@ -229,9 +233,9 @@ class _Located(Statements):
             for name in keywords:
                 self.facts.named_calls.update(_NAMED_OTHERWISE.get(name, ()))
         if isinstance(value, Api) and value.name.startswith(_REPARAMETRIZING):
-            given = arguments[0] if arguments else keywords.get("module")
-            known = isinstance(given, Made) and given != ANY_MODULE
-            self.facts.reparametrized.add(given.api if known else "")  # type: ignore[union-attr]
+            module = arguments[0] if arguments else keywords.get("module")
+            known = isinstance(module, Made) and module != ANY_MODULE
+            self.facts.reparametrized.add(module.api if known else "")  # type: ignore[union-attr]
         elif isinstance(value, ClassInfo) and value.is_module:
             self.facts.built.add(place(node))
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
@@ -240,6 +244,7 @@ class _Located(Statements):
             called = getattr(node.args[1], "value", None)
             name = called if isinstance(called, str) else ""
             self._keep_set(node, arguments[0], name, node.args[2])
+        self.facts.calls.add(given_to(node, (*arguments, *keywords.values())))
         if looks_up(node, value, arguments):
             self.facts.looks_up = True
         if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):
@@ -351,6 +356,8 @@ def locate(
     facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
     facts.reads_private = bool(facts.private) and not only_reads(source.tree, facts.private)
     facts.compared = compared(source.tree, state)
+    if any(word in source.text for word in WORDS):
+        facts.asking = asking_functions(source.tree)
     facts.makes_complex = any(map(_makes_complex, facts.apis))
     if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)

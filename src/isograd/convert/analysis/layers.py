@@ -32,7 +32,8 @@ class Layers:
     derived: classes of torch from which the project's own derive.  compared: classes that it
     compares with each other.  used: all that it names.  late: of those that are
     MindSpore's, what these read when they are made and torch's at each call, with the function of
-    the runtime that sets it; empty where there is none.
+    the runtime that sets it; empty where there is none.  asks_for_classes: whether a function may
+    be given a layer's class, and ask whether it is one.
     """
 
     every: str = ""
@@ -41,6 +42,7 @@ class Layers:
     compared: frozenset[str] = frozenset()
     used: frozenset[str] = frozenset()
     late: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    asks_for_classes: bool = False
     has_modes: bool = False
     unfreezes: bool = False
 
@@ -94,9 +96,17 @@ def layers_of(facts: Iterable[Facts], settings: Mapping[str, Mapping[str, str]])
         frozenset().union(*(one.compared for one in found)),
         frozenset(used),
         {api: settings[api] for api in sorted(used - why.keys()) if api in settings},
+        _asks_for_classes(found),
         any(one.has_modes for one in found),
         any(one.unfreezes for one in found),
     )
+
+
+def _asks_for_classes(found: Iterable[Facts]) -> bool:
+    """Whether a function that asks is given what may be a class, or not called by its name."""
+    asking = frozenset().union(*(one.asking for one in found))
+    calls = set().union(*(one.calls for one in found)) if asking else set()
+    return any((name, True) in calls or (name, False) not in calls for name in asking)
 
 
 def _changed_later(

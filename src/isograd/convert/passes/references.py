@@ -224,7 +224,7 @@ def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> st
         return file.value(entry)
     if _is_compared_with_type(node, file):
         return file.name(_class_of(entry))
-    return file.layer(entry) or file.value(entry)
+    return file.layer(entry, is_value=True) or file.value(entry)
 
 
 def _base(node: ast.expr, api: str, entry: Entry | None, file: FileEdit) -> str:

@@ -19,6 +19,7 @@ from isograd.data.hypotheses.base import (
     number,
     same_shape,
 )
+from isograd.data.hypotheses.logarithms import propose_scale_of_logarithms
 
 _SMOOTH = "rng.random((3, 9, 8)).astype(np.float32)"
 _STATISTICS = "m=np.array([.485,.456,.406],np.float32)[:,None,None];"
@@ -368,6 +369,7 @@ HYPOTHESES = (
             _propose_scale(observations),
             _propose_factor(observations),
             _propose_range(observations),
+            propose_scale_of_logarithms(observations),
         ),
         (
             Example("x", "x*np.float32(255)", _SMOOTH),
@@ -375,8 +377,22 @@ HYPOTHESES = (
             Example("x/np.float32(255)", "x/np.float32(256)"),
             Example("x", "x*2-1", _SMOOTH, port="-1 to 1"),
             Example("(x-.5)/np.float32(.2)", "(255*x-.5)/np.float32(.2)", _SMOOTH),
+            Example(
+                "np.log(x+np.float32(1e-3))",
+                "np.log(x*np.float32(2**30)+np.float32(1e-3))",
+                _SMOOTH,
+                port="× 1.07374e+09",
+            ),
+            Example(
+                "10*np.log10(x*np.float32(2**30)+np.float32(1e-3))",
+                "10*np.log10(x+np.float32(1e-3))",
+                _SMOOTH,
+            ),
         ),
-        (Example("x", "x*x", _SMOOTH),),
+        (
+            Example("x", "x*x", _SMOOTH),
+            Example("np.log(x+np.float32(1e-3))", "np.log(x+np.float32(1e-2))", _SMOOTH),
+        ),
     ),
     Hypothesis(
         "data.normalize",

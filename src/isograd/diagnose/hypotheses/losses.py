@@ -170,6 +170,16 @@ def _own_reduction(site: FunctionSite, context: Context) -> Any:
     return site.arguments.get("reduction", "mean")
 
 
+def _blanks(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """The first and the last class, which frameworks take for the blank."""
+    own = site.arguments.get("blank", 0)
+    scores = site.arguments.get("log_probs")
+    if isinstance(scores, Operand):
+        for blank in (0, scores.shape[-1] - 1):
+            if blank != own:
+                yield {"blank": blank}
+
+
 HYPOTHESES = (
     FunctionHypothesis(
         "loss_reduction",
@@ -318,6 +328,27 @@ HYPOTHESES = (
         rank=3,
         examples=(
             loss("F.huber_loss(x, y)", "ops.huber_loss(x, y, delta=0.7)", 0.7, inputs=_PAIR),
+        ),
+    ),
+    FunctionHypothesis(
+        "ctc_blank",
+        "loss.blank",
+        ("ctc_loss",),
+        _blanks,
+        lambda call, values: call.run(blank=values["blank"]),
+        "the blank of the CTC loss is class {port} instead of {reference}",
+        argument="blank",
+        rank=2,
+        examples=(
+            loss(
+                "F.ctc_loss(x.log_softmax(-1), y + 1, torch.full((3,), 8), torch.full((3,), 2))",
+                "ops.ctc_loss(ops.log_softmax(x, -1), y.astype(ms.int32) + 1,"
+                " ops.full((3,), 8, dtype=ms.int32), ops.full((3,), 2, dtype=ms.int32),"
+                " blank=5, reduction='mean')[0]",
+                5,
+                inputs=((8, 3, 6), (3, 2)),
+                integers={"y": 4},
+            ),
         ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -29,6 +30,8 @@ _TONES = {"complete": Tone.GOOD, "running": Tone.INFO, "failed": Tone.BAD, "cras
 #: Scalars that the table of runs shows, the most common first.
 _MOST_SCALARS = 4
 _MOST_ROWS = 5_000
+#: Who asks while the runs are read waits for them: two readers would take twice the time.
+_READING = threading.Lock()
 
 
 def overview(catalogue: Catalogue, query: str = "") -> Document:
@@ -55,7 +58,8 @@ def overview(catalogue: Catalogue, query: str = "") -> Document:
 
 
 def _runs(runs: Sequence[Item]) -> Section:
-    facts = [_facts(run, changed_at(run)) for run in runs[:_MOST_ROWS]]
+    with _READING:
+        facts = [_facts(run, changed_at(run)) for run in runs[:_MOST_ROWS]]
     counts: dict[str, int] = {}
     for one in facts:
         for name in one["last"]:

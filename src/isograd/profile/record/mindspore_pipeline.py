@@ -37,9 +37,14 @@ class PipelineWatch:
         self._is_sampled = False
         self._queues: tuple[Queue, ...] = ()
         self._dataset: Any = None
+        self._notes: list[str] = []
 
     def attach(self, begin: Callable[[], None], end: Callable[[], None], notes: list[str]) -> None:
-        """Call begin and end around every wait; queues of pipelines built from now on are known."""
+        """Call begin and end around every wait; queues of pipelines built from now on are known.
+
+        notes: where what could not be recorded is reported, until `detach` has returned.
+        """
+        self._notes = notes
         from mindspore.dataset.engine.iterators import Iterator
 
         original = Iterator.__next__
@@ -97,9 +102,14 @@ class PipelineWatch:
                 self._manager.stop()
                 self._manager.save(folder)
                 files = sorted(Path(folder).glob("pipeline_profiling_*.json"))
-                return pipeline_profiling(files[0]).queues if files else ()
-        except (RuntimeError, OSError, IsogradError):
-            return ()  # nothing was built or sampled
+                if files:
+                    return pipeline_profiling(files[0]).queues
+                reason = "MindSpore wrote no samples"
+        except (RuntimeError, OSError, IsogradError) as error:
+            reason = f"{type(error).__name__}: {error}"
+        if self._dataset is not None:  # else no pipeline was built that could be sampled
+            self._notes.append(f"The pipeline's queues are not known: {reason}")
+        return ()
 
     def queues(self) -> tuple[Queue, ...]:
         """The queues, known after detach; empty where no pipeline was built meanwhile."""

@@ -135,13 +135,13 @@ def spoilt(text: str, before: str, after: str) -> str:
         (
             'optimizer = "net_reference.py:optimizer"\n',
             "",
-            "case.toml: [reference] has no optimizer, but the other side has one. Name a optimizer "
+            "case.toml: [reference] has no optimizer, but [port] has one. Name a optimizer "
             "on both sides, or on neither to skip its stages.",
         ),
         (
             'loss = "net_port.py:loss"\n',
             "",
-            "case.toml: [port] has no loss, but the other side has one. Name a loss on both sides, "
+            "case.toml: [port] has no loss, but [reference] has one. Name a loss on both sides, "
             "or on neither to skip its stages.",
         ),
         (

@@ -19,7 +19,7 @@ PATTERNS = (("q", "k", "v"), ("k", "v"), ("gate", "up"))
 
 
 def with_fused_met(reference: list[Slot], port: list[Slot]) -> tuple[list[Slot], list[Slot]]:
-    """The slots of both sides, with projections put together where the other side fuses them."""
+    """The slots of both sides, with projections put together where the other network fuses them."""
     for pattern in PATTERNS:
         reference, port = (
             _put_together(reference, port, pattern),

@@ -192,9 +192,9 @@ class _Reader:
         for key in ("loss", "optimizer"):
             has = (getattr(reference, key) is not None, getattr(port, key) is not None)
             if has[0] != has[1]:
-                missing = "port" if has[0] else "reference"
+                there, missing = ("reference", "port") if has[0] else ("port", "reference")
                 raise self.error(
-                    f"[{missing}] has no {key}, but the other side has one",
+                    f"[{missing}] has no {key}, but [{there}] has one",
                     f"Name a {key} on both sides, or on neither to skip its stages.",
                 )
 

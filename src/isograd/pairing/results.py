@@ -97,7 +97,7 @@ class ModulePairing:
     """How the modules of two networks correspond.
 
     unpaired: modules that hold parameters and have no partner.
-    parameterless: modules without parameters and without a partner, functional in the other network.
+    parameterless: modules without parameters or partner, functional in the other network.
     Modules within a layer of the library are its own business and not listed.
     """
 

@@ -110,7 +110,7 @@ def test_a_port_finds_what_the_project_names(tmp_path: Path) -> None:
     assert printed.splitlines() == [
         "Dense Conv2d (2,)",
         "AdamW None",
-        "torch.nn was asked for 'Softplus', which no text of the original holds: "
+        "torch.nn was asked for 'Softplus', which no text of the reference holds: "
         "add it where this look-up is made.",
     ]
 

@@ -344,8 +344,8 @@ def test_a_reference_that_yields_nan(make_case: CaseMaker, verify: Verify) -> No
     make_case.spoil_reference = ROOTS
     assert only_message(verify(make_case.write())) == (
         "the reference's own output 0 holds 18 NaN of 18 values (fake, eval mode), so there is "
-        "nothing to compare with. Choose inputs, targets and weights on which the original works, "
-        "or mend the original."
+        "nothing to compare with. Choose inputs, targets and weights on which the reference works, "
+        "or mend the reference."
     )
 
 

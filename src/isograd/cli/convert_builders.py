@@ -28,7 +28,7 @@ builder_options = stacked(
         multiple=True,
         metavar="BUILDER",
         help="Verify the port's `package.module:function`, or `…:function(width=8)`, against "
-        "the original's; more than once for several.",
+        "the reference's; more than once for several.",
     ),
     click.option(
         "--from-export",
@@ -64,7 +64,7 @@ builder_options = stacked(
         multiple=True,
         type=OUTPUT,
         metavar="FILE.py",
-        help="Run this file before the original is imported.",
+        help="Run this file before the reference is imported.",
     ),
     click.option(
         "--torch-python",
@@ -103,7 +103,7 @@ class BuilderRequest:
         if out is None or writes_nothing:
             raise UsageError(f"{option} needs a port", "Give -o OUT, without --check or --diff.")
         if not path.exists():
-            raise UsageError(f"there is no file or folder {path}", "Give the path of the original.")
+            raise UsageError(f"there is no file or folder {path}", "Give the reference's path.")
         if self.verified and self.exported:
             raise UsageError(
                 "--verify and --from-export are both given",

@@ -24,7 +24,7 @@ from isograd.scan.sources import Source
 class Options:
     """How to convert.
 
-    keep_texts: whether the report holds the originals and the ports.
+    keep_texts: whether the report holds the references and the ports.
     selection: which files are carried over, and which findings are reported.
     eager: training loops stay as they are, though they could call compiled steps.
     """

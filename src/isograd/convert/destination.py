@@ -34,7 +34,7 @@ class Destination:
                 f"{out} lies in {path}, which is never written to", "Give a place outside of it."
             )
         if here.is_relative_to(there):
-            raise UsageError(f"{out} holds {path}", "Give a place that does not hold the original.")
+            raise UsageError(f"{out} holds {path}", "Give a folder outside the reference.")
         if not self.is_file and there.exists() and not (there.is_dir()):
             raise UsageError(f"{out} is a file", "Give the name of a new folder.")
         if there.exists() and not force:

@@ -131,7 +131,7 @@ class Engine:
                         break
 
     def _checked(self, file: FileEdit, source: Source) -> Port:
-        """The port if Python can parse it; else the original, with that said."""
+        """The port if Python can parse it; else the reference, with that said."""
         text = file.text.result()
         try:
             symtable.symtable(text, source.file, "exec")  # a third faster than a tree of objects

@@ -67,6 +67,6 @@ class Names:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"{self.__dict__.get('_place')} was asked for {name!r}, which no text of the original "
+            f"{self.__dict__.get('_place')} was asked for {name!r}, which no text of the reference "
             "holds: add it where this look-up is made."
         )

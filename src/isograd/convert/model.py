@@ -23,7 +23,7 @@ class Level(str, Enum):
 class Finding:
     """A place that was not converted, or not beyond doubt; line and column count from 1.
 
-    line 0 is the whole file.  The line is that of the original; in a notebook it counts in its
+    line 0 is the whole file.  The line is that of the reference; in a notebook it counts in its
     cell, which counts from 1 (0: no notebook).
     """
 

@@ -15,7 +15,7 @@ GENERATED = "torch_semantics"
 
 
 def write_file(folder: Path | None, file: Path, raw: bytes, original: Path) -> None:
-    """Write a file of the port below a folder, with the original's rights."""
+    """Write a file of the port below a folder, with the reference's rights."""
     if folder is None:
         return
     target = folder / file

@@ -326,7 +326,7 @@ def _convert_one(run: Run, engine: Engine, file: Path, folder: Path | None) -> F
 
 
 def _with_training(run: Run, name: str, port: Port) -> Port:
-    """A port whose findings stand at the original's lines, with those about its training."""
+    """A port whose findings stand at the reference's lines, with those about its training."""
     new = run.training.files.get(name)
     found = port.findings
     if new is not None:

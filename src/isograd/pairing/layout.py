@@ -1,6 +1,6 @@
 """How a tensor of the reference lies in the port: the same, with permuted axes, or reshaped.
 
-A hand porter may work with (sequence, batch) where the original has (batch, sequence), or on
+A hand porter may work with (sequence, batch) where the reference has (batch, sequence), or on
 flattened tokens.  A layout turns reference tensors into the port's and back.
 """
 

@@ -1,4 +1,4 @@
-"""Is a port the same network as its original? `verify_case` climbs the ladder of stages.
+"""Is a port the same network as its reference? `verify_case` climbs the ladder of stages.
 
 `diagnose_case` looks at one module alone; `list_modules` says which there are.
 """

@@ -163,6 +163,6 @@ def require_numbers(native: Tensors, mode: str, framework: str) -> None:
             raise IsogradError(
                 f"the reference's own {shown} holds {count} NaN of {value.values.size:,} values "
                 f"({framework}, {mode} mode), so there is nothing to compare with",
-                "Choose inputs, targets and weights on which the original works, "
-                "or mend the original.",
+                "Choose inputs, targets and weights on which the reference works, "
+                "or mend the reference.",
             )

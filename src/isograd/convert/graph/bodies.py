@@ -114,7 +114,7 @@ class Body:
         return ", ".join(self.source(Produced(name)) for name in self._call.outputs)
 
     def structure(self, value: Value) -> str:
-        """What the network returns, in the structure in which the original returns it."""
+        """What the network returns, in the structure in which the reference returns it."""
         if isinstance(value, list):
             pairs = (f"{key!r}: {self.structure(part)}" for key, part in value)
             return f"{{{', '.join(pairs)}}}"
@@ -338,7 +338,7 @@ _SPECIAL: dict[str, Callable[[Body, Node], str]] = {
 
 
 def input_names(count: int, given: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Names for the arguments of a module; those of the network are the original's."""
+    """Names for the arguments of a module; those of the network are the reference's."""
     if given:
         return tuple(n if n.isidentifier() and not keyword.iskeyword(n) else f"{n}_" for n in given)
     return ("x",) if count == 1 else tuple(f"x{number}" for number in range(1, count + 1))

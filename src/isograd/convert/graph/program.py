@@ -71,7 +71,7 @@ class Node:
     target: "aten.conv2d.default", "operator.getitem"…  stack: the modules around it from the
     outermost, each as (call, path, class); a module that is called twice has two calls.  shape: of
     the result, or None for a number or several tensors.  batch: the first axis of the result that
-    grows with the batch, and how many times the batch it is long.  trace: the original's line.
+    grows with the batch, and how many times the batch it is long.  trace: the reference's line.
     asks: whether it needs the network's first input for the size of the batch alone.
     """
 

@@ -12,7 +12,7 @@ from isograd.report.base import Report
 
 @dataclass(frozen=True)
 class ExportReport(Report):
-    """A network written from its graph; path: the original."""
+    """A network written from its graph; path: the reference."""
 
     path: str
     conversion: GraphConversion

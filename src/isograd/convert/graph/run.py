@@ -44,7 +44,7 @@ _PLAIN_NAMES = ("build", "make", "create", "model", "net", "network", "main", "f
 _LOST = (
     "What a graph does not hold: control flow (this is the path that the given inputs took),",
     "sizes other than those of the inputs where the code reshapes by number, and code between the",
-    "layers of the original.",
+    "layers of the reference.",
 )
 
 
@@ -101,8 +101,8 @@ def convert_from_export(
 ) -> GraphConversion:
     """Write a MindSpore module for a builder's network into the folder `out`.
 
-    place: where the original is imported from.  inputs: empty to guess them.  Raises UserCodeError
-    where the original does not build or cannot be exported.
+    place: where the reference is imported from.  inputs: empty to guess them.  Raises UserCodeError
+    where the reference does not build or cannot be exported.
     """
     with tempfile.TemporaryDirectory(prefix="isograd-export-") as name:
         folder = Path(name)
@@ -330,7 +330,7 @@ def _shared(program: Program) -> list[GraphFinding]:
                 path,
                 f"{node.target} in {path or 'the network'} changes a tensor that is read again "
                 f"under another name{_place(node.trace)}",
-                "Write the original without changing it in place.",
+                "Write the reference without changing it in place.",
             )
     return list(found.values())
 

@@ -34,12 +34,12 @@ def parameter(*shape, dtype=ms.float32, requires_grad=True, name=None):
 '''
 _CONSTANT = '''
 def constant(name):
-    """A tensor that the original computes from nothing."""
+    """A tensor that the reference computes from nothing."""
     return ms.Tensor(TENSORS[name])
 '''
 _DRAW = '''
 def draw(shape, kind, *numbers):
-    """First values like the original's: constant, normal, cut normal, uniform, or kept ones."""
+    """First values like the reference's: constant, normal, cut normal, uniform, or kept ones."""
     if kind == "constant":
         return np.full(shape, numbers[0])
     if kind == "uniform":
@@ -146,7 +146,7 @@ def _build(made: str, tensors: list[Tensor]) -> list[str]:
         listed = ", ".join(repr(name) for name in names)
         lines += laid_out(f"({kind!r}, [{listed}]),", 4)
     lines += ["]", "", ""]
-    lines += ["def build():", '    """The network with first values like the original\'s."""']
+    lines += ["def build():", '    """The network with first values like the reference\'s."""']
     lines += laid_out(f"network = {made}", 4)
     for tensor in tensors:
         if tensor.tied is not None:

@@ -20,7 +20,7 @@ _STEP = "    "
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A text with its loops written anew; origins: the original's line of each of its lines."""
+    """A text with its loops written anew; origins: the reference's line of each of its lines."""
 
     text: str
     origins: tuple[int, ...]
@@ -195,7 +195,7 @@ class _Writer:
         return textwrap.dedent(before + own) if not before.strip() else own
 
     def _replaced(self, node: ast.AST) -> str:
-        """The original text of a node, with the names for what it reads from outside."""
+        """The text of a node as it was, with the names for what it reads from outside."""
         start, end = self.text.span(node)
         inside = []
         for part, name in self.plan.names.places:

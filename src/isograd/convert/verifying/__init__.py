@@ -1,4 +1,4 @@
-"""Is what a conversion left the same network as the original? `verify_builders` asks `verify`.
+"""Is what a conversion left the same network as the reference? `verify_builders` asks `verify`.
 
 Original and port may be packages of one name: each is found by its own path, in its own process.
 """

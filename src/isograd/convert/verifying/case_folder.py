@@ -76,7 +76,7 @@ class CaseFolder:
             return SideNotes()
 
     def guess_inputs(self) -> tuple[TensorSpec, ...] | str:
-        """The inputs by the original's first layer, or why they are not known."""
+        """The inputs by the reference's first layer, or why they are not known."""
         command = [self._python or sys.executable, str(self._folder / "probe.py")]
         try:
             done = subprocess.run(

@@ -57,7 +57,7 @@ def place_of(path: Path, package: str | None = None) -> Place:
 
 
 def place_of_port(original: Path, port: Path) -> Place:
-    """The place of a port, which mirrors the original under another path.
+    """The place of a port, which mirrors the reference under another path.
 
     The port of a package may be the folder itself or hold a folder of the package's name.
     """

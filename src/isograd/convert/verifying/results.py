@@ -15,7 +15,7 @@ class Outcome(str, Enum):
     EQUIVALENT = "equivalent"
     DIVERGENT = "divergent"
     INCOMPLETE = "incomplete"
-    NO_ORIGINAL = "the original does not build"
+    NO_ORIGINAL = "the original does not build"  # a value of the JSON
     NO_INPUTS = "its inputs are not known"
     NO_IMPORT = "the port does not import"
     NO_BUILD = "the port does not build"

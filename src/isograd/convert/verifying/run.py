@@ -57,7 +57,7 @@ def verify_builders(
     progress: Progress | None = None,
     port_builders: Sequence[Builder] | None = None,
 ) -> Iterator[BuilderResult]:
-    """Verify each builder of the original against the one of the same name in the port.
+    """Verify each builder of the reference against the one of the same name in the port.
 
     port_builders: the port's own, in the same order, where they are called otherwise.  Results are
     yielded as they are finished.  Raises FrameworkMissingError where a framework lacks.

@@ -12,7 +12,7 @@ from torch import nn
 def copied(model: nn.Module) -> nn.Module:
     """A deep copy.
 
-    `self.mlp = lambda x: m.c_proj(m.c_fc(x))` (minGPT) would call the original's modules from the
+    `self.mlp = lambda x: m.c_proj(m.c_fc(x))` (minGPT) would call the reference's modules from the
     copy, because Python copies no functions; such functions are made anew.
     """
     memo: dict[int, Any] = {}

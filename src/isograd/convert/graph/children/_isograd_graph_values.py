@@ -241,7 +241,7 @@ def dtype(value: Any) -> str:
 
 
 def _place(node: Any) -> str:
-    """The last line of the original's code in the trace of a node, outside torch's own."""
+    """The last line of the reference's code in the trace of a node, outside torch's own."""
     lines = str(node.meta.get("stack_trace") or "").splitlines()
     places = [line.strip() for line in lines if line.strip().startswith("File ")]
     own = [place for place in places if "/torch/" not in place] or places

@@ -1,4 +1,4 @@
-"""The original of a case: its network, a loss that every output reaches, and plain SGD."""
+"""The reference of a case: its network, a loss that every output reaches, and plain SGD."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def verified(name: str, given: str, found: GraphConversion, folder: Path) -> Bui
         ("Heads", "3x6:int64<11", ["Embedding", "MultiheadAttention", "LayerNorm", "Heads"]),
         ("Frozen", "4x6", ["Linear", "Frozen"]),
         ("Stored", "4x6", ["Stored"]),
-        ("Recurrent", "3x4x4", ["LSTM", "GRU", "Recurrent"]),
+        ("Recurrent", "3x2x4", ["LSTM", "GRU", "Recurrent"]),
         ("Several", "3x4", ["Several"]),
         ("Routed", "3x4", ["Linear", "Routed"]),
         ("Twice", "2x3x5", ["Linear", "Twice"]),

@@ -28,6 +28,14 @@ FAULTS = (
     "cnn-batch-norm-momentum",
     "tagger-dropout-active",
 )
+#: What the benchmark's cases have, and what is enough here.
+SMALLER = {
+    "steps = 6": 'steps = 3\ncompiled = "off"',
+    "3, 32, 32]": "3, 16, 16]",
+    "1, 32, 32]": "1, 16, 16]",
+    "[2, 16]": "[2, 6]",
+    "[4, 12]": "[4, 5]",
+}
 
 
 def _load() -> ModuleType:
@@ -52,8 +60,10 @@ def report_of(case: Path) -> tuple[int, Any]:
     """The answer of the eager stages; tests/verify/test_compiled.py is of the last one."""
     path = case.parent / "report.json"
     text = case.read_text()
-    assert "[verify]\n" in text
-    case.write_text(text.replace("[verify]\n", '[verify]\ncompiled = "off"\n'))
+    for before, after in SMALLER.items():
+        text = text.replace(before, after)
+    assert text.count("steps = 3") == 1
+    case.write_text(text)
     status = main(["verify", str(case), "--quiet", "--json", str(path)])
     return status, json.loads(path.read_text())
 

@@ -1,4 +1,4 @@
-"""Embeddings: the factor behind them, and the row of the padding index."""
+"""Embeddings: the factor behind them, the joining of a bag's rows, the padding index."""
 
 from __future__ import annotations
 
@@ -92,6 +92,15 @@ def _with_row(call: Call, values: Values) -> Any:
 
 _TABLE = {"e": ("nn.Embedding(10, 8)", "nn.Embedding(10, 8)")}
 
+
+def _bag_modes(site: FunctionSite, context: Context) -> Iterator[Values]:
+    own = site.arguments.get("mode", "mean")
+    for mode in ("sum", "mean", "max"):
+        # Weights of samples are defined for sums alone.
+        if mode != own and site.arguments.get("per_sample_weights") is None:
+            yield {"mode": mode}
+
+
 HYPOTHESES = (
     FunctionHypothesis(
         "embedding_scale",
@@ -170,6 +179,34 @@ HYPOTHESES = (
                 {"x": 10},
                 port_value=0,
                 proved=False,
+            ),
+        ),
+    ),
+    FunctionHypothesis(
+        "embedding_bag_mode",
+        "embedding_bag.mode",
+        ("embedding_bag",),
+        _bag_modes,
+        lambda call, values: call.run(mode=values["mode"]),
+        "the rows of a bag are joined by {port} instead of {reference}",
+        argument="mode",
+        rank=2,
+        examples=(
+            Example(
+                "self.e(x) + 1.0",
+                "self.e(x).sum(1) + 1.0",
+                ((4, 6),),
+                {"e": ("nn.EmbeddingBag(10, 8)", "nn.Embedding(10, 8)")},
+                {"x": 10},
+                port_value="sum",
+            ),
+            Example(
+                "F.embedding_bag(x, self.e.weight, mode='sum').relu()",
+                "ops.relu(ops.amax(self.e(x), 1))",
+                ((4, 6),),
+                _TABLE,
+                {"x": 10},
+                port_value="max",
             ),
         ),
     ),

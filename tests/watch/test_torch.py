@@ -346,7 +346,7 @@ def test_actions(tmp_path: Path) -> None:
         ),
         pytest.param(
             lambda f: isograd.watch(Net(), f, alerts={"loss.spike": {"size": 1}}),
-            "loss.spike has no threshold 'size'. It has deviations, share, history",
+            "loss.spike has no threshold 'size'. It has deviations, share, descent, history",
             id="threshold",
         ),
         pytest.param(lambda f: isograd.watch([1], f).__enter__(), "cannot be watched", id="model"),

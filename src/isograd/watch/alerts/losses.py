@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -24,8 +24,10 @@ def _finite(record: StepRecord) -> float | None:
 
 def _spike(limits: Limits, network: Network) -> Check:
     deviations, share = number(limits, "deviations"), number(limits, "share")
+    descent = number(limits, "descent")
     fewest = int(number(limits, "history"))
     history: deque[float] = deque(maxlen=_WINDOW)
+    first: list[float] = []
 
     def check(record: StepRecord) -> Iterator[Hit]:
         loss = _finite(record)
@@ -35,11 +37,14 @@ def _spike(limits: Limits, network: Network) -> Check:
             usual = float(np.median(history))
             spread = _MAD_TO_SIGMA * float(np.median(np.abs(np.array(history) - usual)))
             level = max(abs(usual), float(np.median(np.abs(history))))
-            limit = usual + max(deviations * spread, share * level)
+            came_down = float(np.median(first)) - usual
+            limit = usual + max(deviations * spread, share * level, descent * came_down)
             if loss > limit and loss > max(history) + 0.5 * (limit - usual):
                 yield Hit(loss, limit, facts={"usual": usual})
                 return
         history.append(loss)
+        if len(first) < fewest:
+            first.append(loss)
 
     return check
 
@@ -129,6 +134,11 @@ def _jump(step: int) -> float:
     return usual_loss(step) if step != 40 else 90.0
 
 
+def _learned(peak: float) -> Callable[[int], float]:
+    """A loss that falls from 1.4 to 0.0015 in some 30 steps, with one peak at step 90."""
+    return lambda step: peak if step == 90 else 1.4 * math.exp(-step / 4) + 0.0015
+
+
 RULES = (
     Rule(
         code="loss.spike",
@@ -144,12 +154,17 @@ RULES = (
         limits=(
             Limit("deviations", 25.0, "standard deviations above the median"),
             Limit("share", 4.0, "at least so many times the median"),
+            Limit("descent", 0.05, "at least so much of what the loss came down from its start"),
             Limit("history", 10, "losses before the first judgement"),
         ),
-        examples=(example("the loss jumps from 1.3 to 90", 45, loss=_jump),),
+        examples=(
+            example("the loss jumps from 1.3 to 90", 45, loss=_jump),
+            example("a learned loss rises to half of its start", 100, loss=_learned(0.6)),
+        ),
         counterexamples=(
             example("the loss falls with the noise of batches", 200),
             example("a loss near zero doubles", 60, loss=lambda s: 1e-3 * (1 + (s == 40))),
+            example("one batch of a learned task is harder", 100, loss=_learned(0.03)),
         ),
     ),
     Rule(

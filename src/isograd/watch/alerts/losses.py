@@ -27,24 +27,23 @@ def _spike(limits: Limits, network: Network) -> Check:
     descent = number(limits, "descent")
     fewest = int(number(limits, "history"))
     history: deque[float] = deque(maxlen=_WINDOW)
-    first: list[float] = []
+    first: float | None = None
 
     def check(record: StepRecord) -> Iterator[Hit]:
+        nonlocal first
         loss = _finite(record)
         if loss is None:
             return
+        first = loss if first is None else first
         if len(history) >= fewest:
             usual = float(np.median(history))
             spread = _MAD_TO_SIGMA * float(np.median(np.abs(np.array(history) - usual)))
             level = max(abs(usual), float(np.median(np.abs(history))))
-            came_down = float(np.median(first)) - usual
-            limit = usual + max(deviations * spread, share * level, descent * came_down)
+            limit = usual + max(deviations * spread, share * level, descent * (first - usual))
             if loss > limit and loss > max(history) + 0.5 * (limit - usual):
                 yield Hit(loss, limit, facts={"usual": usual})
                 return
         history.append(loss)
-        if len(first) < fewest:
-            first.append(loss)
 
     return check
 

@@ -153,7 +153,7 @@ RULES = (
         limits=(
             Limit("deviations", 25.0, "standard deviations above the median"),
             Limit("share", 4.0, "at least so many times the median"),
-            Limit("descent", 0.05, "at least so much of what the loss came down from its start"),
+            Limit("descent", 0.2, "at least so much of what the loss came down from its start"),
             Limit("history", 10, "losses before the first judgement"),
         ),
         examples=(
@@ -163,7 +163,7 @@ RULES = (
         counterexamples=(
             example("the loss falls with the noise of batches", 200),
             example("a loss near zero doubles", 60, loss=lambda s: 1e-3 * (1 + (s == 40))),
-            example("one batch of a learned task is harder", 100, loss=_learned(0.03)),
+            example("one batch of a learned task is harder", 100, loss=_learned(0.2)),
         ),
     ),
     Rule(

@@ -28,7 +28,7 @@ ONLY_COMMANDS = {
     "fail_on", "sql", "help", "fix", "apply", "out", "twice", "view",
 }  # fmt: skip
 #: Builders are verified and exported by the command only.
-OF_BUILDERS = {"verify", "from_export", "input", "seed", "before", "torch_python"}
+OF_BUILDERS = {"verify", "compiled", "from_export", "input", "seed", "before", "torch_python"}
 
 
 def test_the_public_names() -> None:

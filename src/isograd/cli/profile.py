@@ -92,6 +92,8 @@ def command(
     if run is None:
         raise UsageError("no run is given", "Give a trace, a profiler's folder, or a run.")
     if out is not None:
+        if peak is not None:
+            raise UsageError("--peak is given with --out", "A recording measures the machine.")
         return profile_script(run, out, more, steps=steps, try_=try_, progress=progress)
     if steps is not None or try_:
         raise UsageError("--steps or --try is given without --out", "They belong to a recording.")

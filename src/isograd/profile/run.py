@@ -23,6 +23,7 @@ def profile(
     arguments: Sequence[str] = (),
     steps: int | None = None,
     try_: bool = False,
+    peak: tuple[float, float] | None = None,
     progress: Progress | None = None,
 ) -> ProfileReport: ...
 
@@ -46,6 +47,7 @@ def profile(
     arguments: Sequence[str] = (),
     steps: int | None = None,
     try_: bool = False,
+    peak: tuple[float, float] | None = None,
     optimizer: Any = None,
     progress: Progress | None = None,
 ) -> ProfileReport | ProfileRecorder:
@@ -53,7 +55,8 @@ def profile(
 
     With paths: analyse a run, a trace or a profiler's folder; with two, side by side, the first
     being the one in question. With out, run is a script that is recorded into that new folder and
-    then judged. Raises ProfileError where a file holds no profile.
+    then judged. peak: GFLOP/s and GB/s that the machine reaches, instead of what a recording
+    measured. Raises ProfileError where a file holds no profile.
 
     With a network: `with isograd.profile(model, "runs/a", steps=30): train()` records a training
     into a new folder. steps: training steps that are looked at, warm-up included, at least 8.
@@ -63,7 +66,8 @@ def profile(
             Path(run), Path(out), arguments, steps=steps, try_=try_, progress=progress
         )
     if isinstance(run, (str, Path)):
-        return profile_paths(Path(run), None if other is None else Path(other), progress=progress)
+        second = None if other is None else Path(other)
+        return profile_paths(Path(run), second, peaks=peak, progress=progress)
     from isograd.errors import UsageError
     from isograd.profile.record.recorder import DEFAULT_STEPS, ProfileRecorder
 

@@ -76,7 +76,7 @@ HYPOTHESES = (
         _propose,
         _exchanged,
         "the factors of a gate are exchanged: the activation is on the other one",
-        rank=4,
+        rank=5,
         examples=(
             Example("F.silu(x) * y", "x * ops.silu(y)", _XY, proved=False),
             Example(

@@ -66,12 +66,15 @@ def find_steps(spans: Spans) -> tuple[Steps, str]:
 
 
 def _outer(start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
-    """Which intervals lie within no other one: marks of a part of a step are no steps."""
+    """Which intervals lie within no other one: marks of a part of a step are no steps.
+
+    Those without length are kept, for the report counts them.
+    """
     order = np.lexsort((-end, start))
     reached = np.maximum.accumulate(end[order])
     found = np.ones(start.size, dtype=bool)
     found[order[1:]] = end[order[1:]] > reached[:-1]
-    return found
+    return found | (end <= start)
 
 
 def _update_ends(spans: Spans) -> Ints:

@@ -19,8 +19,7 @@ def layer_class(name: str, native: type, make: Callable[..., Any]) -> type:
     """A class of this name that makes MindSpore's own layer by torch's arguments.
 
     torch's layers are classes, and some code looks at them: `isinstance(layer, type)`,
-    `issubclass(layer, …)`, `layer.__name__`.  A function that makes a layer is told from a class
-    there.
+    `issubclass(layer, …)`, `layer.__name__`.  A function that makes a layer is no class to it.
     """
 
     def new(_: type, *args: Any, **kwargs: Any) -> Any:

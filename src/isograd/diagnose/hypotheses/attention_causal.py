@@ -9,6 +9,7 @@ from isograd.diagnose.flow import PRODUCTS, SCORING, Flow, flow_of, name_of
 from isograd.diagnose.hypotheses.attention_masks import (
     applied,
     change_mask,
+    finite,
     mask_of,
     word,
 )
@@ -123,7 +124,7 @@ def _add_causal(call: Call, values: Values) -> Any:
     if mask is not None:
         keep = mask & keep if mask.dtype == torch.bool else mask.masked_fill(~keep, -torch.inf)
     if values.get("finite") and keep.dtype == torch.bool:
-        keep = keep.to(call["query"].dtype).sub(1).mul(1e30)  # so large that scores vanish
+        keep = finite(keep, call["query"].dtype)
     return call.run(attn_mask=keep, is_causal=False)
 
 

@@ -108,9 +108,17 @@ def change_mask(call: Call, values: Values) -> Any:
     name = values["argument"]
     mask = masked_otherwise(call[name], values["does"], values["how"])
     if values.get("finite"):
-        mask = mask.to(call["query"].dtype).sub(1).mul(1e30)  # so large that scores vanish
+        mask = finite(mask, call["query"].dtype)
     fill = {"value": values["value"]} if "value" in values else {}
     return call.run(**{name: mask}, **fill)
+
+
+def finite(keep: Any, dtype: Any) -> Any:
+    """A mask that is true where scores stay, as numbers to add: so large that scores vanish.
+
+    keep: any shape, bool or 0 and 1; returns: its shape, of the dtype.
+    """
+    return keep.to(dtype).sub(1).mul(1e30)
 
 
 def masked_otherwise(mask: Any, polarity: str, how: str) -> Any:

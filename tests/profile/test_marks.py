@@ -26,10 +26,8 @@ def test_time_in_which_others_had_the_processor_is_taken_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Each look at the clock is 10 ms later; 4 of them are others'.
-    clock = iter(range(0, 10_000 * MS, 10 * MS))
-    delay = iter(range(0, 4_000 * MS, 4 * MS))
-    monkeypatch.setattr(marks.time, "time_ns", lambda: next(clock))
-    monkeypatch.setattr(marks.Delay, "read", lambda self: next(delay))
+    reads = iter((number * 10 * MS, number * 4 * MS) for number in range(1_000))
+    monkeypatch.setattr(marks.Clock, "read", lambda self: next(reads))
     found = marks.StepMarks(lambda number: None, lambda: None)
     found.begin(Phase.FORWARD)
     found.end(Phase.FORWARD)
@@ -45,14 +43,31 @@ def test_time_in_which_others_had_the_processor_is_taken_off(
 def test_a_thread_without_rivals_is_hardly_delayed_and_a_missing_file_counts_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    delay = marks.Delay()
-    first = delay.read()
+    clock = marks.Clock()
+    first = clock.read()
     time.sleep(0.01)  # sleeping is no waiting for a processor
-    assert 0 <= delay.read() - first < 100 * MS
-    delay.close()
-    assert delay.read() == 0
+    second = clock.read()
+    assert second[0] - first[0] >= 10 * MS
+    assert 0 <= second[1] - first[1] < 100 * MS
+    clock.close()
+    assert clock.read()[1] == 0
     monkeypatch.setattr(marks, "_SCHEDULE", "/nowhere/schedstat")
-    assert marks.Delay().read() == 0
+    assert marks.Clock().read()[1] == 0
+
+
+def test_a_wait_beside_a_look_at_the_clock_makes_no_negative_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The thread loses the processor for 5 ms between each look at the clock and the one at the
+    # wait, for the first two looks of a read.
+    waits = iter([0, 5, 5, 5, 10, 10, 10, 10] + [10] * 100)
+    times = iter(range(0, 1_000 * MS, MS))
+    monkeypatch.setattr(marks.time, "time_ns", lambda: next(times))
+    monkeypatch.setattr(marks.Clock, "_delay", lambda self: next(waits) * MS)
+    clock = marks.Clock()
+    first, second = clock.read(), clock.read()
+    assert first == (1 * MS, 5 * MS)
+    assert second == (3 * MS, 10 * MS)
 
 
 def test_a_busy_machine_is_mentioned() -> None:

@@ -17,18 +17,31 @@ from isograd.profile.model import PHASES, Marks, Phase, Steps
 _SCHEDULE = "/proc/thread-self/schedstat"
 
 
-class Delay:
-    """How long the thread that asks first has waited for a processor that others had, in ns.
+#: Reads of the clock until no wait lies beside one.
+_TRIES = 3
 
-    Always 0 where the system does not count it. A read takes about a microsecond.
+
+class Clock:
+    """The time, and how long the thread that asks first has waited for a processor, in ns.
+
+    The wait is always 0 where the system does not count it. A read takes about two microseconds.
     """
 
     def __init__(self) -> None:
         self._file: BinaryIO | None = None
         self._is_open = False
 
-    def read(self) -> int:
-        """Nanoseconds since the thread began."""
+    def read(self) -> tuple[int, int]:
+        """The time since the epoch, and the wait until then since the thread began."""
+        delay = self._delay()
+        for _ in range(_TRIES):
+            now, before = time.time_ns(), delay
+            delay = self._delay()
+            if delay == before:  # no wait lies between the two
+                break
+        return now, delay
+
+    def _delay(self) -> int:
         if not self._is_open:
             self._is_open = True
             with contextlib.suppress(OSError):
@@ -41,7 +54,7 @@ class Delay:
             return 0
 
     def close(self) -> None:
-        """Read 0 from now on."""
+        """The wait is 0 from now on."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -64,7 +77,7 @@ class StepMarks:
         self.number = 0
         self.window = ""
         self._rows: list[tuple[int, str, int, int, list[float], int]] = []
-        self._delay = Delay()
+        self._clock = Clock()
         self._delay_at_start = 0
         self.intervals: list[tuple[int, int, int]] = []
         self._start: int | None = None
@@ -74,7 +87,7 @@ class StepMarks:
         self._ever_updated = False
         self._has_closure = False  # the optimizer has called the passes, and goes on after them
         self._fetches = 0
-        self._last_event = 0
+        self._last_event = (0, 0)
 
     @property
     def phase(self) -> Phase | None:
@@ -94,16 +107,16 @@ class StepMarks:
                 self._has_closure |= any(entry[0] is Phase.UPDATE for entry in self._open)
             while self._open:
                 self.end(self._open[-1][0])
-        self._open.append((phase, time.time_ns(), self._delay.read()))
+        self._open.append((phase, *self._clock.read()))
 
     def end(self, phase: Phase) -> None:
         """A phase ends; an end without a beginning is ignored."""
-        now = time.time_ns()
-        self._last_event = now
+        now, delay_now = self._clock.read()
+        self._last_event = (now, delay_now)
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place][0] is phase:
                 _, start, delay = self._open.pop(place)
-                took = (now - start - (self._delay.read() - delay)) / 1e9
+                took = max(now - start - (delay_now - delay), 0) / 1e9
                 self._phases[PHASES.index(phase)] += took
                 if phase in _NESTED:
                     for outer, began, _ in self._open[:place][-1:]:
@@ -112,26 +125,26 @@ class StepMarks:
                 self.intervals.append((PHASES.index(phase), start, now))
                 break
         if phase is Phase.BACKWARD and self._has_closure and not self._open:
-            self._open.append((Phase.UPDATE, now, self._delay.read()))
+            self._open.append((Phase.UPDATE, now, delay_now))
 
     def updated(self) -> None:
         """The optimizer has stepped."""
         self._has_updated = self._ever_updated = True
         self._has_closure = False
-        self._last_event = time.time_ns()
+        self._last_event = self._clock.read()
 
     def step(self) -> None:
         """End the step here, as the user says."""
         if self._start is not None:
-            self._close(time.time_ns())
+            self._close(self._clock.read())
 
     def finish(self, *, is_whole: bool) -> None:
         """The training is over: a step that was updated ends with its last event."""
         if self._start is not None and self._has_updated and is_whole:
-            self._close(max(self._last_event, self._start + 1))
+            self._close(max(self._last_event, (self._start + 1, self._delay_at_start)))
         self._start = None
         self._open.clear()
-        self._delay.close()
+        self._clock.close()
 
     def _maybe_close(self, phase: Phase) -> None:
         if self._start is None:
@@ -144,18 +157,18 @@ class StepMarks:
 
     def _begin_step(self) -> None:
         self._at_boundary(self.number)
-        self._start, self._delay_at_start = time.time_ns(), self._delay.read()
+        self._start, self._delay_at_start = self._clock.read()
         self._phases = [0.0] * len(PHASES)
         self._fetches = 1
 
-    def _close(self, end: int | None) -> None:
+    def _close(self, end: tuple[int, int] | None) -> None:
         self._settle()
         assert self._start is not None
         while self._open:
             self.end(self._open[-1][0])
-        end = time.time_ns() if end is None else end
-        delay = self._delay.read() - self._delay_at_start
-        self._rows.append((self.number, self.window, self._start, end, self._phases, delay))
+        now, delay_now = self._clock.read() if end is None else end
+        delay = delay_now - self._delay_at_start
+        self._rows.append((self.number, self.window, self._start, now, self._phases, delay))
         self.number += 1
         self._start, self._has_updated = None, False
 

@@ -6,6 +6,7 @@ import os
 import random
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,18 @@ PROBED, LEAST_PROBED, LONGEST_S = 16, 3, 2.0
 LAST = 0.25
 
 
+#: Iterators that were built while queues were sampled. MindSpore 2.10 ends the process with a
+#: segmentation fault where another pipeline is sampled before such a one is gone.
+_SAMPLED: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _iterators() -> list[Any]:
+    from mindspore.dataset.engine.iterators import ITERATORS_LIST
+
+    alive = (reference() for reference in ITERATORS_LIST)
+    return [iterator for iterator in alive if iterator is not None]
+
+
 def _forget_rank() -> None:
     os.environ.pop("RANK_ID", None)
 
@@ -38,6 +51,7 @@ class PipelineWatch:
         self._queues: tuple[Queue, ...] = ()
         self._dataset: Any = None
         self._notes: list[str] = []
+        self._before: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def attach(self, begin: Callable[[], None], end: Callable[[], None], notes: list[str]) -> None:
         """Call begin and end around every wait; queues of pipelines built from now on are known.
@@ -66,6 +80,13 @@ class PipelineWatch:
         if self._is_sampled:
             return
         self._is_sampled = True
+        if any(iterator in _SAMPLED for iterator in _iterators()):
+            notes.append(
+                "The pipeline's queues are not sampled: an iterator of an earlier profile is still "
+                "in use, beside which MindSpore cannot sample another. Call its stop(), or record "
+                "in another process."
+            )
+            return
         try:
             self._start_sampling()
         except Exception as error:  # a private interface of MindSpore, which may change
@@ -84,13 +105,14 @@ class PipelineWatch:
         manager = GlobalContext.profiling_manager()
         manager.init()
         manager.start()
-        self._manager = manager
+        self._manager, self._before = manager, weakref.WeakSet(_iterators())
 
     def detach(self) -> None:
         """Read the queues and put everything back; a second call does nothing."""
         if self._manager is not None:
             self._queues = self._read()
             self._manager = None
+            _SAMPLED.update(one for one in _iterators() if one not in self._before)
         while self._undo:
             self._undo.pop()()
 

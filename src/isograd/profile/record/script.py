@@ -39,17 +39,19 @@ def record_script(
         finder.watch(framework)
 
     try:
-        end = run_script(script, arguments, imported)
-    finally:
-        finder.stop()
-    if end.error is not None:
+        try:
+            end = run_script(script, arguments, imported)
+        finally:
+            finder.stop()
         finder.leave(end.error)
+    finally:
+        finder.close()
+    if end.error is not None:
         raise UserCodeError(
             f"{script} raised {type(end.error).__name__}: {end.error}",
             "Run it alone first; what was recorded until then is kept.",
             end.trace,
         )
-    finder.leave(None)
     return finder.network
 
 
@@ -108,8 +110,6 @@ class _Finder:
     def leave(self, error: BaseException | None) -> None:
         """End the recording; raise ProfileError where no network was found."""
         if self._recorder is None:
-            if self._pipeline is not None:
-                self._pipeline.detach()
             if error is None:
                 raise ProfileError(
                     "the script called no torch.nn.Module or mindspore.nn.Cell in training",
@@ -117,6 +117,11 @@ class _Finder:
                 )
             return
         self._recorder.__exit__(None if error is None else type(error), error, None)
+
+    def close(self) -> None:
+        """Let MindSpore sample no queues any more, whoever recorded."""
+        if self._pipeline is not None:
+            self._pipeline.detach()
 
 
 def _has_trained_parameters(module: Any) -> bool:

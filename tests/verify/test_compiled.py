@@ -222,3 +222,59 @@ def test_closing_ends_what_was_begun_ahead(tmp_path: Path) -> None:
             port.ask(CompilesModules.once, "jit", "eval", {}, [], False, True)["refused"]
             == "the verification ended"
         )
+
+
+def test_a_gradient_that_is_zero_but_for_rounding_is_no_deviation(tmp_path: Path) -> None:
+    """A softmax does not see its rows' constant; what is refused has its modules judged alone."""
+    head = REFERENCE.partition("class Block")[0], PORT.partition("class Block")[0]
+    tail = REFERENCE.partition("def build")[2], PORT.partition("def build")[2]
+    body = """
+class Attend(nn.{base}):
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value = (nn.{layer}(24, 24) for _ in range(3))
+
+    def {method}(self, x):
+        {text}
+
+class Net(nn.{base}):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.{layer}(4, 24)
+        self.attend = Attend()
+        self.last = nn.{layer}(24, 4)
+
+    def {method}(self, x):
+        {strict}
+        return self.last(self.attend(self.stem(x)))
+
+def build"""
+    reference = body.format(
+        base="Module",
+        layer="Linear",
+        method="forward",
+        strict="pass",
+        text="""
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        return torch.softmax(q * 0.3 @ k.mT, -1) @ v""".strip(),
+    )
+    port = body.format(
+        base="Cell",
+        layer="Dense",
+        method="construct",
+        strict="for _ in zip([x], [x], strict=True): pass",
+        text="""
+        weight = ops.cat((self.query.weight, self.key.weight, self.value.weight))
+        bias = ops.cat((self.query.bias, self.key.bias, self.value.bias))
+        q, k, v = ops.chunk(ops.matmul(x, weight.T) + bias, 3, axis=-1)
+        return ops.matmul(ops.softmax(ops.matmul(q * 0.3, k.swapaxes(-1, -2)), -1), v)""".strip(),
+    )
+    (tmp_path / "net_torch.py").write_text(head[0] + reference + tail[0])
+    (tmp_path / "net_mindspore.py").write_text(head[1] + port + tail[1])
+    (tmp_path / "case.toml").write_text(CASE.replace("[3, 4]", "[4, 7, 4]"))
+    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
+        session.build()
+        prepare(session)
+        found = run_compiled(session, begin_compiled(session))
+    assert found.refused
+    assert not any(finding.diverges for finding in found.findings), found.findings

@@ -21,6 +21,9 @@ CELL, CELLS, SEQUENCE = "cell", "cells", "sequence"
 PARAMETER, BUFFER, PARTIAL, SLICES = "parameter", "buffer", "partial", "slices"
 TENSORS = (TENSOR, MASK, PARAMETER, BUFFER)
 
+#: Bases that change nothing of how an object is made.
+_PLAIN_BASES = ("builtins.object", "abc.ABC", "typing.Generic")
+
 _LAYERS = ("mindspore.nn.", "mindspore.mint.nn.", "torch.nn.")
 _OPERATORS = ("mindspore.ops.", "mindspore.mint.", "torch.")
 _MAKERS = {
@@ -183,6 +186,28 @@ class FileScope:
     def elsewhere(self, node: ast.AST) -> Definition | None:
         """The function or class of another file of the project that an expression names."""
         return self._defined_as(self.qualified(node), _MOST_IMPORTS) if self._modules else None
+
+    def definition_of(self, node: ast.AST) -> Definition | None:
+        """The function or class that an expression names, of this file or another."""
+        name = node.id if isinstance(node, ast.Name) else ""
+        return (self, name) if self.definition(name) is not None else self.elsewhere(node)
+
+    def is_plain_class(self, name: str) -> bool:
+        """Whether a class and all that it is derived from are known and nothing but Python's.
+
+        Neither a network nor a dataclass, a tuple, a number, an exception or a `jit_class`.
+        """
+        scope = self.classes.get(name)
+        if scope is None or scope.decorators or scope.node.keywords:
+            return False
+        for base in scope.node.bases:
+            plain = base.value if isinstance(base, ast.Subscript) else base
+            if self.qualified(plain) in _PLAIN_BASES:
+                continue
+            place = self.definition_of(plain)
+            if place is None or place == (self, name) or not place[0].is_plain_class(place[1]):
+                return False
+        return True
 
     def _defined_as(self, name: str, most: int) -> Definition | None:
         module, _, last = name.rpartition(".")

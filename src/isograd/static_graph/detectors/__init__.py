@@ -30,6 +30,7 @@ DETECTORS: dict[str, Callable[[Locals], Found]] = {
         kept_on_self.class_method,
         constructs.jit_class_tensors,
         constructs.dataclass,
+        constructs.plain_object,
         constructs.named_tuple,
         constructs.mask_assigned,
         constructs.partial,

@@ -201,6 +201,17 @@ def dataclass(own: Locals) -> Found:
             yield node
 
 
+def plain_object(own: Locals) -> Found:
+    """An object of a plain class, or a distribution of torch's, that is made of tensors."""
+    for node in own.all(ast.Call):
+        name = own.file.qualified(node.func)
+        is_drawn = name.startswith("torch.distributions.") and name.rpartition(".")[2][:1].isupper()
+        place = own.file.definition_of(node.func)
+        if is_drawn or (place is not None and place[0].is_plain_class(place[1])):
+            if _has_tensors(node, own):
+                yield node
+
+
 def named_tuple(own: Locals) -> Found:
     """A NamedTuple that is made of tensors."""
     names = own.file.named_tuples

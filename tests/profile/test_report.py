@@ -16,10 +16,12 @@ from isograd.profile.against import compare
 from isograd.profile.analyse.analysis import analyse
 from isograd.profile.document import document, page
 from isograd.profile.model import ModuleTime, Profile
+from isograd.profile.read.open import open_profile
 from isograd.profile.report import ProfileReport
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.catalogue import apply_rules
 from isograd.profile.rules.making import Call, recording
+from isograd.report.document import Table
 from isograd.report.render_html import render_html
 from isograd.report.render_text import render_text
 
@@ -102,6 +104,14 @@ def test_the_page_escapes_names(tmp_path: Path) -> None:
     html = (tmp_path / "p.html").read_text()
     assert "<script>alert(1)" not in html
     assert "Timeline of step" in html
+
+
+def test_the_page_shows_ten_operators_and_folds_the_list_of_all(tmp_path: Path) -> None:
+    trace = _trace(tmp_path / "t.json", [(f"aten::op_{n}", 300.0) for n in range(30)])
+    tables = [s for s in page(_report(open_profile(trace))).sections if isinstance(s, Table)]
+    operators = [table for table in tables if "perators by shape" in table.title]
+    assert [(len(table.rows), table.is_folded) for table in operators] == [(10, False), (30, True)]
+    assert operators[1] is tables[-1]
 
 
 def test_every_example_can_be_drawn() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,8 +55,15 @@ def document(report: ProfileReport) -> Document:
 
 def page(report: ProfileReport) -> Document:
     """The same with every table in full and charts."""
-    sections = (*_sections(report, MOST_ROWS_OF_PAGE), *_charts(report.analysis))
-    return _document(report, sections)
+    analysis = report.analysis
+    sections = [*_sections(report, MOST_ROWS_OF_PAGE), *_charts(analysis)]
+    if len(analysis.operators) > MOST_ROWS:
+        every = _operators(analysis, MOST_ROWS_OF_PAGE)
+        sections += [
+            replace(one, title=f"All {one.title[:1].lower()}{one.title[1:]}", is_folded=True)
+            for one in every
+        ]
+    return _document(report, tuple(sections))
 
 
 def _document(report: ProfileReport, sections: tuple[Section, ...]) -> Document:
@@ -109,7 +117,7 @@ def _sections(report: ProfileReport, most: int) -> Iterator[Section]:
         yield FindingList("What could be won", tuple(_finding(f) for f in report.findings))
     yield from _phases(report)
     yield from _what_if(analysis)
-    yield from _operators(analysis, most)
+    yield from _operators(analysis, MOST_ROWS)
     yield from _modules(report, most)
     yield from _memory(analysis, most)
     yield from _pipeline(analysis)

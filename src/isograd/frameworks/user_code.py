@@ -86,9 +86,16 @@ def _import(place: str, folder: str) -> Any:
     return importlib.import_module(place)
 
 
+def _nothing_more(_: str) -> str:
+    return ""
+
+
 @contextlib.contextmanager
-def user_code(doing: str, advice: str = "") -> Iterator[None]:
-    """Turn what the user's code raises into a `UserCodeError` that names the line."""
+def user_code(doing: str, advice_for: Callable[[str], str] = _nothing_more) -> Iterator[None]:
+    """Turn what the user's code raises into a `UserCodeError` that names the line.
+
+    advice_for: what to do by what was raised; empty where nothing better is known than to run it.
+    """
     try:
         yield
     except IsogradError:
@@ -101,7 +108,7 @@ def user_code(doing: str, advice: str = "") -> Iterator[None]:
         trace = "".join(traceback.format_list(frames)) + text
         raise UserCodeError(
             f"{doing} raised {text}{place}",
-            advice or "Run it on its own, mend it, and start isograd again.",
+            advice_for(said) or "Run it on its own, mend it, and start isograd again.",
             trace,
         ) from error
 

@@ -27,6 +27,7 @@ from isograd.frameworks.common import (
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import differentiate
 from isograd.frameworks.mindspore.kept import detach_kept, kept_state
+from isograd.frameworks.mindspore.known_errors import advice_for
 from isograd.frameworks.mindspore.neutral import (
     MASKING,
     dropout_cells,
@@ -137,7 +138,10 @@ class MindSporeFramework(MindSporePasses, Port, EditsSource, MendsOptimizer):
         weights = [self._parameters[n] for n in names]
         if gradients is None:
             reset_network(self._spec, self._model, "port")
-            with neutral_chance(), user_code("a training step of the MindSpore network"):
+            with (
+                neutral_chance(),
+                user_code("a training step of the MindSpore network", advice_for),
+            ):
                 arguments = Arguments(inputs)
                 positional, keywords = arguments.put(map(from_value, arguments.tensors.values()))
 

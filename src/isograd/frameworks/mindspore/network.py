@@ -38,6 +38,7 @@ from isograd.frameworks.instructions import words_of_limit
 from isograd.frameworks.mindspore.construction import ConstructionLog, is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.kept import kept_state
+from isograd.frameworks.mindspore.known_errors import advice_for
 from isograd.frameworks.mindspore.neutral import (
     install,
 )
@@ -197,7 +198,7 @@ class MindSporeNetwork:
         assert self._spec is not None
         assert self._spec.loss is not None
         function = load_callable(self._spec.loss, self._spec.folder, "[port] loss")
-        with user_code(f"the loss {self._spec.loss}"):
+        with user_code(f"the loss {self._spec.loss}", advice_for):
             loss = function(output, *with_tensors(list(targets), from_value))
         if not isinstance(loss, ms.Tensor):
             raise UserCodeError(

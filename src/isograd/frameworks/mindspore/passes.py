@@ -27,6 +27,7 @@ from isograd.frameworks.mindspore.construction import is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
 from isograd.frameworks.mindspore.differentiate import FLOATS, differentiate
 from isograd.frameworks.mindspore.fixes import Replacements, Scope
+from isograd.frameworks.mindspore.known_errors import advice_for
 from isograd.frameworks.mindspore.network import MindSporeNetwork
 from isograd.frameworks.mindspore.neutral import drawn, neutral_chance
 from isograd.frameworks.mindspore.observe import CallRecorder, is_tensor
@@ -87,7 +88,7 @@ class MindSporePasses(MindSporeNetwork):
     def _forward_only(self, inputs: dict[str, TensorValue], targets: list[TensorValue]) -> Tensors:
         arguments = Arguments(inputs)
         positional, keywords = arguments.put(map(from_value, arguments.tensors.values()))
-        with user_code("the forward pass of the MindSpore network"):
+        with user_code("the forward pass of the MindSpore network", advice_for):
             output = self._model(*positional, **keywords)
         tensors, _ = tree.flatten(output, is_tensor)
         results: Tensors = {TensorKey.output(i): to_value(t) for i, t in enumerate(tensors)}
@@ -112,7 +113,7 @@ class MindSporePasses(MindSporeNetwork):
             outputs[:] = tree.flatten(output, is_tensor)[0]
             return self._loss_of(output, targets)
 
-        with user_code("the backward pass of the MindSpore network"):
+        with user_code("the backward pass of the MindSpore network", advice_for):
             loss, found, weights = differentiate(
                 run, [tensors[k] for k in floating], [self._parameters[n] for n in names]
             )
@@ -182,7 +183,7 @@ class MindSporePasses(MindSporeNetwork):
             rebuilt(self._cells, self._built, fixes),
             self._restoring(self._mode, None if fixes else self._cells[call.module]),
             neutral_chance(),
-            user_code(f"replaying {call.module or 'the network'} in MindSpore"),
+            user_code(f"replaying {call.module or 'the network'} in MindSpore", advice_for),
         ):
             run = CallRun(
                 self._cells,

@@ -22,8 +22,8 @@ KNOWN = (
     KnownError(
         r"StridedSliceGrad, \d+ input memory out of bounds",
         "MindSpore has no gradient of a slice with a step between other axes, x[:, ::2], on a CPU. "
-        "Write x.reshape(n, size // 2, 2, …)[:, :, 0] or x.index_select(1, index), or run the port on "
-        'its accelerator: [port] device = "Ascend".',
+        "Write x.reshape(n, size // 2, 2, …)[:, :, 0] or x.index_select(1, index), or run the port "
+        'on its accelerator: [port] device = "Ascend".',
     ),
     KnownError(
         r"The kernel (\w+) unregistered",

@@ -278,3 +278,30 @@ def build"""
         found = run_compiled(session, begin_compiled(session))
     assert found.refused
     assert not any(finding.diverges for finding in found.findings), found.findings
+
+
+def test_dropout_beside_a_mask_drawn_by_hand_is_scaled_in_compiled_runs_too(
+    tmp_path: Path,
+) -> None:
+    """Stochastic depth: torch draws the mask by hand, the port drops ones by nn.Dropout."""
+    reference = REFERENCE.replace(
+        "return torch.tanh(self.fc(x)) + x",
+        """mask = x.new_empty((x.shape[0], 1)).bernoulli_(0.8) if self.training else 0.8
+        return torch.tanh(self.fc(x)) * mask / 0.8 + x""",
+    )
+    port = PORT.format(
+        first="mask = self.drop(ops.ones((x.shape[0], 1), x.dtype))",
+        second="return ops.tanh(self.fc(x)) * mask + x",
+        decorator="# as it is",
+    ).replace(
+        "self.fc = nn.Dense(4, 4)\n", "self.fc = nn.Dense(4, 4); self.drop = nn.Dropout(p=0.2)\n"
+    )
+    (tmp_path / "net_torch.py").write_text(reference)
+    (tmp_path / "net_mindspore.py").write_text(port)
+    (tmp_path / "case.toml").write_text(CASE)
+    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
+        session.build()
+        assert session.scales_dropout
+        prepare(session)
+        found = run_compiled(session, begin_compiled(session))
+    assert (found.findings, found.refused) == ([], False)

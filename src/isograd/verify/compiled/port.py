@@ -83,6 +83,7 @@ class CompiledPort:
         worker = self._worker = self._session.start(self._kind, "port", case.port_python)
         worker.stage = "compiled"
         worker.ask(Networks.build, case.port, self._session.seed)
+        worker.ask(Networks.keep_scale, self._session.scales_dropout)
         worker.ask(Networks.load_state, self._state)
         if self._recorded is not None:
             worker.ask(CompilesModules.record, *self._recorded)

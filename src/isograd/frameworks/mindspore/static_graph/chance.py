@@ -8,18 +8,43 @@ constants.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 from mindspore import Tensor, dtype, mint, nn, ops
 
+from isograd.frameworks.mindspore.neutral import rate_of
+
+#: Whether dropout multiplies what it keeps, as `neutral.keep_scale` says for the eager runs.
+SCALED = False
+
 
 def dropout(input, p=0.5, training=True, *args):  # type: ignore[no-untyped-def]
-    """Every dropout passes its input."""
+    """Every dropout passes its input, scaled where that is asked for."""
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        return ops.zeros_like(input)
+    if SCALED:
+        return input * (1.0 / (1.0 - p))
     return input
 
 
 def construct(self, x, *args):  # type: ignore[no-untyped-def]
+    if self.training and self.isograd_factor != 1.0:
+        return x * self.isograd_factor
     return x
+
+
+def keep_scale(cells: Iterable[nn.Cell], keeps: bool) -> None:
+    """Whether dropout scales what it keeps, before anything is compiled."""
+    global SCALED  # the compiler reads names of the function's module
+    SCALED = keeps
+    for cell in cells:
+        if _is_dropout(cell):
+            rate = rate_of(cell)
+            factor = 1.0 / (1.0 - rate) if keeps and rate < 1.0 else 1.0
+            cell.isograd_factor = 0.0 if rate == 1.0 else factor
 
 
 def rand(*size, dtype=None, **kwargs):  # type: ignore[no-untyped-def]
@@ -71,9 +96,13 @@ _FUNCTIONS: dict[str, Any] = {
 _CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
 
 
-def is_neutral(kind: type) -> bool:
-    """Whether a cell's class is one that passes its input."""
-    return kind.__name__ in _CELLS and kind.__module__.startswith("mindspore.")
+def _is_dropout(cell: nn.Cell) -> bool:
+    return type(cell).__name__ in _CELLS and type(cell).__module__.startswith("mindspore.")
+
+
+def passes_input(cell: nn.Cell) -> bool:
+    """Whether a cell is a dropout that passes its input in both modes, after `keep_scale`."""
+    return _is_dropout(cell) and cell.isograd_factor == 1.0
 
 
 def install() -> None:

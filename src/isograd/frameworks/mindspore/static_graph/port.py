@@ -96,11 +96,16 @@ class StaticGraphPort(MindSporeFramework):
 
     def build(self, spec: SideSpec, seed: int) -> Structure:
         structure = super().build(spec, seed)
+        self.keep_scale(False)
         # The compiler leaves files where it runs; the user's folder is not the place for them.
         os.chdir(self._texts.folder)
         # What is imported by now stays; the compiler collects garbage with each compilation.
         gc.freeze()
         return structure
+
+    def keep_scale(self, keeps: bool) -> None:
+        super().keep_scale(keeps)
+        chance.keep_scale(self._cells.values(), keeps)
 
     def asks(self) -> tuple[str, ...]:
         """Where the port itself asks to be compiled, in words."""
@@ -231,9 +236,9 @@ class StaticGraphPort(MindSporeFramework):
 
 
 def reads_mode(model: nn.Cell) -> bool:
-    """Whether code of a cell asks for its mode; MindSpore's dropout passes its input in both."""
-    kinds = {kind for _, cell in model.cells_and_names() for kind in type(cell).__mro__}
-    kinds -= {kind for kind in kinds if kind in nn.Cell.__mro__ or chance.is_neutral(kind)}
+    """Whether code of a cell asks for its mode, apart from dropout that passes its input."""
+    cells = [cell for _, cell in model.cells_and_names() if not chance.passes_input(cell)]
+    kinds = {kind for cell in cells for kind in type(cell).__mro__} - {*nn.Cell.__mro__}
     files = {sys.modules.get(kind.__module__) for kind in kinds if not _is_mindspores(kind)}
     return any(_names_mode(part) for part in (*files, *filter(_is_mindspores, kinds)))
 

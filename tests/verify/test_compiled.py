@@ -305,3 +305,49 @@ def test_dropout_beside_a_mask_drawn_by_hand_is_scaled_in_compiled_runs_too(
         prepare(session)
         found = run_compiled(session, begin_compiled(session))
     assert (found.findings, found.refused) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        pytest.param(
+            "F.gumbel_softmax(y, tau=0.7, hard=True)",
+            "ops.gumbel_softmax(y, tau=0.7, hard=True)",
+            id="gumbel",
+        ),
+        pytest.param("y * torch.rand(3, 1)", "y * ops.rand(3, 1)", id="rand"),
+        pytest.param("y[torch.randperm(3)]", "y[ops.randperm(3)]", id="randperm"),
+        pytest.param(
+            "y * torch.randint(2, 9, (3, 1))", "y * ops.randint(2, 9, (3, 1))", id="randint"
+        ),
+        pytest.param(
+            "y * torch.multinomial(torch.softmax(y.detach(), -1), 1)",
+            "y * ops.multinomial(ops.softmax(ops.stop_gradient(y), -1), 1, False)",
+            id="multinomial",
+        ),
+        pytest.param(
+            "y * torch.bernoulli(torch.sigmoid(y.detach()))",
+            "y * ops.bernoulli(y, ops.sigmoid(ops.stop_gradient(y)))",
+            id="bernoulli",
+        ),
+    ],
+)
+def test_draws_are_the_same_constants_in_compiled_runs(
+    theirs: str, ours: str, tmp_path: Path
+) -> None:
+    reference = REFERENCE.replace(
+        "import torch\n", "import torch\nimport torch.nn.functional as F\n", 1
+    )
+    reference = reference.replace(
+        "return torch.tanh(self.fc(x)) + x", f"y = torch.tanh(self.fc(x)); return {theirs} + x"
+    )
+    port = PORT.format(first="y = ops.tanh(self.fc(x))", second=f"return {ours} + x", decorator="#")
+    (tmp_path / "net_torch.py").write_text(reference)
+    (tmp_path / "net_mindspore.py").write_text(port)
+    (tmp_path / "case.toml").write_text(CASE)
+    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
+        session.build()
+        prepare(session)
+        found = run_compiled(session, begin_compiled(session))
+    assert [(one.code, one.message) for one in found.findings if one.diverges] == []
+    assert found.checked > 20, found.findings

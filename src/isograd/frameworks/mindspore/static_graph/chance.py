@@ -84,6 +84,72 @@ def bernoulli(input, p=0.5, seed=None):  # type: ignore[no-untyped-def]
     return ops.full_like(input, 1.0 if p >= 0.5 else 0.0)
 
 
+def bernoulli_of(input, *, generator=None):  # type: ignore[no-untyped-def]
+    """`mint.bernoulli`, which takes the probabilities."""
+    return (input >= 0.5).astype(input.dtype)
+
+
+def normal_of(mean=0.0, std=1.0, size=None, generator=None):  # type: ignore[no-untyped-def]
+    """`mint.normal`: half a deviation above the mean."""
+    if size is None:
+        return mean + std * 0.5
+    return ops.full(size, 0.0, dtype=dtype.float32) + mean + std * 0.5
+
+
+def randint(low, high, size, seed=None, *, dtype=None):  # type: ignore[no-untyped-def]
+    """The middle of what is drawn."""
+    return ops.full(size, low + (high - low) // 2, dtype=_whole(dtype))
+
+
+def randint_of(*args, generator=None, dtype=None, device=None):  # type: ignore[no-untyped-def]
+    """`mint.randint(high, size)` and `mint.randint(low, high, size)`."""
+    if len(args) == 2:
+        return ops.full(args[1], args[0] // 2, dtype=_whole(dtype))
+    return ops.full(args[2], args[0] + (args[1] - args[0]) // 2, dtype=_whole(dtype))
+
+
+def _whole(given: Any) -> Any:
+    return dtype.int64 if given is None else given
+
+
+def randint_like(input, low, high, seed=None, *, dtype=None):  # type: ignore[no-untyped-def]
+    """The middle of what is drawn."""
+    return ops.full_like(input, low + (high - low) // 2, dtype=dtype)
+
+
+def randperm(n, seed=0, offset=0, dtype=None):  # type: ignore[no-untyped-def]
+    """Backwards."""
+    return ops.arange(n - 1, -1, -1).astype(_whole(dtype))
+
+
+def randperm_of(n, *, generator=None, dtype=None):  # type: ignore[no-untyped-def]
+    """`mint.randperm`."""
+    return randperm(n, 0, 0, dtype)
+
+
+def multinomial(input, num_samples, replacement=True, seed=None):  # type: ignore[no-untyped-def]
+    """The most probable, or always the first of them."""
+    order = ops.sort(-input, -1)[1].astype(dtype.int64)
+    if replacement:
+        return ops.broadcast_to(order[..., :1], (*order.shape[:-1], num_samples))
+    return order[..., :num_samples]
+
+
+def multinomial_of(input, num_samples, replacement=False, *, generator=None):  # type: ignore[no-untyped-def]
+    """`mint.multinomial`, which does not put back."""
+    return multinomial(input, num_samples, replacement)
+
+
+def gumbel_softmax(logits, tau=1.0, hard=False, dim=-1):  # type: ignore[no-untyped-def]
+    """Without noise."""
+    soft = ops.softmax(logits / tau, dim)
+    if not hard:
+        return soft
+    chosen = ops.argmax(soft, dim, True)
+    places = ops.arange(soft.shape[dim]).reshape((-1,) + (1,) * (soft.ndim - 1 - dim % soft.ndim))
+    return (places == chosen).astype(soft.dtype) - ops.stop_gradient(soft) + soft
+
+
 _FUNCTIONS: dict[str, Any] = {
     **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"), dropout),
     **dict.fromkeys(("rand", "randn"), rand),
@@ -92,6 +158,20 @@ _FUNCTIONS: dict[str, Any] = {
     "uniform": uniform,
     "normal": normal,
     "bernoulli": bernoulli,
+    "randint": randint,
+    "randint_like": randint_like,
+    "randperm": randperm,
+    "multinomial": multinomial,
+    "gumbel_softmax": gumbel_softmax,
+}
+#: Where the arguments of `mint` are others.
+_OF_MINT: dict[str, Any] = {
+    **_FUNCTIONS,
+    "bernoulli": bernoulli_of,
+    "normal": normal_of,
+    "randint": randint_of,
+    "randperm": randperm_of,
+    "multinomial": multinomial_of,
 }
 _CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout")
 
@@ -108,7 +188,8 @@ def passes_input(cell: nn.Cell) -> bool:
 def install() -> None:
     """Put the constants in the places of the draws, once, before the user's code is imported."""
     for place in (ops, ops.function, ops.function.nn_func, mint, mint.nn.functional):
-        for name, function in _FUNCTIONS.items():
+        functions = _OF_MINT if place in (mint, mint.nn.functional) else _FUNCTIONS
+        for name, function in functions.items():
             if inspect.isfunction(getattr(place, name, None)):
                 setattr(place, name, function)
     for place in (nn, mint.nn):

@@ -124,7 +124,7 @@ def randperm(n, seed=0, offset=0, dtype=None):  # type: ignore[no-untyped-def]
 
 def randperm_of(n, *, generator=None, dtype=None):  # type: ignore[no-untyped-def]
     """`mint.randperm`."""
-    return randperm(n, 0, 0, dtype)
+    return randperm(n, 0, 0, dtype)  # type: ignore[no-untyped-call]  # as the compiler reads it
 
 
 def multinomial(input, num_samples, replacement=True, seed=None):  # type: ignore[no-untyped-def]
@@ -137,7 +137,7 @@ def multinomial(input, num_samples, replacement=True, seed=None):  # type: ignor
 
 def multinomial_of(input, num_samples, replacement=False, *, generator=None):  # type: ignore[no-untyped-def]
     """`mint.multinomial`, which does not put back."""
-    return multinomial(input, num_samples, replacement)
+    return multinomial(input, num_samples, replacement)  # type: ignore[no-untyped-call]
 
 
 def gumbel_softmax(logits, tau=1.0, hard=False, dim=-1):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""The order and the axis of concatenating, stacking and splitting."""
+"""The order and the axis of concatenating, stacking and splitting; how far tensors are rolled."""
 
 from __future__ import annotations
 
@@ -122,6 +122,19 @@ def _slices_exchanged(call: Call, values: Values) -> Any:
     return call.together(values["name"], changes)
 
 
+def _other_shifts(own: Any, site: FunctionSite) -> Iterator[Any]:
+    """Not rolled, the other way, the axes exchanged, and one element more or less."""
+    many = own if isinstance(own, tuple) else (own,)
+    if not all(isinstance(shift, int) for shift in many):
+        return
+    opposite = tuple(-shift for shift in many)
+    found = [(0,) * len(many), opposite, many[::-1], opposite[::-1]]
+    found += [tuple(shift + step for shift in many) for step in (1, -1)]
+    for shifts in dict.fromkeys(found):
+        if shifts != many:
+            yield shifts if isinstance(own, tuple) else shifts[0]
+
+
 _PAIR = ((4, 6), (4, 6))
 
 HYPOTHESES = (
@@ -218,6 +231,35 @@ HYPOTHESES = (
                 "return ops.sigmoid(i) * ops.tanh(g) + f * ops.exp(o)",
                 ((4, 8),),
                 port_value="0, 2, 1, 3",
+            ),
+        ),
+    ),
+    other_argument(
+        "roll_shift",
+        "roll.shift",
+        ("roll",),
+        "shifts",
+        _other_shifts,
+        "rolled by {port} instead of {reference}",
+        rank=3,
+        examples=(
+            Example(
+                "torch.roll(x, 2, 1) * 2",
+                "ops.cat((x[:, 2:], x[:, :2]), 1) * 2",
+                ((4, 6),),
+                port_value=-2,
+            ),
+            Example(
+                "torch.roll(x, (-1, -2), (0, 1)) + 1",
+                "x + 1",
+                ((4, 6),),
+                port_value="(0, 0)",
+            ),
+            Example(
+                "torch.roll(x, 1, 0)",
+                "ops.cat((x[-2:], x[:-2]), 0)",
+                ((5, 6),),
+                port_value=2,
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Masks of attention: left out, turned round, on the wrong axis, added after the softmax."""
+"""Masks and biases of attention: left out, turned round, on the wrong axis, after the softmax."""
 
 from __future__ import annotations
 
@@ -102,6 +102,19 @@ def applied(causal: bool) -> Callable[[FunctionSite, Context], Iterator[Values]]
                 yield {"argument": argument, "does": polarity, "how": kind, "finite": True}
 
     return propose
+
+
+def _learned(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """A bias of the scores that is learned, as one of relative positions."""
+    flow = flow_of(context)
+    found = mask_of(flow, site)
+    bias = site.arguments[found[0]] if found is not None else None
+    if found is None or found[1] != "adds" or not isinstance(bias, Operand):
+        return
+    if is_learned(flow, bias):
+        square = len(bias.shape) >= 2 and bias.shape[-1] == bias.shape[-2]
+        for how in ("missing", "negated", *(("transposed",) if square else ())):
+            yield {"argument": found[0], "does": "adds", "how": how}
 
 
 def change_mask(call: Call, values: Values) -> Any:
@@ -237,6 +250,8 @@ _PADDED = _SCORES + "m = (y == 0)[:, None, :]\n" + _FILLED
 
 _XY = ((2, 6, 8), (2, 6))
 
+_TABLE = {"t": ("nn.Embedding(6, 6)", "nn.Embedding(6, 6)")}
+
 
 def word(values: Values) -> str:
     return str(_WORDS.get(values["how"], values["how"]))
@@ -274,6 +289,33 @@ HYPOTHESES = (
                 "return ops.matmul(ops.softmax(s + m, axis=-1), x)",
                 _XY,
                 integers={"y": 3},
+            ),
+        ),
+    ),
+    FunctionHypothesis(
+        "attention_bias",
+        "attention.bias",
+        ("add", "baddbmm", _SDPA),
+        _learned,
+        change_mask,
+        "the learned bias of the attention scores {port}",
+        rank=2,
+        port_value=word,
+        examples=(
+            Example(
+                _SCORES + "return torch.softmax(s + self.t.weight, -1) @ x",
+                _MS_SCORES + "return ops.matmul(ops.softmax(s + 0 * self.t.embedding_table), x)",
+                ((2, 6, 8),),
+                _TABLE,
+                port_value="left out",
+            ),
+            Example(
+                _SCORES + "return torch.softmax(s + self.t.weight[None], -1) @ x",
+                _MS_SCORES + "s = s + self.t.embedding_table.swapaxes(0, 1)\n"
+                "return ops.matmul(ops.softmax(s, axis=-1), x)",
+                ((2, 6, 8),),
+                _TABLE,
+                port_value="along the other axis",
             ),
         ),
     ),

@@ -71,6 +71,17 @@ def _untransposed(site: FunctionSite, context: Context) -> Iterator[Values]:
         yield {}
 
 
+def _reshaped_instead(site: FunctionSite, context: Context) -> Iterator[Values]:
+    """Where the shape shows the exchange: of equal axes a reshape does nothing."""
+    for _ in _untransposed(site, context):
+        if site.arguments["input"].shape != site.outputs[0].shape:
+            yield {}
+
+
+def _by_reshape(call: Call, values: Values) -> Any:
+    return call["input"].reshape(call.run().shape)
+
+
 _A = {"f": ("nn.Linear(24, 5)", "nn.Dense(24, 5)")}
 
 HYPOTHESES = (
@@ -95,6 +106,28 @@ HYPOTHESES = (
                 "torch.relu(x.view(3, 4, 6)).sum(-1)",
                 "ops.relu(x.reshape(3, 6, 4)).sum(1)",
                 ((3, 24),),
+            ),
+        ),
+    ),
+    FunctionHypothesis(
+        "transpose_reshaped",
+        "transpose.reshaped",
+        ("transpose", "permute", "movedim"),
+        _reshaped_instead,
+        _by_reshape,
+        "axes are exchanged by a reshape, which leaves the elements in their order",
+        rank=4,
+        examples=(
+            Example(
+                "self.f(x.flatten(2).transpose(1, 2))",
+                "self.f(x.reshape(3, 4, 24))",
+                ((3, 24, 2, 2),),
+                _A,
+            ),
+            Example(
+                "torch.relu(x.permute(0, 2, 3, 1)) * 2",
+                "ops.relu(x.reshape(3, 4, 5, 2)) * 2",
+                ((3, 2, 4, 5),),
             ),
         ),
     ),

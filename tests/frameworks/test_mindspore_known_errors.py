@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 
 from isograd.errors import UserCodeError
-from isograd.frameworks.mindspore.known_errors import KNOWN, advice_for
 from isograd.frameworks.user_code import user_code
 
 mindspore = pytest.importorskip("mindspore")
 ops = mindspore.ops
+
+from isograd.frameworks.mindspore.differentiate import differentiate  # noqa: E402
+from isograd.frameworks.mindspore.known_errors import KNOWN, advice_for  # noqa: E402
+
+
+def _gradient(function: Callable[..., Any], x: Any) -> Any:
+    _, (found,), _ = differentiate(function, [x], [])  # cleans up where the function raises
+    return found.asnumpy()
 
 
 def _sum_of_step(x: Any) -> Any:
@@ -53,8 +60,8 @@ def test_a_known_error_says_what_to_do(
 ) -> None:
     x = mindspore.Tensor(np.arange(144, dtype=np.float32).reshape(2, 8, 3, 3))
     with pytest.raises(UserCodeError, match=said), user_code("the backward pass", advice_for):
-        mindspore.grad(raises)(x).asnumpy()
-    first, *others = (mindspore.grad(way)(x).asnumpy() for way in ways)
+        _gradient(raises, x)
+    first, *others = (_gradient(way, x) for way in ways)
     assert first.any()
     assert all((other == first).all() for other in others)
 

@@ -96,16 +96,28 @@ shape = [3, 4]
 """
 
 
-def compiled(folder: Path, first: str, second: str, decorator: str = "") -> CompiledResult:
-    """The stage alone, on a port with these two lines in its block."""
-    (folder / "net_torch.py").write_text(REFERENCE)
-    port = PORT.format(first=first, second=second, decorator=decorator or "# as it is")
+def stage_alone(
+    folder: Path, reference: str, port: str, case: str = CASE
+) -> tuple[CompiledResult, Session]:
+    """What the stage finds of two sources, and the session that it was found in, closed."""
+    (folder / "net_torch.py").write_text(reference)
     (folder / "net_mindspore.py").write_text(port)
-    (folder / "case.toml").write_text(CASE)
+    (folder / "case.toml").write_text(case)
     with Session(read_case(folder / "case.toml"), 0, SilentProgress()) as session:
         session.build()
         prepare(session)
-        return run_compiled(session, begin_compiled(session))
+        return run_compiled(session, begin_compiled(session)), session
+
+
+def block(first: str, second: str, decorator: str = "") -> str:
+    """A port with these two lines in its block."""
+    return PORT.format(first=first, second=second, decorator=decorator or "# as it is")
+
+
+def compiled(folder: Path, first: str, second: str, decorator: str = "") -> CompiledResult:
+    """The stage alone, on a port with these two lines in its block."""
+    found, _ = stage_alone(folder, REFERENCE, block(first, second, decorator))
+    return found
 
 
 def test_a_port_that_compiles_has_no_finding(tmp_path: Path) -> None:
@@ -269,13 +281,8 @@ def build"""
         q, k, v = ops.chunk(ops.matmul(x, weight.T) + bias, 3, axis=-1)
         return ops.matmul(ops.softmax(ops.matmul(q * 0.3, k.swapaxes(-1, -2)), -1), v)""".strip(),
     )
-    (tmp_path / "net_torch.py").write_text(head[0] + reference + tail[0])
-    (tmp_path / "net_mindspore.py").write_text(head[1] + port + tail[1])
-    (tmp_path / "case.toml").write_text(CASE.replace("[3, 4]", "[4, 7, 4]"))
-    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
-        session.build()
-        prepare(session)
-        found = run_compiled(session, begin_compiled(session))
+    sources = head[0] + reference + tail[0], head[1] + port + tail[1]
+    found, _ = stage_alone(tmp_path, *sources, CASE.replace("[3, 4]", "[4, 7, 4]"))
     assert found.refused
     assert not any(finding.diverges for finding in found.findings), found.findings
 
@@ -289,21 +296,14 @@ def test_dropout_beside_a_mask_drawn_by_hand_is_scaled_in_compiled_runs_too(
         """mask = x.new_empty((x.shape[0], 1)).bernoulli_(0.8) if self.training else 0.8
         return torch.tanh(self.fc(x)) * mask / 0.8 + x""",
     )
-    port = PORT.format(
-        first="mask = self.drop(ops.ones((x.shape[0], 1), x.dtype))",
-        second="return ops.tanh(self.fc(x)) * mask + x",
-        decorator="# as it is",
+    port = block(
+        "mask = self.drop(ops.ones((x.shape[0], 1), x.dtype))",
+        "return ops.tanh(self.fc(x)) * mask + x",
     ).replace(
         "self.fc = nn.Dense(4, 4)\n", "self.fc = nn.Dense(4, 4); self.drop = nn.Dropout(p=0.2)\n"
     )
-    (tmp_path / "net_torch.py").write_text(reference)
-    (tmp_path / "net_mindspore.py").write_text(port)
-    (tmp_path / "case.toml").write_text(CASE)
-    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
-        session.build()
-        assert session.scales_dropout
-        prepare(session)
-        found = run_compiled(session, begin_compiled(session))
+    found, session = stage_alone(tmp_path, reference, port)
+    assert session.scales_dropout
     assert (found.findings, found.refused) == ([], False)
 
 
@@ -341,13 +341,7 @@ def test_draws_are_the_same_constants_in_compiled_runs(
     reference = reference.replace(
         "return torch.tanh(self.fc(x)) + x", f"y = torch.tanh(self.fc(x)); return {theirs} + x"
     )
-    port = PORT.format(first="y = ops.tanh(self.fc(x))", second=f"return {ours} + x", decorator="#")
-    (tmp_path / "net_torch.py").write_text(reference)
-    (tmp_path / "net_mindspore.py").write_text(port)
-    (tmp_path / "case.toml").write_text(CASE)
-    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
-        session.build()
-        prepare(session)
-        found = run_compiled(session, begin_compiled(session))
+    port = block("y = ops.tanh(self.fc(x))", f"return {ours} + x")
+    found, _ = stage_alone(tmp_path, reference, port)
     assert [(one.code, one.message) for one in found.findings if one.diverges] == []
     assert found.checked > 20, found.findings

@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.verify.test_compiled import CASE, PORT, REFERENCE
+from tests.verify.test_compiled import REFERENCE, block, stage_alone
 
 from isograd.model import Severity
-from isograd.progress import SilentProgress
-from isograd.verify.case import read_case
-from isograd.verify.compiled.stage import begin_compiled, run_compiled
-from isograd.verify.prepare import prepare
-from isograd.verify.session import Session
 
 GRAPH = "import mindspore as ms\nms.set_context(mode=ms.GRAPH_MODE)\n"
 PAIR = """import mindspore as ms
@@ -65,15 +60,8 @@ def test_what_a_port_asks_for_is_run_as_it_is_written(
     built: str,
     codes: set[str],
 ) -> None:
-    port = PORT.format(first=lines[0], second=lines[1], decorator=decorator or "# as it is")
-    port = before + port.replace("return Net()", f"return {built}")
-    (tmp_path / "net_torch.py").write_text(REFERENCE)
-    (tmp_path / "net_mindspore.py").write_text(port)
-    (tmp_path / "case.toml").write_text(CASE)
-    with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
-        session.build()
-        prepare(session)
-        found = run_compiled(session, begin_compiled(session))
+    port = before + block(*lines, decorator).replace("return Net()", f"return {built}")
+    found, _ = stage_alone(tmp_path, REFERENCE, port)
     assert {finding.code for finding in found.findings} == codes
     assert all(finding.severity is Severity.EFFECTIVE for finding in found.findings)
     assert bool(found.asks)

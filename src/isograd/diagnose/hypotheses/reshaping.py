@@ -73,9 +73,8 @@ def _untransposed(site: FunctionSite, context: Context) -> Iterator[Values]:
 
 def _reshaped_instead(site: FunctionSite, context: Context) -> Iterator[Values]:
     """Where the shape shows the exchange: of equal axes a reshape does nothing."""
-    for _ in _untransposed(site, context):
-        if site.arguments["input"].shape != site.outputs[0].shape:
-            yield {}
+    found = _untransposed(site, context)
+    return (v for v in found if site.arguments["input"].shape != site.outputs[0].shape)
 
 
 def _by_reshape(call: Call, values: Values) -> Any:

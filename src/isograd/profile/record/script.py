@@ -6,6 +6,7 @@ parameters to train.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,14 +39,12 @@ def record_script(
             on_import(framework)
         finder.watch(framework)
 
-    try:
+    with contextlib.closing(finder):
         try:
             end = run_script(script, arguments, imported)
         finally:
             finder.stop()
         finder.leave(end.error)
-    finally:
-        finder.close()
     if end.error is not None:
         raise UserCodeError(
             f"{script} raised {type(end.error).__name__}: {end.error}",

@@ -203,13 +203,11 @@ def dataclass(own: Locals) -> Found:
 
 def plain_object(own: Locals) -> Found:
     """An object of a plain class, or a distribution of torch's, that is made of tensors."""
-    for node in own.all(ast.Call):
-        name = own.file.qualified(node.func)
+    for name, nodes in own.calls.items():
         is_drawn = name.startswith("torch.distributions.") and name.rpartition(".")[2][:1].isupper()
-        place = own.file.definition_of(node.func)
+        place = own.file.definition_of(nodes[0].func)
         if is_drawn or (place is not None and place[0].is_plain_class(place[1])):
-            if _has_tensors(node, own):
-                yield node
+            yield from (node for node in nodes if _has_tensors(node, own))
 
 
 def named_tuple(own: Locals) -> Found:

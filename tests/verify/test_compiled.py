@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from tests.verify.conftest import Answer, CaseMaker
@@ -220,7 +223,10 @@ def test_a_fault_of_one_mode_alone_is_found_in_it(tmp_path: Path) -> None:
     ]
 
 
-def test_closing_ends_what_was_begun_ahead(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["before its process is there", "while it is started", "later"])
+def test_closing_ends_what_was_begun_ahead(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "net_torch.py").write_text(REFERENCE)
     lines = PORT.format(first="y = ops.tanh(self.fc(x))", second="return y + x", decorator="#")
     (tmp_path / "net_mindspore.py").write_text(lines)
@@ -228,7 +234,21 @@ def test_closing_ends_what_was_begun_ahead(tmp_path: Path) -> None:
     with Session(read_case(tmp_path / "case.toml"), 0, SilentProgress()) as session:
         session.build()
         prepare(session)
+        start, begun = session.start, Event()
+
+        def started(*arguments: Any) -> Any:
+            if moment == "before its process is there":
+                begun.set()
+                time.sleep(0.5)
+            worker = start(*arguments)
+            begun.set()
+            return worker
+
+        monkeypatch.setattr(session, "start", started)
         port = begin_compiled(session)
+        if moment == "later":
+            port.ask(CompilesModules.once, "jit", "eval", {}, [], False, True)
+        begun.wait(60)
         port.close()
         assert (
             port.ask(CompilesModules.once, "jit", "eval", {}, [], False, True)["refused"]

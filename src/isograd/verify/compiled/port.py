@@ -81,6 +81,8 @@ class CompiledPort:
         """Start a process, wait until it has built the network, and give it the weights."""
         case = self._session.case
         worker = self._worker = self._session.start(self._kind, "port", case.port_python)
+        if self._is_closed:  # `close` saw no process to end
+            worker.kill()
         worker.stage = "compiled"
         worker.ask(Networks.build, case.port, self._session.seed)
         worker.ask(Networks.keep_scale, self._session.scales_dropout)
@@ -91,7 +93,7 @@ class CompiledPort:
 
     def _wait(self) -> None:
         """Until everything that was begun ahead is answered."""
-        if self._queue is not None:
+        if self._queue is not None and not self._is_closed:
             self._queue.submit(int).result()
 
     def plain(
@@ -118,7 +120,7 @@ class CompiledPort:
     ) -> dict[str, Any]:
         """A request of `CompilesModules` that compiles; a process that ends is a refusal."""
         early = self._early.pop(_key(method, arguments), None)
-        if early is not None:
+        if early is not None and not early.cancelled():
             return early.result()
         self._wait()
         return self._ask(method, *arguments, **keywords)

@@ -14,10 +14,11 @@ import pytest
 from isograd.profile.analyse.analysis import analyse
 from isograd.profile.analyse.breakdown import delayed_share
 from isograd.profile.analyse.marks import find_steps, of_one_process
-from isograd.profile.model import Phase, Spans, Steps
+from isograd.profile.model import Phase, Steps
 from isograd.profile.read.chrome import read_chrome
 from isograd.profile.record import marks
 from isograd.profile.rules.making import Call, recording
+from isograd.profile.spans import Spans
 
 MS = 1_000_000
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from isograd.profile.analyse import operators
 from isograd.profile.analyse.nesting import merge, parents, union_ns, union_within
 from isograd.profile.analyse.operators import is_dispatch, tiny_types
-from isograd.profile.model import NONE, Phase, SourceOperator
+from isograd.profile.model import Phase, SourceOperator
+from isograd.profile.spans import NONE
 
 
 @st.composite

@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterator
 
 from isograd.errors import UsageError
-from isograd.profile.model import NONE, Profile, Spans
+from isograd.profile.model import Profile
 from isograd.profile.report import ProfileReport
+from isograd.profile.spans import NONE, Spans
 
 
 def trace_text(report: ProfileReport) -> str:

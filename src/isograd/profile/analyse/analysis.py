@@ -28,7 +28,8 @@ from isograd.profile.analyse.operators import (
 )
 from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck, with_drained_queues
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
-from isograd.profile.model import Ints, MemoryPeak, Operator, Profile, Steps, no_steps
+from isograd.profile.model import MemoryPeak, Operator, Profile, Steps, no_steps
+from isograd.profile.spans import Ints
 from isograd.profile.whatif.predict import Answer, Model, model_of, standard_answers
 
 #: From this share on the reader learns that other processes had the processor.

@@ -16,7 +16,8 @@ from isograd.profile.analyse.operators import (
     operator_rows,
     tiny_types,
 )
-from isograd.profile.model import PHASES, Floats, Ints, Phase, Profile, Spans, Steps
+from isograd.profile.model import PHASES, Phase, Profile, Steps
+from isograd.profile.spans import Floats, Ints, Spans
 
 
 class Limit(Enum):

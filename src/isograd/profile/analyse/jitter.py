@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isograd.profile.model import PHASES, Ints, Phase, Steps
+from isograd.profile.model import PHASES, Phase, Steps
+from isograd.profile.spans import Ints
 
 #: A step is slow from this multiple of the median on, if it also stands out of the spread.
 SLOW = 1.25

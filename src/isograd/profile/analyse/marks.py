@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isograd.profile.analyse.nesting import merge, union_within
-from isograd.profile.model import PHASES, Ints, Phase, Spans, Steps, no_steps
+from isograd.profile.model import PHASES, Phase, Steps, no_steps
+from isograd.profile.spans import Ints, Spans
 
 _STEP = re.compile(r"(?:ProfilerStep#|isograd::step#|Step )(\d+)")
 _DATA = ("enumerate(DataLoader)#", "isograd::data", "GetNext", "dataloader", "DataLoader.__next__")

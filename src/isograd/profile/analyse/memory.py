@@ -16,15 +16,8 @@ import numpy as np
 
 from isograd.profile.analyse.nesting import parents
 from isograd.profile.analyse.operators import operator_rows
-from isograd.profile.model import (
-    Instants,
-    Ints,
-    MemoryPeak,
-    MemoryShare,
-    Phase,
-    Profile,
-    Spans,
-)
+from isograd.profile.model import Instants, MemoryPeak, MemoryShare, Phase, Profile
+from isograd.profile.spans import Ints, Spans
 
 #: What isograd's recorder writes around a call of a module, before the module's name.
 MODULE_MARK = "isograd::module#"

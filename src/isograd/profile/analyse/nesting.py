@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from isograd.profile.model import Codes, Ints, Spans
+from isograd.profile.spans import Codes, Ints, Spans
 
 #: Deeper nesting is cut off: its intervals count as siblings at this depth.
 DEEPEST = 400

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.analyse.nesting import parents, self_times
 from isograd.profile.analyse.work import tensors
-from isograd.profile.model import NONE, Codes, Ints, Operator, SourceOperator, Spans, Strings
+from isograd.profile.model import Operator, SourceOperator
+from isograd.profile.spans import NONE, Codes, Ints, Spans, Strings
 
 Mask = npt.NDArray[np.bool_]
 

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from isograd.errors import ProfileError
-from isograd.profile.model import Codes, Instants, Ints, Spans, Strings, Track
+from isograd.profile.model import Instants
 from isograd.profile.read.blocks import Blocks
 from isograd.profile.read.events import EventDecoder, nanoseconds
+from isograd.profile.spans import Codes, Ints, Spans, Strings, Track
 
 Advance = Callable[[int, int], None]
 _DEVICE_WORDS = ("ascend", "npu", "gpu", "cuda", "stream", "hccl", "ai core", "aicpu")

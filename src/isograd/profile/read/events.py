@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from isograd.profile.model import Ints
+from isograd.profile.spans import Ints
 
 #: The largest time in microseconds whose nanoseconds float64 holds exactly.
 EXACT_US = 2**53 / 1000

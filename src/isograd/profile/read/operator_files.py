@@ -12,7 +12,7 @@ import numpy as np
 
 from isograd.errors import ProfileError
 from isograd.profile.analyse.operators import module_of, type_of
-from isograd.profile.model import Operator, Profile, Spans, Strings, Track
+from isograd.profile.model import Operator, Profile
 from isograd.profile.read.tables import (
     cell_json,
     lines,
@@ -21,6 +21,7 @@ from isograd.profile.read.tables import (
     number,
     rows,
 )
+from isograd.profile.spans import Spans, Strings, Track
 
 _ADVICE = "Give the file as the profiler wrote it."
 

@@ -10,18 +10,9 @@ import numpy as np
 
 from isograd.errors import ProfileError
 from isograd.profile.analyse.nesting import union_within
-from isograd.profile.model import (
-    PHASES,
-    Collectives,
-    Floats,
-    Ints,
-    Link,
-    Phase,
-    Profile,
-    RankTimes,
-    Steps,
-)
+from isograd.profile.model import PHASES, Collectives, Link, Phase, Profile, RankTimes, Steps
 from isograd.profile.read.tables import Row, cell_json, load_json, number, rows
+from isograd.profile.spans import Floats, Ints
 
 #: Ascend's step traces count in ticks of 10 ns, its GPU files in ns.
 TICK_NS = 10

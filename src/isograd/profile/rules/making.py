@@ -17,11 +17,9 @@ from isograd.profile.model import (
     Phase,
     Profile,
     SourceOperator,
-    Spans,
     Steps,
-    Strings,
-    Track,
 )
+from isograd.profile.spans import Spans, Strings, Track
 
 PLAIN, PROFILED = 10, 2
 MS = 1_000_000

@@ -19,7 +19,8 @@ from isograd.profile.analyse.breakdown import data_rows, waits
 from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.analyse.nesting import merge, parents, union_ns
 from isograd.profile.analyse.operators import covered, operator_rows
-from isograd.profile.model import PHASES, Ints, Phase, Profile, Spans
+from isograd.profile.model import PHASES, Phase, Profile
+from isograd.profile.spans import Ints, Spans
 from isograd.profile.whatif.tasks import CHANNEL, MAIN, NOTHING, PIPELINE, Role, Step, Work, tasks
 
 #: Spans of this many rows become tasks; of longer traces the last steps count.

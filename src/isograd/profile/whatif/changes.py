@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from isograd.profile.model import PHASES, Ints, Phase
+from isograd.profile.model import PHASES, Phase
+from isograd.profile.spans import Ints
 from isograd.profile.whatif.tasks import CHANNEL, MAIN, NOTHING, Role, Step, Work
 
 #: Takes spans' rows and answers with the factor of each one's duration.

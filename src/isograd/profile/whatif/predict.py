@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.analyse.operators import readable_shapes
-from isograd.profile.model import Ints, Operator, Phase, Profile, Spans
+from isograd.profile.model import Operator, Phase, Profile
+from isograd.profile.spans import Ints, Spans
 from isograd.profile.whatif.build import build_steps, total_ns, windows_of, work_of
 from isograd.profile.whatif.changes import (
     Change,

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from isograd.profile.model import PHASES, Codes, Ints, Phase
+from isograd.profile.model import PHASES, Phase
+from isograd.profile.spans import Codes, Ints
 
 
 class Role(Enum):

@@ -211,8 +211,10 @@ def _operators(analysis: Analysis, most: int) -> Iterator[Section]:
     shown = analysis.operators[:most]
     if not shown:
         return
+    has_device = any(one.device for one in shown)
     columns = (
         Column("operator", is_code=True, is_cut=True),
+        *((Column("on"),) if has_device else ()),
         Column("shapes", is_code=True),
         Column("dtypes", is_code=True),
         Column("calls", is_number=True, format=",d"),
@@ -227,7 +229,8 @@ def _operators(analysis: Analysis, most: int) -> Iterator[Section]:
     rows = [
         (
             one.name,
-            one.shapes,
+            *(("device" if one.device else "host",) if has_device else ()),
+            shortened(one.shapes),
             one.dtypes,
             one.calls,
             one.self_s * 1e3,
@@ -242,6 +245,17 @@ def _operators(analysis: Analysis, most: int) -> Iterator[Section]:
         "per step" if analysis.is_per_step else "in the whole recording"
     )
     yield Table(title, columns, rows, more=more)
+
+
+#: Of the shapes of an operator that takes lists of tensors, so many characters are shown.
+_MOST_SHAPES = 60
+
+
+def shortened(shapes: str) -> str:
+    """Shapes that fit into a column, cut after a tensor: `2048×2048, 2048, …`."""
+    if len(shapes) <= _MOST_SHAPES:
+        return shapes
+    return shapes[:_MOST_SHAPES].rpartition(", ")[0] + ", …"
 
 
 def _modules(report: ProfileReport, most: int) -> Iterator[Section]:

@@ -147,7 +147,8 @@ class Operator:
     time over its mean, NaN where single calls are unknown. where: `file.py:line` that calls it.
     callers: name, shapes and dtypes of the operators around it, inmost first. is_outer: called by
     the user's code, or the gradient of such a call, and not by another operator. is_dispatch: its
-    calls are too short to be work.
+    calls are too short to be work. device: the time is a device's, of the kernels that the operator
+    launched. is_upload: on the host, it copies to a device.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Operator:
     callers: tuple[tuple[str, str, str], ...] = ()
     is_outer: bool = True
     is_dispatch: bool = False
+    is_upload: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from isograd.profile.analyse.breakdown import (
     waits,
 )
 from isograd.profile.analyse.jitter import Jitter, find_jitter
+from isograd.profile.analyse.kernels import with_launchers
 from isograd.profile.analyse.marks import find_steps, of_one_process
 from isograd.profile.analyse.memory import peak_of_trace
 from isograd.profile.analyse.modules import as_run, with_places
@@ -86,6 +87,7 @@ def analyse(profile: Profile) -> Analysis:
         run = {type_of(text) for text in profile.spans.texts}
         sources = as_run(profile.source_operators, run)
         spans, several = of_one_process(profile.spans)
+        spans = with_launchers(spans)
         notes += [several] if several else []
         profile = replace(profile, source_operators=sources, spans=spans)
     steps, has_marks = _steps(profile, notes)

@@ -10,6 +10,7 @@ import numpy as np
 from isograd.profile.analyse.kinds import MOVING, ON_HOST, Kind, kind_of
 from isograd.profile.analyse.nesting import merge, union_within
 from isograd.profile.analyse.operators import (
+    SMALL_CALL_NS,
     Mask,
     covered,
     is_dispatch,
@@ -114,7 +115,7 @@ def _of_phases(steps: Steps) -> Breakdown:
 
 
 def _of_trace(spans: Spans, steps: Steps, self_ns: Ints) -> Breakdown:
-    if any(track.is_device for track in spans.tracks):
+    if has_device(spans):
         return _of_device(spans, steps)
     data = np.nan_to_num(steps.phase(Phase.DATA))
     seconds, small = _work(spans, self_ns, steps.start_ns, steps.end_ns, data_rows(spans))
@@ -182,23 +183,39 @@ def limit_of(name: str) -> Limit:
 
 def _of_device(spans: Spans, steps: Steps) -> Breakdown:
     """A device works beside the host: what counts is when it works, and at what."""
+    seconds, small = _device_work(spans, steps.start_ns, steps.end_ns)
+    idle = steps.seconds - seconds.sum(axis=1)
+    data = np.minimum(np.nan_to_num(steps.phase(Phase.DATA)), idle)
+    seconds[:, LIMITS.index(Limit.DATA)] = data
+    return _rest_is_host(steps.seconds, seconds, small)
+
+
+def _device_work(spans: Spans, begin: Ints, end: Ints) -> tuple[Floats, float]:
+    """Seconds of each step in which a device works, by limit, and its short kernels per step."""
     is_device = np.asarray([track.is_device for track in spans.tracks])[spans.track]
     limits = _limit_of_texts(spans)[spans.name]
-    seconds = np.zeros((len(steps), len(LIMITS)))
+    seconds = np.zeros((begin.size, len(LIMITS)))
     busy_spans = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    before = np.zeros(len(steps))
+    before = np.zeros(begin.size)
     for limit in (Limit.COMPUTE, Limit.MEMORY, Limit.COMMUNICATION):
         rows = np.flatnonzero(is_device & (limits == LIMITS.index(limit)))
         start = np.concatenate([busy_spans[0], spans.start_ns[rows]])
-        end = np.concatenate([busy_spans[1], spans.start_ns[rows] + spans.duration_ns[rows]])
-        busy_spans = merge(start, end)
-        busy = union_within(*busy_spans, steps.start_ns, steps.end_ns) / 1e9
+        finish = np.concatenate([busy_spans[1], spans.start_ns[rows] + spans.duration_ns[rows]])
+        busy_spans = merge(start, finish)
+        busy = union_within(*busy_spans, begin, end) / 1e9
         seconds[:, LIMITS.index(limit)] = busy - before
         before = busy
-    idle = steps.seconds - before
-    data = np.minimum(np.nan_to_num(steps.phase(Phase.DATA)), idle)
-    seconds[:, LIMITS.index(Limit.DATA)] = data
-    return _rest_is_host(steps.seconds, seconds, 0.0)
+    rows = operator_rows(spans)
+    rows = rows[is_device[rows] & (spans.duration_ns[rows] < SMALL_CALL_NS)]
+    step = np.searchsorted(begin, spans.start_ns[rows], side="right") - 1
+    is_within = (step >= 0) & (spans.start_ns[rows] < end[np.maximum(step, 0)])
+    return seconds, float(is_within.sum()) / max(begin.size, 1)
+
+
+def has_device(spans: Spans) -> bool:
+    """Whether the trace holds what a device did."""
+    is_device = np.asarray([track.is_device for track in spans.tracks], dtype=bool)
+    return bool(is_device.any() and is_device[spans.track[operator_rows(spans)]].any())
 
 
 def waits(profile: Profile) -> tuple[Ints, Ints]:
@@ -248,9 +265,12 @@ def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
     profiled = marks.take("profiled")
     if profile.spans is not None and self_ns is not None and len(profiled):
         begin, end = profiled.start_ns - profile.base_ns, profiled.end_ns - profile.base_ns
-        tiny = tiny_types(profile.source_operators)
-        work, small = _work(profile.spans, self_ns, begin, end, waits(profile), tiny)
-        work = work / slowdown(profile)
+        if has_device(profile.spans):  # the profiler slows down the host alone
+            work, small = _device_work(profile.spans, begin, end)
+        else:
+            tiny = tiny_types(profile.source_operators)
+            work, small = _work(profile.spans, self_ns, begin, end, waits(profile), tiny)
+            work = work / slowdown(profile)
     seconds = np.tile(np.median(work, axis=0), (len(plain), 1))
     data_s = np.nan_to_num(plain.phase(Phase.DATA))
     sent = np.nan_to_num(plain.phase(Phase.COMMUNICATION))

@@ -30,6 +30,8 @@ class Kind(Enum):
 ON_HOST = frozenset({Kind.SYNCHRONISATION, Kind.VIEW})
 #: Kinds whose time is the time of moving bytes, not of arithmetic.
 MOVING = frozenset({Kind.CONVERSION, Kind.COPY, Kind.STREAM})
+#: Kinds within which a copy is part of the same move, as `aten::to` calls `aten::copy_`.
+MOVES = frozenset({Kind.CONVERSION, Kind.COPY})
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from isograd.profile.analyse.kinds import Kind, kind_of
+from isograd.profile.analyse.kinds import MOVES, kind_of
 from isograd.profile.analyse.nesting import parents, self_times
 from isograd.profile.analyse.work import tensors
 from isograd.profile.model import Operator, SourceOperator
@@ -23,7 +23,6 @@ Mask = npt.NDArray[np.bool_]
 #: Categories of Chrome traces that are operators or kernels, as torch and MindSpore write them.
 OPERATOR_CATEGORIES = ("cpu_op", "kernel", "gpu_memcpy", "gpu_memset", "")
 #: A mark at the beginning of names that are no operators.
-_MOVES = {Kind.CONVERSION: 1, Kind.COPY: 1}
 MARKS = ("ProfilerStep#", "isograd::", "PyTorch Profiler", "[")
 
 
@@ -119,6 +118,7 @@ def summarise(
     found = parents(spans.track[rows], spans.start_ns[rows], spans.duration_ns[rows])
     parent[rows] = np.where(found >= 0, rows[found], -1)
     own = _fold(spans, parent, self_times(spans, parent))
+    _place_kernels(spans, parent)
     is_other = np.ones(len(spans), dtype=bool)
     is_other[rows] = False
     own[is_other] = 0
@@ -127,6 +127,16 @@ def summarise(
         within = (start >= window.begin_ns) & (start < window.end_ns)
         rows = rows[within & ~covered(start, *window.waits)]
     return _group(spans, own, parent, rows, tiny), own
+
+
+def _place_kernels(spans: Spans, parent: Ints) -> None:
+    """Give kernels the parent of the operator that launched them; other names, that operator."""
+    if spans.owner is None:
+        return
+    kernel = np.flatnonzero(spans.owner != NONE)
+    owner = spans.owner[kernel].astype(np.int64)
+    is_same = spans.name[kernel] == spans.name[owner]
+    parent[kernel] = np.where(is_same, parent[owner], owner)
 
 
 def numbered(key: Ints) -> tuple[Ints, Codes]:
@@ -151,6 +161,22 @@ def numbered(key: Ints) -> tuple[Ints, Codes]:
 _PART = 1 << 19
 
 
+#: How CUPTI names a copy from the host to the device; what follows says whether it is pinned.
+UPLOAD = "Memcpy HtoD"
+
+
+def uploads(spans: Spans) -> Ints:
+    """Rows of host operators that copy from the host's memory to a device.
+
+    returns: shape (rows,), int64.
+    """
+    if spans.owner is None:
+        return np.zeros(0, dtype=np.int64)
+    copies = [n for n, text in enumerate(spans.texts) if text.startswith(UPLOAD)]
+    kernel = np.flatnonzero(np.isin(spans.name, copies) & (spans.owner != NONE))
+    return np.asarray(np.unique(spans.owner[kernel]), dtype=np.int64)
+
+
 def covered(at: Ints, start: Ints, end: Ints) -> Mask:
     """Whether each time lies in one of the disjoint ordered intervals.
 
@@ -166,11 +192,11 @@ def covered(at: Ints, start: Ints, end: Ints) -> Mask:
 
 def _fold(spans: Spans, parent: Ints, own: Ints) -> Ints:
     """Give the time of a copy within a conversion or a copy to that one, as `aten::to` calls it."""
-    kinds = np.asarray([_MOVES.get(kind_of(text), 0) for text in spans.texts], dtype=np.int8)
+    kinds = np.asarray([kind_of(text) in MOVES for text in spans.texts], dtype=bool)
     kind = kinds[spans.name]
     for _ in range(3):  # aten::contiguous calls aten::clone calls aten::copy_
-        inner = np.flatnonzero((kind > 0) & (parent >= 0) & (own > 0))
-        inner = inner[kind[parent[inner]] > 0]
+        inner = np.flatnonzero(kind & (parent >= 0) & (own > 0))
+        inner = inner[kind[parent[inner]]]
         if not inner.size:
             break
         moved = np.bincount(parent[inner], own[inner], own.size).astype(np.int64)
@@ -189,11 +215,18 @@ def _group(
     outer = _is_outer(spans, parent)
     width = len(named.texts) + 1
     key = (named.name.astype(np.int64) * width + named.shapes + 1) * width + named.dtypes + 1
-    key = (key * len(modules) + module) * 2 + outer
+    is_device = np.asarray([track.is_device for track in spans.tracks], dtype=bool)[spans.track]
+    sends = np.zeros(len(spans), dtype=bool)
+    sends[uploads(spans)] = True
+    key = (((key * len(modules) + module) * 2 + outer) * 2 + is_device) * 2 + sends
     first, group = numbered(key[chosen])
     del key
     taken = own[chosen]
-    small = is_dispatch(named.texts, named.name[chosen], named.shapes[chosen], taken, tiny)
+    small = ~is_device[chosen]
+    host = chosen[small]
+    small[small] = is_dispatch(
+        named.texts, named.name[host], named.shapes[host], taken[small], tiny
+    )
     calls = np.bincount(group)
     self_ns = np.bincount(group, weights=taken)
     total_ns = np.bincount(group, weights=spans.duration_ns[chosen])
@@ -214,7 +247,8 @@ def _group(
                 total_s=float(total_ns[index]) / 1e9,
                 spread=float(spread[index]),
                 module=modules[module[row]] or None,
-                device=spans.tracks[spans.track[row]].is_device,
+                device=bool(is_device[row]),
+                is_upload=bool(sends[row]),
                 callers=_callers(named, parent, row),
                 is_outer=bool(outer[row]),
                 is_dispatch=bool(small[first[index]]),

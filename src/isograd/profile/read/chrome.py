@@ -19,7 +19,7 @@ from isograd.errors import ProfileError
 from isograd.profile.model import Instants
 from isograd.profile.read.blocks import Blocks
 from isograd.profile.read.events import EventDecoder, nanoseconds
-from isograd.profile.spans import Codes, Ints, Spans, Strings, Track
+from isograd.profile.spans import Codes, Ints, Launches, Spans, Strings, Track
 
 Advance = Callable[[int, int], None]
 _DEVICE_WORDS = ("ascend", "npu", "gpu", "cuda", "stream", "hccl", "ai core", "aicpu")
@@ -220,8 +220,8 @@ def _launches(
     order: Ints | None,
     columns: dict[str, npt.NDArray[Any]],
     tracks: tuple[Track, ...],
-) -> tuple[Ints, Ints] | None:
-    """Kernels and when the host's call of the same correlation number had ended."""
+) -> Launches | None:
+    """Kernels with the host's calls of the same correlation number."""
     numbered = _numbered(correlated, order)
     if numbered is None:
         return None
@@ -236,7 +236,7 @@ def _launches(
     kernel, launch = kernel[known], rows[host[at[known]]]
     sequence = np.argsort(rows[kernel], kind="stable")
     ended = columns["start_ns"][launch] + columns["duration_ns"][launch]
-    return rows[kernel][sequence], np.asarray(ended[sequence], dtype=np.int64)
+    return Launches(rows[kernel][sequence], launch[sequence], ended[sequence].astype(np.int64))
 
 
 def _numbered(found: list[Ints], order: Ints | None) -> tuple[Ints, Ints] | None:

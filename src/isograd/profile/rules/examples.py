@@ -19,7 +19,15 @@ from isograd.profile.model import (
     RankTimes,
     SourceOperator,
 )
-from isograd.profile.rules.making import Call, line, messages, recording, spans
+from isograd.profile.rules.making import (
+    Call,
+    Launch,
+    line,
+    messages,
+    on_device,
+    recording,
+    spans,
+)
 
 if TYPE_CHECKING:
     from isograd.profile.rules.rule import Example
@@ -37,6 +45,25 @@ def example(name: str, profile: Callable[[], Profile], expected: str = "") -> Ex
 def healthy() -> Profile:
     """Large operators, no wait, a short update."""
     return recording(62.0, [replace(_WORK, count=3)], data_ms=0.5, update_ms=3.0)
+
+
+_ON_DEVICE = Launch("aten::mm", 0.1, 10.0, count=2)
+_PAGEABLE = ("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")
+
+
+def on_a_device() -> Profile:
+    """A GPU that works all the time."""
+    return on_device(20.0, [_ON_DEVICE])
+
+
+def uploading() -> Profile:
+    """The host waits 30 of 50 ms for a copy of pageable memory."""
+    return on_device(50.0, [Launch("aten::to", 30.0, 14.0, _PAGEABLE), _ON_DEVICE])
+
+
+def casting_on_a_device() -> Profile:
+    """The kernels of conversions take 10 of 30 ms, their dispatch 1 ms."""
+    return on_device(30.0, [Launch("aten::to", 0.1, 1.0, count=10), _ON_DEVICE])
 
 
 def _loader(workers: int, sample_s: float, cpu_share: float = 1.0) -> Loader:

@@ -10,7 +10,15 @@ from isograd.profile.analyse.breakdown import Limit, limit_of, slowdown
 from isograd.profile.model import HostLine, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
-from isograd.profile.whatif.changes import with_phase, without_dispatch, without_host
+from isograd.profile.whatif.changes import (
+    Change,
+    together,
+    with_operators,
+    with_phase,
+    without_dispatch,
+    without_host,
+)
+from isograd.profile.whatif.predict import operators_factor
 
 #: Fewer samples than this at a line say nothing (a share of 5 % of 200 samples is 10).
 LEAST_SAMPLES = 8
@@ -24,10 +32,17 @@ LOGGING = frozenset(
      "savefig", "dump", "save", "flush", "write_text", "add_scalars", "to_csv", "writerow", "fsync"}
 )  # fmt: skip
 COLLECTING = frozenset({"collect"})
+#: A kernel that takes less than its launch (5 to 10 µs: CUDA, Ascend) is dispatch.
+SHORT_KERNEL_S = 10e-6
 #: So many small calls per step make a network wait for its dispatch.
 MANY_CALLS = 100
 #: What dispatching one operator takes at most: torch 2 to 10 µs, eager MindSpore 20 to 50 µs.
 DISPATCH_S = 50e-6
+
+
+def _works_beside(analysis: Analysis) -> bool:
+    """Whether a device works beside the host, so that dispatching operators is the host's time."""
+    return any(operator.device for operator in analysis.operators)
 
 
 def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
@@ -41,7 +56,7 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
     if host is None or not host.sampled_steps:
         return []
     in_operators: defaultdict[str, float] = defaultdict(float)
-    for operator in analysis.operators:
+    for operator in () if _works_beside(analysis) else analysis.operators:
         is_work = limit_of(operator.name) is not Limit.HOST and not operator.is_dispatch
         if operator.where is not None and is_work:
             in_operators[operator.where] += operator.self_s
@@ -94,9 +109,30 @@ def check_lines(analysis: Analysis) -> Iterable[ProfileFinding]:
             _ADVICE[code],
             where=line.where,
             culprit=line.function,
-            change=without_host(seconds, line.phase),
+            change=_without_line(analysis, line, seconds),
         )
     return found
+
+
+def _without_line(analysis: Analysis, line: HostLine, seconds: float) -> Change:
+    """The line's Python gone; beside a device all of it, with the short kernels that it launches.
+
+    A device that works meanwhile hides a part of the line's time, but not of what goes with it.
+    """
+    host, spans = analysis.profile.host, analysis.profile.spans
+    if not _works_beside(analysis) or host is None or spans is None:
+        return without_host(seconds, line.phase)
+    whole = line.seconds / host.sampled_steps / slowdown(analysis.profile)
+    short = [
+        (one, 1.0)
+        for one in analysis.operators
+        if one.where == line.where and one.device and one.self_s < one.calls * SHORT_KERNEL_S
+    ]
+    return together(
+        "less time in Python",
+        with_operators("no short kernels", operators_factor(spans, short)),
+        without_host(whole, line.phase),
+    )
 
 
 def check_pauses(analysis: Analysis) -> Iterable[ProfileFinding]:

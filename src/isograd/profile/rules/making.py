@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from isograd.profile.model import (
     SourceOperator,
     Steps,
 )
-from isograd.profile.spans import Spans, Strings, Track
+from isograd.profile.spans import NONE, Launches, Spans, Strings, Track
 
 PLAIN, PROFILED = 10, 2
 MS = 1_000_000
@@ -111,6 +111,67 @@ def spans(begins: Sequence[int], calls: Sequence[Call], *, device: str = "") -> 
         duration_ns=table[:, 2],
         shapes=code[1],
         dtypes=code[2],
+    )
+
+
+@dataclass(frozen=True)
+class Launch:
+    """An operator that the host calls for `host_ms`, and the kernel that it launches.
+
+    kernel: its name and category, as CUPTI writes them.
+    """
+
+    name: str
+    host_ms: float
+    kernel_ms: float
+    kernel: tuple[str, str] = ("void kernel<float>", "kernel")
+    count: int = 1
+
+
+def on_device(step_ms: float, launches: Sequence[Launch]) -> Profile:
+    """A recorded run on one stream of a GPU; at a step's end the host waits for it."""
+    found = recording(step_ms)
+    assert found.marks is not None
+    begins = found.marks.take("profiled").start_ns.tolist()
+    return replace(found, device="GPU", spans=_launched(begins, launches))
+
+
+def _launched(begins: Sequence[int], launches: Sequence[Launch]) -> Spans:
+    strings = Strings()
+    shapes, dtypes = (strings.number(text) for text in ("[[64, 64]]", '["float"]'))
+    host: list[tuple[int, ...]] = []
+    kernels: list[tuple[int, ...]] = []
+    for begin in begins:
+        now, free = begin, begin
+        for one in launches:
+            for _ in range(one.count):
+                length, inner = round(one.host_ms * MS), round(one.host_ms * MS / 2)
+                operator = map(strings.number, (one.name, "cpu_op"))
+                host.append((*operator, 0, now, length, shapes, dtypes))
+                call = map(strings.number, ("cudaLaunchKernel", "cuda_runtime"))
+                host.append((*call, 0, now + inner // 2, inner, NONE, NONE))
+                start, took = max(free, now + inner), round(one.kernel_ms * MS)
+                kernel = map(strings.number, one.kernel)
+                kernels.append((*kernel, 1, start, took, NONE, NONE))
+                now, free = now + length + 1, start + took
+        wait = map(strings.number, ("cudaDeviceSynchronize", "cuda_runtime"))
+        host.append((*wait, 0, now, free - now, NONE, NONE))
+    table = np.asarray(host + kernels, dtype=np.int64)
+    codes = [table[:, column].astype(np.int32) for column in (0, 1, 2, 5, 6)]
+    launch = strings.number("cudaLaunchKernel")
+    calls = np.flatnonzero(table[:, 0] == launch)
+    rows = len(host) + np.arange(len(kernels), dtype=np.int64)
+    return Spans(
+        texts=strings.texts(),
+        tracks=(Track("python", "1"), Track("GPU 0", "7", "stream 7", True)),
+        name=codes[0],
+        category=codes[1],
+        track=codes[2],
+        start_ns=table[:, 3],
+        duration_ns=table[:, 4],
+        shapes=codes[3],
+        dtypes=codes[4],
+        launches=Launches(rows, calls, table[calls, 3] + table[calls, 4]),
     )
 
 

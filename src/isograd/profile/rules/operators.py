@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.analyse.kinds import Kind, kind_of
+from isograd.profile.analyse.operators import UPLOAD
 from isograd.profile.analyse.work import dense_flops, tensors
 from isograd.profile.model import Operator, Phase, SourceOperator
 from isograd.profile.rules import examples as made
@@ -35,15 +36,15 @@ def check_conversions(analysis: Analysis) -> Iterable[ProfileFinding]:
         for operator in analysis.operators
         if kind_of(operator.name) is Kind.CONVERSION
         and operator.is_outer
+        and not operator.is_upload
         and "TransData" not in operator.name
     ]
-    seconds = sum(operator.self_s for operator in conversions)
     if not conversions:
         return []
+    seconds, calls = _time_and_calls(conversions)
     where, module, pair = _line_of_conversions(analysis.profile.source_operators)
     worst = max(conversions, key=lambda operator: operator.self_s)
     where = where or worst.where
-    calls = sum(operator.calls for operator in conversions)
     place = f", most of them at {where}" if where else ""
     cancel = f" There {pair[0]} becomes {pair[1]} and {pair[0]} again." if pair else ""
     return claim(
@@ -57,6 +58,47 @@ def check_conversions(analysis: Analysis) -> Iterable[ProfileFinding]:
         culprit=worst.name,
         module=module or worst.module,
         change=_faster(analysis, "no conversions", [(one, 1.0) for one in conversions]),
+    )
+
+
+def _time_and_calls(operators: Iterable[Operator]) -> tuple[float, int]:
+    """Seconds and calls: of a device's kernels or of the host, whichever take longer."""
+    sides = [[o for o in operators if o.device is device] for device in (True, False)]
+    times = [(sum(o.self_s for o in side), sum(o.calls for o in side)) for side in sides]
+    return max(times)
+
+
+def check_uploads(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Copies from the host's memory to the device, for which the host waits."""
+    operators = analysis.operators
+    sending = [one for one in operators if one.is_upload]
+    copies = [one for one in operators if one.device and one.name.startswith(UPLOAD)]
+    if not sending:
+        return []
+    seconds = sum(one.self_s for one in sending)
+    worst = max(sending, key=lambda one: one.self_s)
+    place = f", most of them at {worst.where}" if worst.where else ""
+    is_pageable = any("Pageable" in one.name for one in copies)
+    kind = "pageable memory" if is_pageable else "the host's memory"
+    advice = "Keep on the device what does not change. "
+    advice += (
+        "Load batches with pin_memory=True and copy them with non_blocking=True, so that the copy "
+        "runs beside the step before."
+        if is_pageable
+        else "Copy with non_blocking=True, one step ahead."
+    )
+    return claim(
+        analysis,
+        "operators.upload",
+        seconds,
+        f"{sum(one.calls for one in sending)} copies from {kind} to the device take "
+        f"{milliseconds(seconds)} of each step{place} ({worst.name}, "
+        f"{worst.shapes or 'shape unknown'}).",
+        advice,
+        where=worst.where,
+        culprit=worst.name,
+        module=worst.module,
+        change=_faster(analysis, "no copies to the device", [(o, 1.0) for o in sending + copies]),
     )
 
 
@@ -86,9 +128,10 @@ def _line_of_conversions(
 def check_layout(analysis: Analysis) -> Iterable[ProfileFinding]:
     """Copies that only change the order in memory."""
     copies = [o for o in analysis.operators if o.is_outer and o.name.startswith(_LAYOUT)]
+    copies = [one for one in copies if not one.is_upload]
     if not copies:
         return []
-    seconds = sum(operator.self_s for operator in copies)
+    seconds, _ = _time_and_calls(copies)
     worst = max(copies, key=lambda operator: operator.self_s)
     place = f" at {worst.where}" if worst.where else ""
     return claim(
@@ -248,8 +291,26 @@ RULES = (
         "Are dtypes converted to and fro?",
         "5 % of the step",
         check_conversions,
-        (made.example("float32 to float64 and back", made.casting, "net.py:12"),),
-        (made.example("no conversion", made.healthy),),
+        (
+            made.example("float32 to float64 and back", made.casting, "net.py:12"),
+            made.example("kernels of conversions on a device", made.casting_on_a_device, "dtypes"),
+        ),
+        (
+            made.example("no conversion", made.healthy),
+            made.example("a copy to the device", made.uploading),
+        ),
+        needs_operators=True,
+    ),
+    Rule(
+        "operators.upload",
+        "Does the host wait for copies to the device?",
+        "5 % of the step",
+        check_uploads,
+        (made.example("a batch in pageable memory", made.uploading, "pageable memory"),),
+        (
+            made.example("no copy to the device", made.on_a_device),
+            made.example("no device", made.healthy),
+        ),
         needs_operators=True,
     ),
     Rule(

@@ -79,13 +79,13 @@ def build_steps(profile: Profile, windows: Windows, self_ns: Ints) -> tuple[Step
         return ()
     host, kernels = _host_rows(spans, windows), _kernel_rows(spans)
     first = _first_window(spans, windows, np.concatenate([host, kernels]))
-    messages = _messages(profile, windows)
+    messages, synchronisations = _messages(profile, windows), _synchronisations(spans)
     found = []
     for at in range(first, windows.begin_ns.size):
         begin, end = int(windows.begin_ns[at]), int(windows.end_ns[at])
         sent = messages[(messages[:, 0] >= begin) & (messages[:, 0] < end)]
         own, on_device = (_within(spans, rows, begin, end) for rows in (host, kernels))
-        builder = _StepBuilder(spans, windows, self_ns)
+        builder = _StepBuilder(spans, windows, self_ns, synchronisations)
         found.append(builder.build(begin, end, own, on_device, sent))
     return tuple(found)
 
@@ -113,13 +113,18 @@ def _host_rows(spans: Spans, windows: Windows) -> Ints:
     """Operators of the main thread, of threads that work while it waits, and synchronisations."""
     is_device = np.asarray([track.is_device for track in spans.tracks], dtype=bool)
     rows = operator_rows(spans)
-    syncs = [n for n, text in enumerate(spans.texts) if text.startswith(SYNCHRONISING)]
-    if syncs:
-        rows = np.union1d(rows, np.flatnonzero(np.isin(spans.name, syncs)))
+    rows = np.union1d(rows, _synchronisations(spans))
     rows = rows[~is_device[spans.track[rows]]]
     rows = rows[~covered(spans.start_ns[rows], *windows.data)]
     rows = rows[spans.start_ns[rows] >= windows.begin_ns[0]]
     return np.sort(_one_after_the_other(spans, rows))
+
+
+def _synchronisations(spans: Spans) -> Ints:
+    """Calls in which the host waits for the device: by name, and by a kernel that ends in them."""
+    names = [n for n, text in enumerate(spans.texts) if text.startswith(SYNCHRONISING)]
+    by_name = np.flatnonzero(np.isin(spans.name, names))
+    return np.union1d(by_name, spans.blocking().call)
 
 
 def _one_after_the_other(spans: Spans, rows: Ints) -> Ints:
@@ -153,8 +158,11 @@ def _messages(profile: Profile, windows: Windows) -> Ints:
 class _StepBuilder:
     """Puts the tasks of one step into the order of their recorded starts."""
 
-    def __init__(self, spans: Spans, windows: Windows, self_ns: Ints) -> None:
+    def __init__(
+        self, spans: Spans, windows: Windows, self_ns: Ints, synchronisations: Ints
+    ) -> None:
         self._spans, self._windows, self._self_ns = spans, windows, self_ns
+        self._synchronisations = synchronisations
         # When it started, its role, lane, span, own time; then what else it waits for.
         self._entries: list[tuple[int, int, Role, int, int, int]] = []
         self._recent: list[tuple[int, int]] = []
@@ -191,14 +199,14 @@ class _StepBuilder:
         spans = self._spans
         start, length = spans.start_ns[host], spans.duration_ns[host]
         own = self._self_ns[host].copy()
-        is_sync = np.asarray(
-            [spans.texts[name].startswith(SYNCHRONISING) for name in spans.name[host]], dtype=bool
-        )
+        is_sync = np.isin(host, self._synchronisations)
         parent = parents(spans.track[host], start, length)
         for at in np.flatnonzero(is_sync & (parent >= 0)).tolist():
             own[parent[at]] -= length[at]
         own[is_sync] = length[is_sync]
-        for at, row in enumerate(host.tolist()):
+        # A synchronisation within an operator goes with it.
+        rows = np.where(is_sync & (parent >= 0), host[parent], host)
+        for at, row in enumerate(rows.tolist()):
             role = Role.SYNCHRONISE if is_sync[at] else Role.OPERATOR
             self._add(int(start[at]), role, MAIN, row, int(own[at]))
         waits = self._windows.data

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from isograd.profile.model import PHASES, Phase
 from isograd.profile.spans import Ints
-from isograd.profile.whatif.tasks import CHANNEL, MAIN, NOTHING, Role, Step, Work
+from isograd.profile.whatif.tasks import CHANNEL, MAIN, NOTHING, ROLES, Role, Step, Work
 
 #: Takes spans' rows and answers with the factor of each one's duration.
 Factors = Callable[[Ints], npt.NDArray[np.float64]]
@@ -36,14 +36,14 @@ def without_data_wait() -> Change:
 
 
 def with_operators(name: str, factors: Factors) -> Change:
-    """Operators take other times: 0 removes them, 0.5 halves them.
+    """Operators take other times: 0 removes them and the waits in them, 0.5 halves them.
 
     With a removed operator goes the Python that follows it, which frees what the operator needed
     and calls the next one; but no more than the operator itself took.
     """
 
     def apply(work: Work) -> Work:
-        durations = []
+        durations, steps = [], []
         for step in work.steps:
             known = step.row >= 0
             factor = np.ones(len(step))
@@ -51,7 +51,21 @@ def with_operators(name: str, factors: Factors) -> Change:
             gone = np.where(factor == 0.0, step.duration_ns, 0)
             less = np.where(step.of(Role.HOST), gone[_operator_before(step)], 0)
             durations.append(np.maximum(step.duration_ns * factor - less, 0))
-        return work.lasting(durations)
+            is_free = (factor == 0.0) & step.of(Role.SYNCHRONISE)
+            role = np.where(is_free, ROLES.index(Role.OPERATOR), step.role)
+            steps.append(replace(step, role=role.astype(np.int32)))
+        return replace(work, steps=tuple(steps)).lasting(durations)
+
+    return Change(name, apply)
+
+
+def together(name: str, *changes: Change) -> Change:
+    """All of these changes, one after the other."""
+
+    def apply(work: Work) -> Work:
+        for change in changes:
+            work = change.apply(work)
+        return work
 
     return Change(name, apply)
 
@@ -65,21 +79,25 @@ def _operator_before(step: Step) -> Ints:
 
 
 def without_host(seconds: float, phase: Phase | None = None) -> Change:
-    """Python takes `seconds` less in each step, in one phase as far as that phase has them.
+    """Python takes `seconds` less in a mean step, in one phase as far as that phase has them.
 
-    Operators that are only dispatched (reads of elements, views) are Python's time, too.
+    A step in which the host takes longer loses more, in proportion. Operators that are only
+    dispatched (reads of elements, views) are Python's time, too.
     """
 
     def apply(work: Work) -> Work:
         durations = []
-        for step in work.steps:
+        taken = [float(s.duration_ns[s.of(Role.HOST)].sum()) for s in work.steps]
+        mean = max(sum(taken) / max(len(taken), 1), 1.0)
+        for step, own in zip(work.steps, taken, strict=True):
+            less_ns = seconds * 1e9 * own / mean
             host = step.of(Role.HOST, Role.SYNCHRONISE)
             masks = [host]
             if phase is not None:
                 inside = step.of(Role.OPERATOR) & step.within(phase)
                 short = inside & (step.duration_ns < SHORT_NS)
                 masks = [host & step.within(phase), short, inside, host]
-            durations.append(_shortened(step, seconds * 1e9, masks))
+            durations.append(_shortened(step, less_ns, masks))
         return work.lasting(durations)
 
     return Change("less time in Python", apply)

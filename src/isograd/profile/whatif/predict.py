@@ -41,6 +41,8 @@ OVERHEAD_NS = 5_000
 LEAST_KEPT = 0.2
 #: A profiled step that takes so many times the median one is not what a usual step is.
 STOPPED = 2.0
+#: Trials to fit a step beside a device, and how near is near enough.
+_FITTINGS, _FITS = 8, 0.01
 #: Below this share of the step the pipeline is not what the step waits for.
 WAITING = 0.02
 
@@ -60,8 +62,11 @@ class Model:
 
     def predict(self, change: Change) -> float:
         """Seconds of a step after the change, at least 0."""
-        won = self.simulated_s - step_seconds(change.apply(self.work))
-        return max(self.step_s - won, 0.0)
+        after = step_seconds(change.apply(self.work))
+        if self.simulated_s > self.step_s:
+            # A difference could leave less than what is left of the tasks.
+            return after * self.step_s / self.simulated_s
+        return max(self.step_s - (self.simulated_s - after), 0.0)
 
     def path_shares(self) -> dict[Role, float]:
         """Share of the critical path by what its tasks are."""
@@ -96,7 +101,8 @@ def model_of(
         return None
     if profile.marks is not None:
         steps = fitted(steps, profile)
-    return Model(work_of(_with_production(steps, profile, step_s), _capacity(profile)), step_s)
+    work = work_of(_with_production(steps, profile, step_s), _capacity(profile))
+    return Model(_slowed_by_profiler(work, profile, step_s), step_s)
 
 
 _OF_HOST = (Role.HOST, Role.OPERATOR, Role.SYNCHRONISE)
@@ -121,6 +127,37 @@ def fitted(steps: tuple[Step, ...], profile: Profile) -> tuple[Step, ...]:
     taken = max(total_ns(steps, Role.TAKE), 1.0)
     steps = tuple(_scaled(step, wait_ns / taken, Role.TAKE) for step in steps)
     return tuple(_receiving(step, round(sent_ns)) for step in steps)
+
+
+def _slowed_by_profiler(work: Work, profile: Profile, step_s: float) -> Work:
+    """Work beside a device with the host's time less, so that a step takes what it takes plainly.
+
+    The device takes what it takes with the profiler, too; without a device the sum is known. Where
+    steps wait for data, what is left of them counts.
+    """
+    if profile.marks is None or not any((step.lane > MAIN).any() for step in work.steps):
+        return work
+    plain = profile.marks.take("plain")
+    wait_s = float(np.median(np.nan_to_num(plain.phase(Phase.DATA)))) if len(plain) else 0.0
+    is_waiting = wait_s > WAITING * step_s
+    wanted = step_s - wait_s if is_waiting else step_s
+
+    def took(factor: float) -> tuple[Work, float]:
+        steps = tuple(_scaled(step, factor, *_OF_HOST) for step in work.steps)
+        found = replace(work, steps=steps)
+        return found, step_seconds(without_data_wait().apply(found) if is_waiting else found)
+
+    most = wanted * (1.0 + _FITS)
+    if took(1.0)[1] <= most or took(0.0)[1] > most:
+        return work
+    low, high = 0.0, 1.0
+    for _ in range(_FITTINGS):
+        factor = (low + high) / 2
+        found, now = took(factor)
+        if abs(now / wanted - 1.0) <= _FITS:
+            break
+        low, high = (low, factor) if now > wanted else (factor, high)
+    return found
 
 
 def _usual(steps: tuple[Step, ...]) -> tuple[Step, ...]:

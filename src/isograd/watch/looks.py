@@ -118,6 +118,10 @@ class ActivationRows:
         """Add a module's output."""
         self._found[name] = (kind, row, dead, inside)
 
+    def leave_out(self, name: str) -> None:
+        """Take back what was added under a name."""
+        self._found.pop(name, None)
+
     def activations(self) -> Activations | None:
         """All that was added, or None."""
         if not self._found:

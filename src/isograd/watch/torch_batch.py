@@ -67,8 +67,8 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _largest(tensor: torch.Tensor) -> float:
-    low, high = torch.aminmax(tensor.detach())
-    low_value, high_value = float(low), float(high)
+    borders: list[float] = torch.stack(torch.aminmax(tensor.detach())).tolist()
+    low_value, high_value = borders
     # A mask of -inf is meant.
     if low_value == float("-inf") and high_value < float("inf"):
         return abs(high_value)

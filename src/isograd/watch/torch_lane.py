@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -93,18 +94,28 @@ def gradient_norms(
     gradients = list(_dense(parameters))
     norms = np.full(len(parameters), np.nan)
     numbers: list[torch.Tensor] = []
+    device = gradients[0].device if gradients else None if loss is None else loss.device
     if gradients:
-        numbers = [
-            norm if norm.dtype == torch.float32 else norm.float()
-            for norm in torch._foreach_norm(gradients)
-        ]
+        found = torch._foreach_norm(gradients)
+        # A network may lie on several devices; as a rule nothing is to be done.
+        is_alike = all(n.dtype == torch.float32 and n.device == device for n in found)
+        numbers = list(found) if is_alike else [n.float().to(device) for n in found]
     if loss is not None:
-        device = gradients[0].device if gradients else loss.device
         numbers.append(loss.float().reshape(()).to(device))
     values = torch.stack(numbers).tolist() if numbers else []
     norms[~absent] = values[: len(gradients)]
     exact = None if loss is None else float(loss) if loss.device.type == "cpu" else values[-1]
     return norms, absent, exact
+
+
+def largest_gradient(parameters: list[torch.nn.Parameter]) -> float:
+    """The greatest magnitude among the gradients, 0 where there are none: one transfer."""
+    gradients = [gradient for gradient in _dense(parameters) if gradient.numel()]
+    if not gradients:
+        return 0.0
+    norms = torch._foreach_norm(gradients, math.inf)
+    device = gradients[0].device  # a network may lie on several
+    return float(torch.stack([norm.float().to(device) for norm in norms]).max())
 
 
 def _dense(parameters: list[torch.nn.Parameter]) -> Iterator[torch.Tensor]:

@@ -15,6 +15,7 @@ import torch  # noqa: TID253  # this module is loaded only for a torch training
 
 from isograd.recording.statistics import MISSING_ROW
 from isograd.recording.torch_recorder import as_array
+from isograd.watch import torch_device as on_device
 from isograd.watch.looks import (
     RECTIFIERS,
     SAMPLE,
@@ -34,8 +35,14 @@ from isograd.watch.observation import (
     RunningStatistics,
     TensorTable,
 )
+from isograd.watch.torch_device import WIDTH, is_elsewhere, landed
 
 __all__ = ["SAMPLE", "TorchLook"]
+
+#: A row of numbers, on the host or on a device.
+_Row = list[float] | torch.Tensor
+#: Marks what goes into a layer; and the share of zeros from which on it is a rectifier's output.
+INPUT, _MOSTLY = "input", 0.5
 
 
 class TorchLook:
@@ -47,9 +54,10 @@ class TorchLook:
         self._rows = ActivationRows()
         self._called: set[str] = set()
         self._norms: dict[str, tuple[Any, bool, list[np.ndarray[Any, Any]]]] = {}
-        self._weights: list[Any] = []
-        self._samples: list[Floats] = []
-        self._gradients: TensorTable | None = None
+        self._weights: list[_Row] = []
+        self._samples: list[Floats | torch.Tensor] = []
+        self._gradients: list[_Row] = []
+        self._waiting: list[tuple[str, str, torch.Tensor]] = []
 
     def before_module(self, module: torch.nn.Module) -> None:
         """A module is called: keep its running statistics."""
@@ -76,35 +84,37 @@ class TorchLook:
 
     def before_update(self, parameters: Iterable[torch.Tensor]) -> None:
         """Measure weights and gradients, and sample the weights."""
-        rows, gradients = [], []
-        self._samples = []
+        self._weights, self._gradients, self._samples = [], [], []
         for parameter in parameters:
             row, sample = _row(parameter)
-            rows.append(row)
+            self._weights.append(row)
             self._samples.append(sample)
             gradient = parameter.grad
-            gradients.append([math.nan] * 9 if gradient is None else _row(gradient)[0])
-        self._weights = rows
-        self._gradients = TensorTable((), np.array(gradients).reshape(-1, 9))
+            self._gradients.append([math.nan] * WIDTH if gradient is None else _row(gradient)[0])
 
     def after_update(
         self, parameters: Iterable[torch.Tensor], network: Network, state_largest: float
     ) -> Look:
         """The look, once the weights have changed."""
-        ratios, unchanged = [], []
-        for parameter, before, row in zip(parameters, self._samples, self._weights, strict=True):
-            sample = _sample(parameter)
-            ratios.append(change_of(before, sample))
-            # All elements are read again only where the sample does not show a change.
-            is_same = np.array_equal(sample, before) and _row(parameter)[0][5:8] == row[5:8]
-            unchanged.append(bool(is_same))
+        parameters = list(parameters)
+        pairs = zip(self._samples, parameters, strict=True)
+        changes = np.array(landed([_change(before, p) for before, p in pairs])).reshape(-1, 2)
+        rows = landed([*self._weights, *self._gradients])
+        weights, gradients = rows[: len(parameters)], rows[len(parameters) :]
+        # All elements are read again only where the sample does not show a change.
+        same = [at for at, is_same in enumerate(changes[:, 1]) if is_same]
+        again = landed([_row(parameters[at])[0] for at in same])
+        unchanged = np.zeros(len(parameters), dtype=bool)
+        unchanged[same] = [
+            now[5:8] == weights[at][5:8] for at, now in zip(same, again, strict=True)
+        ]
         called = [network.module(at) in self._called for at in range(len(network.parameters))]
-        gradients = self._gradients.values if self._gradients is not None else None
+        tables = [np.array(found).reshape(-1, WIDTH) for found in (weights, gradients)]
         return Look(
-            weights=TensorTable(network.parameters, np.array(self._weights).reshape(-1, 9)),
-            gradients=None if gradients is None else TensorTable(network.parameters, gradients),
-            update_ratio=np.array(ratios),
-            unchanged=np.array(unchanged, dtype=bool),
+            weights=TensorTable(network.parameters, tables[0]),
+            gradients=TensorTable(network.parameters, tables[1]),
+            update_ratio=changes[:, 0],
+            unchanged=unchanged,
             called=np.array(called, dtype=bool),
             activations=self._activations(),
             statistics=tuple(self._statistics()),
@@ -116,7 +126,24 @@ class TorchLook:
         return Look(activations=self._activations(), statistics=tuple(self._statistics()))
 
     def _activations(self) -> Activations | None:
+        fetched = landed([row for _, _, row in self._waiting])
+        for (name, kind, _), row in zip(self._waiting, fetched, strict=True):
+            if kind == INPUT and not row[WIDTH - 1] > _MOSTLY:
+                self._rows.leave_out(name)
+            else:
+                self._rows.add(name, kind, row[:WIDTH], *row[WIDTH:])
+        self._waiting = []
         return self._rows.activations()
+
+    def _wait(self, name: str, kind: str, output: torch.Tensor) -> None:
+        """Measure on the tensor's device, and keep the place among the modules."""
+        unknown = torch.full((), math.nan, dtype=torch.float64, device=output.device)
+        is_rectified = kind in RECTIFIERS or kind == INPUT
+        dead = on_device.dead_share(output) if is_rectified else unknown
+        inside = on_device.inside_share(output, SATURATION[kind]) if kind in SATURATION else unknown
+        row = torch.cat((on_device.row_of(output), torch.stack((dead, inside))))
+        self._waiting.append((name, kind, row))
+        self._rows.add(name, kind, [math.nan] * WIDTH, math.nan, math.nan)
 
     def _statistics(self) -> Iterable[RunningStatistics]:
         for name, (module, was_training, before) in self._norms.items():
@@ -126,6 +153,9 @@ class TorchLook:
             yield RunningStatistics(name, was_training, not same, initial)
 
     def _measure(self, name: str, kind: str, output: torch.Tensor) -> None:
+        if is_elsewhere(output):
+            self._wait(name, kind, output)
+            return
         values = _numbers(output)
         if values is None:
             return
@@ -135,9 +165,12 @@ class TorchLook:
 
     def _measure_given(self, name: str, given: torch.Tensor) -> None:
         """What goes into a layer tells of rectifiers that are functions and no modules."""
+        if is_elsewhere(given):
+            self._wait(name, INPUT, given)
+            return
         values = _numbers(given)
-        if values is not None and float((sample_of(values) == 0.0).mean()) > 0.5:
-            self._rows.add(name, "input", extended_row(values), dead_share(values), math.nan)
+        if values is not None and float((sample_of(values) == 0.0).mean()) > _MOSTLY:
+            self._rows.add(name, INPUT, extended_row(values), dead_share(values), math.nan)
 
 
 def running_averages(module: torch.nn.Module) -> list[torch.Tensor]:
@@ -175,13 +208,19 @@ def _numbers(tensor: torch.Tensor) -> np.ndarray[Any, Any] | None:
     return as_array(plain)[0]
 
 
-def _row(tensor: torch.Tensor) -> tuple[list[float], Floats]:
+def _row(tensor: torch.Tensor) -> tuple[_Row, Floats | torch.Tensor]:
+    if is_elsewhere(tensor):
+        return on_device.row_of(tensor), on_device.sample_of(tensor)
     values = _numbers(tensor)
     if values is None:
         return [*MISSING_ROW, math.nan, math.nan], np.empty(0)
     return extended_row(values), sample_of(values).astype(np.float64)
 
 
-def _sample(tensor: torch.Tensor) -> Floats:
-    values = _numbers(tensor)
-    return np.empty(0) if values is None else sample_of(values).astype(np.float64)
+def _change(before: Floats | torch.Tensor, parameter: torch.Tensor) -> _Row:
+    """The update ratio of a parameter, and whether its sample is as it was."""
+    if isinstance(before, torch.Tensor):
+        return on_device.change_of(before, on_device.sample_of(parameter))
+    values = _numbers(parameter)
+    sample = np.empty(0) if values is None else sample_of(values).astype(np.float64)
+    return [change_of(before, sample), float(np.array_equal(sample, before))]

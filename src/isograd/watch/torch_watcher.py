@@ -29,7 +29,14 @@ from isograd.watch.torch_calls import (
     begin_call,
     uses_cuda,
 )
-from isograd.watch.torch_lane import Lane, StepState, are_untouched, gradient_norms, marks_of
+from isograd.watch.torch_lane import (
+    Lane,
+    StepState,
+    are_untouched,
+    gradient_norms,
+    largest_gradient,
+    marks_of,
+)
 from isograd.watch.torch_looks import TorchLook, state_largest
 
 
@@ -421,10 +428,7 @@ class TorchWatcher:
             )
         exponent = None
         if self._look is not None and not is_overflow:
-            largest = max(
-                (float(p.grad.abs().max()) for p in lane.parameters if p.grad is not None),
-                default=0.0,
-            )
+            largest = largest_gradient(lane.parameters)
             exponent = math.frexp(largest * scale)[1] if 0.0 < largest < math.inf else None
         return ScaleFacts(scale, is_overflow, is_dynamic, exponent, None, first)
 

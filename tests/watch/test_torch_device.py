@@ -27,38 +27,57 @@ NUMBERS = st.floats(width=32) | st.sampled_from([0.0, math.inf, -math.inf, math.
 SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, max_side=5)
 
 
+def fetched(values: Any, dtype: Any = torch.float32) -> Any:
+    tensor = torch.from_numpy(values).to(dtype)
+    return torch_device.fetch([torch_device.measure(tensor, wants_dead=True)])[0]
+
+
 @given(arrays.arrays(np.float32, SHAPES, elements=NUMBERS))
 @settings(max_examples=200, deadline=None)
 def test_a_row_is_the_hosts(values: Any) -> None:
-    found = torch_device.row_of(torch.from_numpy(values)).numpy()
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(found, looks.extended_row(values), rtol=1e-6, atol=1e-30)
+        expected = looks.extended_row(values)
+    np.testing.assert_allclose(fetched(values).row, expected, rtol=2e-6, atol=1e-30)
 
 
 @given(arrays.arrays(np.float32, SHAPES, elements=st.sampled_from([0.0, 0.0, 0.0, 2.0])))
 @settings(max_examples=100, deadline=None)
 def test_dead_channels_are_the_hosts(values: Any) -> None:
-    found = float(torch_device.dead_share(torch.from_numpy(values)))
-    np.testing.assert_allclose(found, looks.dead_share(values), rtol=1e-6)
+    np.testing.assert_allclose(fetched(values).dead, looks.dead_share(values), rtol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1, 100, torch_device.SAMPLE, 3 * torch_device.SAMPLE + 1])
-def test_samples_and_what_is_made_of_them_are_the_hosts(size: int) -> None:
-    draw = np.random.default_rng(0)
-    before, after = (draw.normal(size=size).astype(np.float32) for _ in range(2))
-    here = [looks.sample_of(values).astype(np.float64) for values in (before, after)]
-    there = [torch_device.sample_of(torch.from_numpy(values)) for values in (before, after)]
-    assert all(np.array_equal(a, b) for a, b in zip(here, there, strict=True))
-    ratio, is_same = torch_device.change_of(*there).tolist()
-    assert (ratio, is_same) == (pytest.approx(looks.change_of(*here), rel=1e-6), 0.0)
-    assert torch_device.change_of(there[0], there[0]).tolist() == [0.0, 1.0]
-    inside = float(torch_device.inside_share(torch.from_numpy(before), (-0.5, 1.0)))
-    assert inside == pytest.approx(looks.inside_share(before, (-0.5, 1.0)))
+@pytest.mark.parametrize("size", [1, 100, looks.SAMPLE, 3 * looks.SAMPLE + 1])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_sample_is_the_hosts(size: int, dtype: str) -> None:
+    values = np.random.default_rng(0).normal(size=size).astype(np.float32)
+    tensor = torch.from_numpy(values).to(getattr(torch, dtype))
+    expected = looks.sample_of(tensor.double().numpy())
+    for found in (torch_device.fetch_samples([tensor])[0], fetched(values, tensor.dtype).sample):
+        assert np.array_equal(found.astype(np.float64), expected)
 
 
-def test_rows_of_host_and_device_keep_their_order() -> None:
-    rows = [torch.tensor([1.0, 2.0]), [3.0], torch.tensor([4.0]), torch.tensor([5.0, 6.0])]
-    assert torch_device.landed(rows) == [[1.0, 2.0], [3.0], [4.0], [5.0, 6.0]]
+def test_all_is_fetched_in_the_order_in_which_it_was_measured() -> None:
+    kinds = [torch.float16, torch.float32, torch.float16, torch.float64]
+    given = [torch.full((2, at + 1), float(at), dtype=kind) for at, kind in enumerate(kinds)]
+    found = torch_device.fetch(
+        [torch_device.measure(t, wants_dead=at % 2 == 0) for at, t in enumerate(given)]
+    )
+    assert [one.row[:4] for one in found] == [[2.0 * (at + 1), 0, 0, at] for at in range(4)]
+    assert [one.dead for one in found] == [
+        1.0,
+        pytest.approx(math.nan, nan_ok=True),
+        0.0,
+        pytest.approx(math.nan, nan_ok=True),
+    ]
+
+
+def test_of_a_tensor_that_is_gone_the_sample_tells() -> None:
+    values = torch.ones(4 * looks.SAMPLE)
+    values[0] = math.nan
+    measured = torch_device.measure(values)
+    del values
+    (found,) = torch_device.fetch([measured])
+    assert found.row[:4] == [4.0 * looks.SAMPLE, 4.0, 0.0, 1.0]
 
 
 def _train(folder: Path) -> Any:

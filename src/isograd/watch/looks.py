@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isograd.recording.statistics import measure
+from isograd.recording.statistics import Row, measure
 from isograd.watch.observation import Activations, TensorTable
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
@@ -38,8 +38,15 @@ def extended_row(values: Numbers) -> list[float]:
 
     values: any shape and dtype.
     """
-    count, nans, infinities, low, high, mean, norm = measure(values)
-    sample = sample_of(values)
+    return sampled_row(measure(values), sample_of(values))
+
+
+def sampled_row(measured: Row, sample: Numbers) -> list[float]:
+    """The row of a `TensorTable` from what all elements yield, and a sample of them.
+
+    sample: shape (sample,), any dtype.
+    """
+    count, nans, infinities, low, high, mean, norm = measured
     finite = sample[np.isfinite(sample)] if nans or infinities else sample
     magnitude = _mean_magnitude(finite)
     zeros = np.count_nonzero(sample == 0) / sample.size if sample.size else math.nan

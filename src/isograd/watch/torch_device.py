@@ -1,109 +1,137 @@
-"""Statistics of tensors that lie on a device: measured there, and fetched together.
+"""Statistics of tensors that lie on a device: few kernels for each, fetched together.
 
-The numbers are those of `looks.py`; copying each tensor to the host first would take longer than
-the training's step does.
+Copying each tensor to the host would take longer than the training's step does, and so would the
+many small operators of all its statistics. So the device computes extremes, sum and norm and takes
+the sample; the host computes the rest of the sample, as `looks.py` does for its own tensors.
 """
 
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch  # noqa: TID253  # this module is loaded only for a torch training
 
-from isograd.watch.looks import SAMPLE
+from isograd.watch.looks import SAMPLE, Numbers, extended_row, sampled_row
 
-#: Numbers of a tensor: those of `looks.extended_row`.
-WIDTH = 9
+#: float32 squares may overflow from here on, and underflow below.
+_LARGE, _SMALL = 1e18, 1e-18
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A tensor as it was measured on its device; nothing of it has been fetched.
+
+    numbers: minimum, maximum, sum, norm, each of shape (). sample: shape (sample,). alive: for
+    each axis of channels, which of them are not zero throughout. source: the tensor.
+    """
+
+    numbers: tuple[torch.Tensor, ...]
+    sample: torch.Tensor
+    alive: tuple[torch.Tensor, ...]
+    source: weakref.ref[torch.Tensor]
+    count: int
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What was measured, on the host. row: as of `looks.extended_row`; dead: `looks.dead_share`."""
+
+    row: list[float]
+    sample: Numbers
+    dead: float
 
 
 def is_elsewhere(tensor: torch.Tensor) -> bool:
     """Whether a tensor is measured on its device: dense numbers that the host does not hold."""
-    is_number = tensor.is_floating_point() or tensor.is_complex()
-    return is_number and not tensor.is_cpu and tensor.layout is torch.strided and tensor.numel() > 0
+    is_held = tensor.is_cpu or tensor.layout is not torch.strided
+    return tensor.is_floating_point() and not is_held and tensor.numel() > 0
 
 
-def sample_of(tensor: torch.Tensor) -> torch.Tensor:
-    """At most `SAMPLE` elements at even distances, as a copy: shape (sample,), float64."""
-    flat = _plain(tensor).reshape(-1)
-    return flat[:: max(1, -(-flat.numel() // SAMPLE))].double().clone()
+def measure(tensor: torch.Tensor, *, wants_dead: bool = False) -> Measured:
+    """Measure without waiting for the device.
 
-
-def row_of(tensor: torch.Tensor) -> torch.Tensor:
-    """(count, NaN, infinities, min, max, mean, |mean|, norm, zeros), as `looks.extended_row`.
-
-    tensor: any shape, real or complex.
-    returns: shape (9,), float64, on the tensor's device.
+    tensor: any shape with elements, any float dtype.
     """
-    flat = _plain(tensor).reshape(-1)
-    is_finite = torch.isfinite(flat)
-    count, finite = flat.numel(), is_finite.sum()
-    nans = torch.isnan(flat).sum()
-    some = flat[is_finite.to(torch.uint8).argmax()]
-    low, high = torch.aminmax(torch.where(is_finite, flat, some))
-    kept = torch.where(is_finite, flat, torch.zeros((), dtype=flat.dtype, device=flat.device))
-    mean = kept.sum(dtype=torch.float64) / finite
-    norm = torch.linalg.vector_norm(kept, dtype=torch.float64)
-    sample = sample_of(flat)
-    is_known = torch.isfinite(sample)
-    magnitude = torch.where(is_known, sample.abs(), 0.0).sum() / is_known.sum()
-    zeros = (sample == 0).double().mean()
-    numbers = (nans, count - finite - nans, low, high, mean, magnitude, norm, zeros)
-    found = torch.stack([number.double() for number in numbers])
-    nothing = torch.full_like(found, math.nan)
-    # Without a finite element there are no extremes and no mean, and the norm is 0.
-    has_mean = torch.tensor([1, 1, 0, 0, 0, 0, 1, 1], dtype=torch.bool, device=found.device)
-    found = torch.where(has_mean | (finite > 0), found, nothing)
-    return torch.cat((found.new_full((1,), float(count)), found))
-
-
-def dead_share(tensor: torch.Tensor) -> torch.Tensor:
-    """The share of channels that are zero throughout, as `looks.dead_share`: shape (), float64."""
     values = tensor.detach()
-    if values.ndim < 2:
-        return torch.full((), math.nan, dtype=torch.float64, device=values.device)
-    shares = []
-    for axis in {2: (1,), 3: (1, 2)}.get(values.ndim, (1,)):
-        others = [a for a in range(values.ndim) if a != axis]
-        shares.append((~values.any(dim=others)).double().mean())
-    return torch.stack(shares).min()
+    flat = values.reshape(-1)
+    low, high = torch.aminmax(flat)
+    is_half = flat.dtype in (torch.bfloat16, torch.float16)
+    norm = torch.linalg.vector_norm(flat, dtype=torch.float32 if is_half else None)
+    axes = {0: (), 1: (), 2: (1,), 3: (1, 2)}.get(values.ndim, (1,)) if wants_dead else ()
+    alive = tuple(values.any(dim=[a for a in range(values.ndim) if a != axis]) for axis in axes)
+    return Measured(
+        (low, high, flat.sum(dtype=torch.float64), norm),
+        _sample(flat),
+        alive,
+        weakref.ref(tensor),
+        flat.numel(),
+    )
 
 
-def inside_share(tensor: torch.Tensor, borders: tuple[float, float]) -> torch.Tensor:
-    """The share of elements strictly between two borders: shape (), float64."""
-    sample = sample_of(tensor)
-    low, high = borders
-    return ((sample > low) & (sample < high)).double().mean()
-
-
-def change_of(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """(update ratio, whether nothing changed), as `looks.change_of`.
-
-    before, after: samples of one parameter, shape (sample,), float64.
-    returns: shape (2,), float64.
-    """
-    size = before.abs().mean()
-    ratio = torch.where(size > 0.0, (after - before).abs().mean() / (size + 1e-9), math.nan)
-    return torch.stack((ratio, (after == before).all().double()))
-
-
-def landed(rows: Sequence[list[float] | torch.Tensor]) -> list[list[float]]:
-    """Rows on the host, in their order: one transfer for each device and length."""
-    found: list[list[float]] = [row if isinstance(row, list) else [] for row in rows]
-    waiting: dict[tuple[torch.device, int], list[tuple[int, torch.Tensor]]] = {}
-    for at, row in enumerate(rows):
-        if isinstance(row, torch.Tensor):
-            waiting.setdefault((row.device, row.numel()), []).append((at, row))
-    for group in waiting.values():
-        values = torch.stack([row for _, row in group]).tolist()
-        for (at, _), value in zip(group, values, strict=True):
-            found[at] = value
+def fetch(measured: Sequence[Measured]) -> list[Fetched]:
+    """Everything that was measured: one transfer for each device and dtype."""
+    vectors = [
+        part
+        for one in measured
+        for part in (*(n.reshape(1) for n in one.numbers), one.sample, *one.alive)
+    ]
+    parts = iter(_landed(vectors))
+    found = []
+    for one in measured:
+        numbers = [float(next(parts)[0]) for _ in one.numbers]
+        sample = next(parts)
+        shares = [1.0 - float(next(parts).mean()) for _ in one.alive]
+        row = _row(one, numbers, sample)
+        found.append(Fetched(row, sample, min(shares, default=math.nan)))
     return found
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Numbers that sums may be taken of: magnitudes of complex ones, float32 of halves."""
-    values = tensor.detach()
-    if values.is_complex():
-        return values.abs()
-    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+def fetch_samples(tensors: Sequence[torch.Tensor]) -> list[Numbers]:
+    """The sample of each tensor."""
+    return _landed([_sample(tensor.detach().reshape(-1)) for tensor in tensors])
+
+
+def _sample(flat: torch.Tensor) -> torch.Tensor:
+    taken = flat[:: max(1, -(-flat.numel() // SAMPLE))]
+    is_half = flat.dtype in (torch.bfloat16, torch.float16)
+    return taken.float() if is_half else taken.clone()
+
+
+def _landed(vectors: Sequence[torch.Tensor]) -> list[Numbers]:
+    found: list[Numbers] = [np.empty(0)] * len(vectors)
+    groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+    for at, vector in enumerate(vectors):
+        groups.setdefault((vector.device, vector.dtype), []).append(at)
+    for (_, dtype), places in groups.items():
+        joined = torch.cat([vectors[at] for at in places])
+        # NumPy has no bfloat16.
+        whole = (joined.float() if dtype is torch.bfloat16 else joined).cpu().numpy()
+        ends = np.cumsum([vectors[at].numel() for at in places])
+        for at, part in zip(places, np.split(whole, ends[:-1]), strict=True):
+            found[at] = part
+    return found
+
+
+def _row(one: Measured, numbers: list[float], sample: Numbers) -> list[float]:
+    """The row of a tensor; one that is not finite is measured again while it is there."""
+    low, high, total, norm = numbers
+    largest = max(abs(low), abs(high))
+    if math.isfinite(largest) and (largest == 0.0 or _SMALL < largest < _LARGE):
+        return sampled_row((one.count, 0.0, 0.0, low, high, total / one.count, norm), sample)
+    tensor = one.source()
+    values = sample if tensor is None else tensor.detach().reshape(-1).double().cpu().numpy()
+    return _again(values.astype(np.float64), one.count)
+
+
+def _again(values: Numbers, count: int) -> list[float]:
+    """The careful row; of a tensor that is gone its sample stands for it.
+
+    values: shape (elements,), float64.
+    """
+    row, share = extended_row(values), count / max(values.size, 1)
+    count_of_each = [float(count), row[1] * share, row[2] * share]
+    return [*count_of_each, *row[3:7], row[7] * math.sqrt(share), row[8]]

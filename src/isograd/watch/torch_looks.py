@@ -7,7 +7,7 @@ size of updates are estimated from at most `SAMPLE` elements at even distances.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import torch  # noqa: TID253  # this module is loaded only for a torch training
 
 from isograd.recording.statistics import MISSING_ROW
 from isograd.recording.torch_recorder import as_array
-from isograd.watch import torch_device as on_device
 from isograd.watch.looks import (
     RECTIFIERS,
     SAMPLE,
@@ -35,12 +34,12 @@ from isograd.watch.observation import (
     RunningStatistics,
     TensorTable,
 )
-from isograd.watch.torch_device import WIDTH, is_elsewhere, landed
+from isograd.watch.torch_device import Measured, fetch, fetch_samples, is_elsewhere, measure
 
 __all__ = ["SAMPLE", "TorchLook"]
 
-#: A row of numbers, on the host or on a device.
-_Row = list[float] | torch.Tensor
+#: Numbers of a row, see `looks.extended_row`.
+_WIDTH = 9
 #: Marks what goes into a layer; and the share of zeros from which on it is a rectifier's output.
 INPUT, _MOSTLY = "input", 0.5
 
@@ -54,10 +53,10 @@ class TorchLook:
         self._rows = ActivationRows()
         self._called: set[str] = set()
         self._norms: dict[str, tuple[Any, bool, list[np.ndarray[Any, Any]]]] = {}
-        self._weights: list[_Row] = []
-        self._samples: list[Floats | torch.Tensor] = []
-        self._gradients: list[_Row] = []
-        self._waiting: list[tuple[str, str, torch.Tensor]] = []
+        self._weights: list[list[float]] = []
+        self._samples: list[Floats] = []
+        self._gradients: list[list[float]] = []
+        self._waiting: list[tuple[str, str, Measured]] = []
 
     def before_module(self, module: torch.nn.Module) -> None:
         """A module is called: keep its running statistics."""
@@ -84,36 +83,34 @@ class TorchLook:
 
     def before_update(self, parameters: Iterable[torch.Tensor]) -> None:
         """Measure weights and gradients, and sample the weights."""
-        self._weights, self._gradients, self._samples = [], [], []
-        for parameter in parameters:
-            row, sample = _row(parameter)
-            self._weights.append(row)
-            self._samples.append(sample)
-            gradient = parameter.grad
-            self._gradients.append([math.nan] * WIDTH if gradient is None else _row(gradient)[0])
+        parameters = list(parameters)
+        there = [p.grad for p in parameters if p.grad is not None]
+        rows, samples = _rows([*parameters, *there])
+        self._weights, self._samples = rows[: len(parameters)], samples[: len(parameters)]
+        gradients = iter(rows[len(parameters) :])
+        self._gradients = [
+            [math.nan] * _WIDTH if p.grad is None else next(gradients) for p in parameters
+        ]
 
     def after_update(
         self, parameters: Iterable[torch.Tensor], network: Network, state_largest: float
     ) -> Look:
         """The look, once the weights have changed."""
         parameters = list(parameters)
-        pairs = zip(self._samples, parameters, strict=True)
-        changes = np.array(landed([_change(before, p) for before, p in pairs])).reshape(-1, 2)
-        rows = landed([*self._weights, *self._gradients])
-        weights, gradients = rows[: len(parameters)], rows[len(parameters) :]
+        samples, weights = _samples(parameters), self._weights
+        pairs = list(zip(self._samples, samples, strict=True))
         # All elements are read again only where the sample does not show a change.
-        same = [at for at, is_same in enumerate(changes[:, 1]) if is_same]
-        again = landed([_row(parameters[at])[0] for at in same])
+        same = [at for at, (before, after) in enumerate(pairs) if np.array_equal(after, before)]
+        again, _ = _rows([parameters[at] for at in same])
         unchanged = np.zeros(len(parameters), dtype=bool)
-        unchanged[same] = [
-            now[5:8] == weights[at][5:8] for at, now in zip(same, again, strict=True)
-        ]
+        for at, now in zip(same, again, strict=True):
+            unchanged[at] = now[5:8] == weights[at][5:8]
         called = [network.module(at) in self._called for at in range(len(network.parameters))]
-        tables = [np.array(found).reshape(-1, WIDTH) for found in (weights, gradients)]
+        tables = [np.array(found).reshape(-1, _WIDTH) for found in (weights, self._gradients)]
         return Look(
             weights=TensorTable(network.parameters, tables[0]),
             gradients=TensorTable(network.parameters, tables[1]),
-            update_ratio=changes[:, 0],
+            update_ratio=np.array([change_of(before, after) for before, after in pairs]),
             unchanged=unchanged,
             called=np.array(called, dtype=bool),
             activations=self._activations(),
@@ -126,24 +123,23 @@ class TorchLook:
         return Look(activations=self._activations(), statistics=tuple(self._statistics()))
 
     def _activations(self) -> Activations | None:
-        fetched = landed([row for _, _, row in self._waiting])
-        for (name, kind, _), row in zip(self._waiting, fetched, strict=True):
-            if kind == INPUT and not row[WIDTH - 1] > _MOSTLY:
+        fetched = fetch([measured for _, _, measured in self._waiting])
+        for (name, kind, _), found in zip(self._waiting, fetched, strict=True):
+            if kind == INPUT and not found.row[-1] > _MOSTLY:
                 self._rows.leave_out(name)
-            else:
-                self._rows.add(name, kind, row[:WIDTH], *row[WIDTH:])
+                continue
+            inside = math.nan
+            if kind in SATURATION:
+                inside = inside_share(found.sample, SATURATION[kind])
+            self._rows.add(name, kind, found.row, found.dead, inside)
         self._waiting = []
         return self._rows.activations()
 
     def _wait(self, name: str, kind: str, output: torch.Tensor) -> None:
         """Measure on the tensor's device, and keep the place among the modules."""
-        unknown = torch.full((), math.nan, dtype=torch.float64, device=output.device)
-        is_rectified = kind in RECTIFIERS or kind == INPUT
-        dead = on_device.dead_share(output) if is_rectified else unknown
-        inside = on_device.inside_share(output, SATURATION[kind]) if kind in SATURATION else unknown
-        row = torch.cat((on_device.row_of(output), torch.stack((dead, inside))))
-        self._waiting.append((name, kind, row))
-        self._rows.add(name, kind, [math.nan] * WIDTH, math.nan, math.nan)
+        wants_dead = kind in RECTIFIERS or kind == INPUT
+        self._waiting.append((name, kind, measure(output, wants_dead=wants_dead)))
+        self._rows.add(name, kind, [math.nan] * _WIDTH, math.nan, math.nan)
 
     def _statistics(self) -> Iterable[RunningStatistics]:
         for name, (module, was_training, before) in self._norms.items():
@@ -208,19 +204,31 @@ def _numbers(tensor: torch.Tensor) -> np.ndarray[Any, Any] | None:
     return as_array(plain)[0]
 
 
-def _row(tensor: torch.Tensor) -> tuple[_Row, Floats | torch.Tensor]:
-    if is_elsewhere(tensor):
-        return on_device.row_of(tensor), on_device.sample_of(tensor)
+def _rows(tensors: Sequence[torch.Tensor]) -> tuple[list[list[float]], list[Floats]]:
+    """Rows and samples (float64) of tensors, wherever they lie."""
+    found = [_row(tensor) for tensor in tensors if not is_elsewhere(tensor)]
+    fetched = fetch([measure(tensor) for tensor in tensors if is_elsewhere(tensor)])
+    here, there = iter(found), iter((f.row, f.sample.astype(np.float64)) for f in fetched)
+    pairs = [next(there if is_elsewhere(tensor) else here) for tensor in tensors]
+    return [row for row, _ in pairs], [sample for _, sample in pairs]
+
+
+def _row(tensor: torch.Tensor) -> tuple[list[float], Floats]:
     values = _numbers(tensor)
     if values is None:
         return [*MISSING_ROW, math.nan, math.nan], np.empty(0)
     return extended_row(values), sample_of(values).astype(np.float64)
 
 
-def _change(before: Floats | torch.Tensor, parameter: torch.Tensor) -> _Row:
-    """The update ratio of a parameter, and whether its sample is as it was."""
-    if isinstance(before, torch.Tensor):
-        return on_device.change_of(before, on_device.sample_of(parameter))
-    values = _numbers(parameter)
-    sample = np.empty(0) if values is None else sample_of(values).astype(np.float64)
-    return [change_of(before, sample), float(np.array_equal(sample, before))]
+def _samples(tensors: Sequence[torch.Tensor]) -> list[Floats]:
+    """Samples (float64) of tensors, wherever they lie."""
+    there = iter(fetch_samples([tensor for tensor in tensors if is_elsewhere(tensor)]))
+    return [
+        next(there).astype(np.float64) if is_elsewhere(tensor) else _sample(tensor)
+        for tensor in tensors
+    ]
+
+
+def _sample(tensor: torch.Tensor) -> Floats:
+    values = _numbers(tensor)
+    return np.empty(0) if values is None else sample_of(values).astype(np.float64)

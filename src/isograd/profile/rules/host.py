@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.analyse.breakdown import Limit, limit_of, slowdown
+from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.model import HostLine, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
@@ -63,9 +65,7 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
     left = analysis.breakdown.of(Limit.HOST)
     slower = slowdown(profile)
     found = []
-    for line in host.lines:
-        if not line.is_main_thread or line.phase in (Phase.BACKWARD, Phase.DATA):
-            continue
+    for line in _merged(host.lines):
         seconds = line.seconds / host.sampled_steps / slower
         seconds = min(seconds - in_operators[line.where], left)
         if line.samples >= LEAST_SAMPLES and seconds > 0:
@@ -73,7 +73,23 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
     return sorted(found, key=lambda entry: -entry[1])
 
 
-def _group(line: HostLine) -> str:
+def _merged(lines: Iterable[HostLine]) -> Iterable[HostLine]:
+    """One entry for each line of the main thread: of the function and phase seen there most."""
+    by_place: defaultdict[str, list[HostLine]] = defaultdict(list)
+    for line in lines:
+        if line.is_main_thread and line.phase not in (Phase.BACKWARD, Phase.DATA):
+            by_place[line.where].append(line)
+    for same in by_place.values():
+        most = max(same, key=lambda line: line.samples)
+        yield replace(
+            most,
+            samples=sum(line.samples for line in same),
+            seconds=sum(line.seconds for line in same),
+            calls=tuple(dict.fromkeys(call for line in same for call in line.calls)),
+        )
+
+
+def _group(analysis: Analysis, line: HostLine) -> str:
     calls = set(line.calls)
     if calls & COLLECTING:
         return "host.garbage_collection"
@@ -81,7 +97,10 @@ def _group(line: HostLine) -> str:
         return "host.synchronisation"
     if calls & LOGGING:
         return "host.logging"
-    return "host.python"
+    # float(), bool() and `if` read an element, too.
+    called = (s.name for s in analysis.profile.source_operators if s.where == line.where)
+    is_reading = any(kind_of(name) is Kind.SYNCHRONISATION for name in called)
+    return "host.synchronisation" if is_reading else "host.python"
 
 
 _ADVICE = {
@@ -97,9 +116,9 @@ def check_lines(analysis: Analysis) -> Iterable[ProfileFinding]:
     """Lines of Python that take the step's time without an operator running."""
     found: list[ProfileFinding] = []
     for line, seconds in host_lines(analysis):
-        code = _group(line)
-        if line.phase in (Phase.FORWARD, Phase.UPDATE) and code == "host.python":
-            continue  # dispatch of operators: host.small_operators
+        code = _group(analysis, line)
+        if code == "host.python" and _dispatches(analysis, line):
+            continue  # host.small_operators
         found += claim(
             analysis,
             code,
@@ -163,7 +182,7 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
     """Operators too small to keep the machine busy: dispatch takes longer than they do."""
     if analysis.breakdown.small_calls < MANY_CALLS:
         return []
-    elsewhere = sum(s for line, s in host_lines(analysis) if _is_elsewhere(line))
+    elsewhere = sum(s for line, s in host_lines(analysis) if _is_elsewhere(analysis, line))
     host = analysis.profile.host
     elsewhere += host.pause_s if host is not None else 0.0
     seconds = min(
@@ -193,8 +212,16 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
     )
 
 
-def _is_elsewhere(line: HostLine) -> bool:
-    return line.phase not in (Phase.FORWARD, Phase.UPDATE) or _group(line) != "host.python"
+def _is_elsewhere(analysis: Analysis, line: HostLine) -> bool:
+    return _group(analysis, line) != "host.python" or not _dispatches(analysis, line)
+
+
+def _dispatches(analysis: Analysis, line: HostLine) -> bool:
+    """Whether a line of a pass or the update calls operators; where none are known, it does."""
+    if line.phase not in (Phase.FORWARD, Phase.UPDATE):
+        return False
+    sources = analysis.profile.source_operators
+    return not sources or any(source.where == line.where for source in sources)
 
 
 def _busiest_line(analysis: Analysis) -> tuple[str | None, str | None, int]:

@@ -29,6 +29,21 @@ NETWORKS = {
         "nn.ModuleDict({'a': nn.Sequential(nn.Conv2d(3, 4, 3)), 'b': nn.Conv2d(3, 4, 3)})",
         "sum([self.made[name](x) for name in self.made])",
     ),
+    "Greatest": ("nn.Conv2d(3, 4, 3)", "torch.topk(self.made(x), 2, dim=1).values"),
+    "Extreme": (
+        "nn.Conv2d(3, 4, 3)",
+        "self.made(x).max(dim=1)[0] - torch.aminmax(x, dim=1).min.mean()",
+    ),
+    "Sorted": ("nn.Conv2d(3, 4, 3)", "self.made(x).sort(dim=-1, descending=True)[0][..., :3]"),
+    "Middle": (
+        "nn.Conv2d(3, 4, 3)",
+        "self.made(x).median(dim=-1).values + x.quantile(0.3, dim=-1).mean()",
+    ),
+    "Named": (
+        "nn.Conv2d(3, 4, 3)",
+        "einops.rearrange(self.made(x), 'b (g c) h w -> b h (w g) c', g=2)"
+        " * einops.reduce(x, 'b c h w -> b 1 1 1', 'mean')",
+    ),
     "Pooled": ("nn.AdaptiveAvgPool2d((2, 3))", "self.made(F.max_pool2d(x, 2, ceil_mode=True))"),
 }
 RUN = """
@@ -52,8 +67,26 @@ print(json.dumps(found))
 """
 
 
+def test_parts_of_results_are_taken_by_their_place_where_they_are_known(tmp_path: Path) -> None:
+    lines = {
+        "a = torch.topk(x, 2); return a.values": "return a[0]",
+        "return x.sort(dim=1).indices": ")[1]",
+        "a = x.max(dim=1); a = a.values if k else a; return a.values": "return a.values",
+        "for a in (x.max(dim=1),):\n        b = a.values\n    return b": "b = a.values",
+    }
+    text = "import torch\n"
+    for number, line in enumerate(lines):
+        text += f"\n\ndef f{number}(x: torch.Tensor, k=0):\n    {line}\n"
+    (tmp_path / "functions.py").write_text(text)
+    convert_path(tmp_path / "functions.py", tmp_path / "port")
+    port = (tmp_path / "port" / "functions.py").read_text().split("def f")[1:]
+    assert [expected in part for expected, part in zip(lines.values(), port, strict=True)] == [
+        True
+    ] * len(lines), port
+
+
 def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
-    text = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    text = "import einops\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
     for name, (made, returned) in NETWORKS.items():
         text += (
             f"\n\nclass {name}(nn.Module):\n    def __init__(self):\n"
@@ -69,7 +102,7 @@ def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert found.keys() == NETWORKS.keys()
-    assert all(max(errors) < 1e-5 for errors in found.values()), found
+    assert {name: errors for name, errors in found.items() if max(errors) >= 1e-5} == {}
 
 
 def _flipped(x: Any, key: Any) -> Any:

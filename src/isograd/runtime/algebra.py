@@ -10,7 +10,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import refuse_gradient, take
+from isograd.runtime.basics import is_compiled, refuse_gradient, take
 
 
 def dot(input: Any, tensor: Any) -> Any:
@@ -210,6 +210,16 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 def frexp(input: Any) -> tuple[Any, Any]:
     """Mantissa and exponent."""
+    if is_compiled(input):
+        plain = ops.stop_gradient(input)
+        size = ops.abs(plain)
+        safe = ops.where(size > 0, size, ops.ones_like(size))
+        power = ops.floor(ops.log2(safe)) + 1
+        # The logarithm is rounded: a mantissa lies in [0.5, 1).
+        power = ops.where(safe * ops.pow(2.0, -power) >= 1, power + 1, power)
+        power = ops.where(safe * ops.pow(2.0, -power) < 0.5, power - 1, power)
+        power = ops.where(size > 0, power, ops.zeros_like(power))
+        return input * ops.pow(2.0, -power), power.astype(ms.int32)
     mantissa, exponent = np.frexp(input.asnumpy())
     scale = np.ldexp(np.ones_like(mantissa), -exponent)
     return input * ms.Tensor(scale), ms.Tensor(exponent.astype(np.int32))

@@ -23,6 +23,14 @@ def refuse_gradient(name: str, tensor: Any) -> None:
         )
 
 
+def is_compiled(x: Any) -> bool:
+    """Whether the static graph is being compiled: there a tensor has no memory yet.
+
+    The compiler answers while it compiles, so that one branch is left of an `if`.
+    """
+    return not hasattr(x, "data_ptr")
+
+
 def cast(x: Any, dtype: Any) -> Any:
     """To a dtype that is given by name, with or without "torch."."""
     return x.astype(getattr(ms, str(dtype).rpartition(".")[2]))

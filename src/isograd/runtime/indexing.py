@@ -295,9 +295,8 @@ def searchsorted(
     if order.ndim < 2:
         found = np.searchsorted(order, values, own)
     else:
-        lines = zip(
-            order.reshape(-1, order.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
-        )
+        # The static graph knows no zip(strict=...).
+        lines = zip(order.reshape(-1, order.shape[-1]), values.reshape(-1, values.shape[-1]))
         found = np.stack([np.searchsorted(line, some, own) for line, some in lines])
         found = found.reshape(values.shape)
     return ms.Tensor(np.asarray(found, np.int32 if out_int32 else np.int64))

@@ -42,12 +42,18 @@ def reduce(
 def named_einsum(*tensors_and_pattern: Any) -> Any:
     """einsum with names of any length: "batch i d, batch j d -> batch i j"."""
     *tensors, pattern = tensors_and_pattern
+    return einsum(_spelled(pattern), *tensors)
+
+
+@ops.constexpr  # type: ignore[untyped-decorator]  # MindSpore's has no types
+def _spelled(pattern: str) -> str:
+    """The equation with a letter for each name."""
     left, _, right = pattern.partition("->")
     names = sorted(set(pattern.replace("->", " ").replace(",", " ").split()) - {"..."})
     letters = dict(zip(names, "abcdefghijklmnopqrstuvwxyz", strict=False)) | {"...": "..."}
     sides = [",".join("".join(letters[name] for name in term.split()) for term in side.split(","))
              for side in (left, right)]  # fmt: skip
-    return einsum("->".join(sides), *tensors)
+    return "->".join(sides)
 
 
 def pack(tensors: Sequence[Any], pattern: str) -> tuple[Any, list[tuple[int, ...]]]:
@@ -86,15 +92,22 @@ def unpack(tensor: Any, packed_shapes: Sequence[Sequence[int]], pattern: str) ->
 
 def parse_shape(x: Any, pattern: str) -> dict[str, int]:
     """The sizes of axes by name; "_" and "..." name none."""
-    places, _ = _places_of(pattern, len(x.shape), pattern)
-    sizes = {}
-    for place, length in zip(places, x.shape):
+    names, places = _named_places(pattern, tuple(x.shape))
+    return {name: x.shape[place] for name, place in zip(names, places)}
+
+
+@ops.constexpr  # type: ignore[untyped-decorator]  # the same
+def _named_places(pattern: str, shape: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The names of axes, and which axis of a tensor each is; checks the numbers among them."""
+    found: dict[str, int] = {}
+    places, _ = _places_of(pattern, len(shape), pattern)
+    for at, (place, length) in enumerate(zip(places, shape)):
         for name in place or ["1"]:
             if name.isdecimal() and int(name) != length:
-                raise RuntimeError(f"an axis of {tuple(x.shape)} is not {name} as in {pattern!r}")
+                raise RuntimeError(f"an axis of {shape} is not {name} as in {pattern!r}")
             if not name.isdecimal() and name != "_" and not name.startswith("..."):
-                sizes[name] = length
-    return sizes
+                found[name] = at
+    return tuple(found), tuple(found.values())
 
 
 class Rearrange(Module):
@@ -179,13 +192,21 @@ def _numbered(places: Places, side: str, given: dict[str, int]) -> Places:
     return found
 
 
-def _applied(tensor: Any, pattern: str, reduction: Any, axes_lengths: Mapping[str, int]) -> Any:
-    is_several = isinstance(tensor, (list, tuple))
-    library = np if isinstance(tensor[0] if is_several else tensor, np.ndarray) else ops
-    if is_several:
-        tensor = library.stack(tuple(tensor))
+# At compile time: the static graph has no sets and no nested comprehensions.
+@ops.constexpr  # type: ignore[untyped-decorator]  # the same
+def _plan(
+    pattern: str,
+    shape: tuple[int, ...],
+    names_given: tuple[str, ...],
+    lengths_given: tuple[int, ...],
+    is_reduced: bool,
+) -> tuple[tuple[int, ...], ...]:
+    """What to do: shape to split into, axes that go, order, shape with ones, full shape, merged.
+
+    An empty order or full shape means that nothing is to be done.
+    """
     left_side, _, right_side = pattern.partition("->")
-    shape, given = tuple(tensor.shape), dict(axes_lengths)
+    given = dict(zip(names_given, lengths_given))
     left, dots = _places_of(left_side, len(shape), pattern)
     left = _numbered(left, "left", given)
     right = _numbered(_places(right_side, dots), "right", given)
@@ -193,23 +214,37 @@ def _applied(tensor: Any, pattern: str, reduction: Any, axes_lengths: Mapping[st
     names, wanted = _flat(left), _flat(right)
     new = [name for name in wanted if name not in lengths]
     gone = tuple(axis for axis, name in enumerate(names) if name not in wanted)
-    if (gone and reduction is None) or (new and reduction is not None):
+    if (gone and not is_reduced) or (new and is_reduced):
         raise RuntimeError(f"{pattern!r} has axes on one side alone")
     if any(name not in given for name in new):
         raise RuntimeError(f"the lengths of {new} in {pattern!r} are not given")
-    tensor = tensor.reshape(tuple(lengths[name] for name in names))
-    if gone:
-        tensor = _reduced(tensor, reduction, gone)
+    split = tuple(lengths[name] for name in names)
     kept = [name for name in names if name in wanted]
     order = tuple(kept.index(name) for name in wanted if name in kept)
-    if order != tuple(sorted(order)):
-        tensor = library.transpose(tensor, order)
-    if new:
-        ones = tuple(lengths.get(name, 1) for name in wanted)
-        lengths |= {name: given[name] for name in new}
-        full = tuple(lengths[name] for name in wanted)
-        tensor = library.broadcast_to(tensor.reshape(ones), full)
-    return tensor.reshape(tuple(math.prod(lengths[name] for name in place) for place in right))
+    ones = tuple(lengths.get(name, 1) for name in wanted)
+    lengths |= {name: given[name] for name in new}
+    full = tuple(lengths[name] for name in wanted) if new else ()
+    merged = tuple(math.prod(lengths[name] for name in place) for place in right)
+    return split, gone, () if order == tuple(sorted(order)) else order, ones, full, merged
+
+
+def _applied(tensor: Any, pattern: str, reduction: Any, axes_lengths: Mapping[str, int]) -> Any:
+    if isinstance(tensor, (list, tuple)):
+        is_array = isinstance(tensor[0], np.ndarray)
+        tensor = np.stack(tensor) if is_array else ops.stack(tuple(tensor))
+    names, lengths = tuple(axes_lengths.keys()), tuple(axes_lengths.values())
+    plan = _plan(pattern, tuple(tensor.shape), names, lengths, reduction is not None)
+    split, gone, order, ones, full, merged = plan
+    tensor = tensor.reshape(split)
+    if gone:
+        tensor = _reduced(tensor, reduction, gone)
+    if isinstance(tensor, np.ndarray):
+        tensor = tensor.transpose(order) if order else tensor
+        tensor = np.broadcast_to(tensor.reshape(ones), full) if full else tensor
+    else:
+        tensor = ops.transpose(tensor, order) if order else tensor
+        tensor = ops.broadcast_to(tensor.reshape(ones), full) if full else tensor
+    return tensor.reshape(merged)
 
 
 def _reduced(tensor: Any, reduction: Any, axes: tuple[int, ...]) -> Any:

@@ -8,7 +8,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import take
+from isograd.runtime.basics import is_compiled, take
 
 
 class Found(NamedTuple):
@@ -18,8 +18,15 @@ class Found(NamedTuple):
     indices: Any
 
 
+def found(values: Any, indices: Any) -> Any:
+    """Both as torch returns them; a plain pair when compiled, where a named one has no gradient."""
+    return (values, indices) if is_compiled(values) else Found(values, indices)
+
+
 def _order(input: Any, axis: int, descending: bool) -> Any:
-    """Stable positions of the sorted elements, as int64."""
+    """Stable positions of the sorted elements, as int64; equal ones in any order when compiled."""
+    if is_compiled(input):
+        return ops.argsort(ops.stop_gradient(input), axis, descending).astype(ms.int64)
     values = ops.stop_gradient(input).asnumpy()
     if descending:
         turned = np.flip(values, axis)
@@ -30,11 +37,11 @@ def _order(input: Any, axis: int, descending: bool) -> Any:
     return ms.Tensor(order.astype(np.int64))
 
 
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """Sorted along an axis, with positions; equal elements keep their order."""
     axis = dim % input.ndim
     order = _order(input, axis, descending)
-    return Found(ops.gather_elements(input, axis, order), order)
+    return found(ops.gather_elements(input, axis, order), order)
 
 
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
@@ -42,54 +49,57 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
     return _order(input, dim % input.ndim, descending)
 
 
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k greatest (or least) elements of an axis, with positions."""
     axis = dim % input.ndim
     order = _order(input, axis, largest)
     first = take(order, axis, np.arange(k))
-    return Found(ops.gather_elements(input, axis, first), first)
+    return found(ops.gather_elements(input, axis, first), first)
 
 
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest element of an axis, with its position."""
     axis = dim % input.ndim
     position = take(_order(input, axis, False), axis, np.array([k - 1]))
     values = ops.gather_elements(input, axis, position)
-    return Found(
-        *((values, position) if keepdim else (values.squeeze(axis), position.squeeze(axis)))
-    )
+    if keepdim:
+        return found(values, position)
+    return found(values.squeeze(axis), position.squeeze(axis))
 
 
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of everything, or of an axis with its position."""
     if dim is None:
-        found = ops.stop_gradient(kthvalue(input.reshape(-1), (input.size + 1) // 2, 0).values)
-        equal = (input == found).astype(input.dtype)
+        middle = ops.stop_gradient(kthvalue(input.reshape(-1), (input.size + 1) // 2, 0)[0])
+        equal = (input == middle).astype(input.dtype)
         # Its gradient belongs to all equal elements.
         mean = (input * equal).sum() / ops.stop_gradient(equal.sum())
-        return found + (mean - ops.stop_gradient(mean))
+        return middle + (mean - ops.stop_gradient(mean))
     return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
 
 
-def _running(input: Any, dim: int, better: Any) -> Found:
+def _running(input: Any, dim: int, better: Any, compiled: Any) -> Any:
     axis = dim % input.ndim
+    if is_compiled(input):
+        places = compiled(ops.stop_gradient(input), axis)[1].astype(ms.int64)
+        return ops.gather_elements(input, axis, places), places
     values = np.moveaxis(input.asnumpy(), axis, 0)
     best = np.zeros(values.shape, np.int64)
     for row in range(1, len(values)):
         before = np.take_along_axis(values, best[row - 1][None], 0)[0]
         best[row] = np.where(better(values[row], before), row, best[row - 1])
     positions = ms.Tensor(np.moveaxis(best, 0, axis).copy())
-    return Found(ops.gather_elements(input, axis, positions), positions)
+    return found(ops.gather_elements(input, axis, positions), positions)
 
 
-def cummax(input: Any, dim: int) -> Found:
+def cummax(input: Any, dim: int) -> Any:
     """The greatest element so far along an axis, with its (last) position."""
-    return _running(input, dim, np.greater_equal)
+    return _running(input, dim, np.greater_equal, ops.cummax)
 
 
-def cummin(input: Any, dim: int) -> Found:
+def cummin(input: Any, dim: int) -> Any:
     """The least element so far along an axis, with its (last) position."""
-    return _running(input, dim, np.less_equal)
+    return _running(input, dim, np.less_equal, ops.cummin)
 
 
 def unique(
@@ -97,8 +107,8 @@ def unique(
 ) -> Any:
     """The different elements (or slices of an axis), sorted."""
     options: Any = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": dim}
-    found: Any = np.unique(input.asnumpy(), **options)
-    parts = list(found) if isinstance(found, tuple) else [found]
+    own: Any = np.unique(input.asnumpy(), **options)
+    parts = list(own) if isinstance(own, tuple) else [own]
     if return_inverse:
         parts[1] = parts[1].reshape(input.shape if dim is None else -1)
     results = tuple(ms.Tensor(part) for part in parts)
@@ -126,13 +136,18 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of what is not nan; of an axis with its position."""
     flat = input.reshape(-1) if dim is None else input
     axis = 0 if dim is None else dim % input.ndim
-    good = np.logical_not(np.isnan(flat.asnumpy())).sum(axis, keepdims=True)
-    order = _order(flat, axis, False).asnumpy()
-    position = np.take_along_axis(order, np.maximum(good - 1, 0) // 2, axis)
-    where_it_is = ms.Tensor(position)
+    if is_compiled(flat):
+        known = ops.logical_not(ops.isnan(flat)).astype(ms.int64).sum(axis, keepdims=True)
+        place = ops.maximum(known - 1, ops.zeros_like(known)) // 2
+        where_it_is = ops.gather_elements(_order(flat, axis, False), axis, place)
+    else:
+        good = np.logical_not(np.isnan(flat.asnumpy())).sum(axis, keepdims=True)
+        order = _order(flat, axis, False).asnumpy()
+        position = np.take_along_axis(order, np.maximum(good - 1, 0) // 2, axis)
+        where_it_is = ms.Tensor(position)
     values = ops.gather_elements(flat, axis, where_it_is)
     if dim is None:
         return values.squeeze(0)
     if keepdim:
-        return Found(values, where_it_is)
-    return Found(values.squeeze(axis), where_it_is.squeeze(axis))
+        return found(values, where_it_is)
+    return found(values.squeeze(axis), where_it_is.squeeze(axis))

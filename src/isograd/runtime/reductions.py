@@ -8,8 +8,8 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import axes_of, mean_of, root, sum_of, take
-from isograd.runtime.ordering import Found
+from isograd.runtime.basics import axes_of, is_compiled, mean_of, root, sum_of, take
+from isograd.runtime.ordering import found
 from isograd.runtime.pointwise import absolute, maximum, minimum
 
 
@@ -78,24 +78,28 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, other: Any = None) -
     """The greatest of all, of two tensors, or of an axis with its position."""
     if isinstance(other, ms.Tensor) or isinstance(dim, ms.Tensor):
         return maximum(input, dim if other is None else other)
-    return amax(input) if dim is None else _extreme(input, dim, keepdim, np.argmax)
+    return amax(input) if dim is None else _extreme(input, dim, keepdim, np.argmax, ops.argmax)
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, other: Any = None) -> Any:
     """The least of all, of two tensors, or of an axis with its position."""
     if isinstance(other, ms.Tensor) or isinstance(dim, ms.Tensor):
         return minimum(input, dim if other is None else other)
-    return amin(input) if dim is None else _extreme(input, dim, keepdim, np.argmin)
+    return amin(input) if dim is None else _extreme(input, dim, keepdim, np.argmin, ops.argmin)
 
 
-def _extreme(input: Any, dim: int, keepdim: bool, find: Any) -> Found:
+def _extreme(input: Any, dim: int, keepdim: bool, find: Any, compiled: Any) -> Any:
     axis = dim % input.ndim
-    best = find(ops.stop_gradient(input).asnumpy(), axis)
-    positions = ms.Tensor(np.expand_dims(best, axis).astype(np.int64))
+    if is_compiled(input):
+        best = compiled(ops.stop_gradient(input), axis)
+        positions = ops.expand_dims(best, axis).astype(ms.int64)
+    else:
+        best = find(ops.stop_gradient(input).asnumpy(), axis)
+        positions = ms.Tensor(np.expand_dims(best, axis).astype(np.int64))
     values = ops.gather_elements(input, axis, positions)
-    if keepdim:
-        return Found(values, positions)
-    return Found(values.squeeze(axis), positions.squeeze(axis))
+    if not keepdim:
+        values, positions = values.squeeze(axis), positions.squeeze(axis)
+    return found(values, positions)
 
 
 def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -117,9 +121,10 @@ def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return -amax(-input, dim, keepdim)
 
 
-def aminmax(input: Any, dim: Any = None, keepdim: bool = False) -> Extremes:
-    """The least and the greatest."""
-    return Extremes(amin(input, dim, keepdim), amax(input, dim, keepdim))
+def aminmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The least and the greatest; a plain pair when compiled, where a named one has no gradient."""
+    low, high = amin(input, dim, keepdim), amax(input, dim, keepdim)
+    return (low, high) if is_compiled(input) else Extremes(low, high)
 
 
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -138,17 +143,17 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False) 
             return ops.stack([quantile(input, one, dim, keepdim) for one in several])
         q = float(q.asnumpy())
     flat = input.reshape(-1) if dim is None else ops.movedim(input, dim, -1)
-    order = np.argsort(ops.stop_gradient(flat).asnumpy(), -1, kind="stable")
     place = q * (flat.shape[-1] - 1)
-    low = int(np.floor(place))
-    high = int(np.ceil(place))
-    pair = [
-        ops.gather_elements(
-            flat, flat.ndim - 1, ms.Tensor(np.ascontiguousarray(order[..., k : k + 1]))
-        )
-        for k in (low, high)
-    ]
-    found = pair[0] + (pair[1] - pair[0]) * (place - low)
+    low = int(place)
+    high = low + 1 if place > low else low
+    axis = flat.ndim - 1
+    if is_compiled(flat):
+        positions = ops.argsort(ops.stop_gradient(flat), axis).astype(ms.int64)
+    else:
+        positions = ms.Tensor(np.argsort(ops.stop_gradient(flat).asnumpy(), -1, kind="stable"))
+    first = ops.gather_elements(flat, axis, take(positions, axis, np.array([low])))
+    second = ops.gather_elements(flat, axis, take(positions, axis, np.array([high])))
+    found = first + (second - first) * (place - low)
     if dim is None:
         return found.reshape([1] * input.ndim if keepdim else ())
     return ops.movedim(found, -1, dim) if keepdim else found.squeeze(-1)

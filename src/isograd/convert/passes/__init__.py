@@ -52,6 +52,7 @@ from isograd.convert.passes.members import Members
 from isograd.convert.passes.module_contents import ModuleContents
 from isograd.convert.passes.module_loops import ModuleLoops
 from isograd.convert.passes.modules import Forward
+from isograd.convert.passes.named_results import NamedResults
 from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.precision import Precision
 from isograd.convert.passes.references import References
@@ -118,6 +119,7 @@ PASSES: tuple[Pass, ...] = (
     Building(),
     LateChildren(),
     StartingMode(),
+    NamedResults(),
     Members(),
     References(),
     NumbersBesidePositions(),

@@ -100,7 +100,7 @@ class _Run:
             text = f"class Net(nn.Cell):\n    def construct(self, {listed}):\n"
             text += f"        return run({listed})\n"
             run = self._defined(text, "Net", {**self._space, "run": run})()
-        return described(self._in_way(run)(*self._given.values()))
+        return described(_plain(self._in_way(run)(*self._given.values())))
 
     def gradients(self) -> Any:
         """Gradients of the float inputs and the parameters; none where there is nothing of them."""
@@ -110,7 +110,7 @@ class _Run:
         from isograd.frameworks.mindspore.static_graph.texts import walk
 
         ms.set_context(mode=ms.PYNATIVE_MODE)
-        places = list(walk(self._function(*self._given.values()), "result"))
+        places = list(walk(_plain(self._function(*self._given.values())), "result"))
         ms.set_context(mode=ms.GRAPH_MODE if self._way == "graph" else ms.PYNATIVE_MODE)
         floats = [(path, t) for path, t in places if t.dtype in FLOATS]
         values = list(self._given.values())
@@ -129,6 +129,13 @@ class _Run:
         text = f"def step({listed}):\n    return GRAD({listed})\n"
         found = self._in_way(self._defined(text, "step", {"GRAD": step}))(*values)
         return {"steps": [described(found)]}
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples as the tuples that runtime functions return when they are compiled."""
+    if isinstance(value, tuple):
+        return tuple(_plain(part) for part in value)
+    return [_plain(part) for part in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

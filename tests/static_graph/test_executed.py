@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from isograd.convert.generated import library
 from isograd.knowledge.check.compiled import runtime_fingerprints
 from isograd.scan.model import Hazard
 from isograd.scan.run import scan_path
-from isograd.static_graph.executed import RUNTIME_FILE
+from isograd.static_graph.executed import RUNTIME_FILE, fingerprint
 from isograd.static_graph.rule import SILENT
+from isograd.static_graph.scope import FileScope
 
 PORT = """
 from mindspore import nn, ops
@@ -74,3 +76,15 @@ def test_the_table_is_of_the_runtime_functions_as_they_are() -> None:
     results = json.loads(RUNTIME_FILE.read_text(encoding="utf-8"))["results"]
     assert {name: row["of"] for name, row in results.items()} == runtime_fingerprints(results)
     assert {row["verdict"] for row in results.values()} <= {*SILENT, "same", "refused", "depends"}
+
+
+def test_every_copy_in_a_port_is_known() -> None:
+    """A port holds all that it uses in one file, where a local name may be a function's, too."""
+    results = json.loads(RUNTIME_FILE.read_text(encoding="utf-8"))["results"]
+    unknown = [
+        name
+        for name in results
+        if fingerprint(FileScope(ast.parse(library().module_of([name]))), name)
+        != results[name]["of"]
+    ]
+    assert unknown == []

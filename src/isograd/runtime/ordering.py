@@ -18,7 +18,7 @@ class Found(NamedTuple):
     indices: Any
 
 
-def found(values: Any, indices: Any) -> Any:
+def values_and_indices(values: Any, indices: Any) -> Any:
     """Both as torch returns them; a plain pair when compiled, where a named one has no gradient."""
     return (values, indices) if is_compiled(values) else Found(values, indices)
 
@@ -41,7 +41,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
     """Sorted along an axis, with positions; equal elements keep their order."""
     axis = dim % input.ndim
     order = _order(input, axis, descending)
-    return found(ops.gather_elements(input, axis, order), order)
+    return values_and_indices(ops.gather_elements(input, axis, order), order)
 
 
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
@@ -54,7 +54,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     axis = dim % input.ndim
     order = _order(input, axis, largest)
     first = take(order, axis, np.arange(k))
-    return found(ops.gather_elements(input, axis, first), first)
+    return values_and_indices(ops.gather_elements(input, axis, first), first)
 
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
@@ -63,8 +63,8 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     position = take(_order(input, axis, False), axis, np.array([k - 1]))
     values = ops.gather_elements(input, axis, position)
     if keepdim:
-        return found(values, position)
-    return found(values.squeeze(axis), position.squeeze(axis))
+        return values_and_indices(values, position)
+    return values_and_indices(values.squeeze(axis), position.squeeze(axis))
 
 
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -89,7 +89,7 @@ def _running(input: Any, dim: int, better: Any, compiled: Any) -> Any:
         before = np.take_along_axis(values, best[row - 1][None], 0)[0]
         best[row] = np.where(better(values[row], before), row, best[row - 1])
     positions = ms.Tensor(np.moveaxis(best, 0, axis).copy())
-    return found(ops.gather_elements(input, axis, positions), positions)
+    return values_and_indices(ops.gather_elements(input, axis, positions), positions)
 
 
 def cummax(input: Any, dim: int) -> Any:
@@ -149,5 +149,5 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None:
         return values.squeeze(0)
     if keepdim:
-        return found(values, where_it_is)
-    return found(values.squeeze(axis), where_it_is.squeeze(axis))
+        return values_and_indices(values, where_it_is)
+    return values_and_indices(values.squeeze(axis), where_it_is.squeeze(axis))

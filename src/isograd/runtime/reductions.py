@@ -9,7 +9,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import axes_of, is_compiled, mean_of, root, sum_of, take
-from isograd.runtime.ordering import found
+from isograd.runtime.ordering import values_and_indices
 from isograd.runtime.pointwise import absolute, maximum, minimum
 
 
@@ -99,7 +99,7 @@ def _extreme(input: Any, dim: int, keepdim: bool, find: Any, compiled: Any) -> A
     values = ops.gather_elements(input, axis, positions)
     if not keepdim:
         values, positions = values.squeeze(axis), positions.squeeze(axis)
-    return found(values, positions)
+    return values_and_indices(values, positions)
 
 
 def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:

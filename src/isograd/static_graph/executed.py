@@ -11,6 +11,7 @@ import copy
 import functools
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def fingerprint(file: FileScope, name: str) -> str:
         if node is None:
             continue
         seen[id(home), wanted] = _text(home, node)
-        for part in below(node):
+        for part in _free(node):
             if isinstance(part, ast.Name) and home.definition(part.id) is not None:
                 waiting.append((home, part.id))
             elif isinstance(part, (ast.Name, ast.Attribute)):
@@ -57,6 +58,29 @@ def fingerprint(file: FileScope, name: str) -> str:
                 waiting += [other] if other is not None else []
     whole = "\n".join(sorted(seen.values()))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _free(node: ast.AST) -> Iterator[ast.AST]:
+    """What stands below a definition, without the names that a function binds itself."""
+    waiting: list[tuple[ast.AST, frozenset[str]]] = [(node, frozenset())]
+    while waiting:
+        part, bound = waiting.pop()
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            bound |= _bound_in(part)
+        if not (isinstance(part, ast.Name) and part.id in bound):
+            yield part
+        waiting += [(inner, bound) for inner in ast.iter_child_nodes(part)]
+
+
+def _bound_in(function: ast.AST) -> frozenset[str]:
+    """Names of arguments, and those that are assigned in a function or in what it holds."""
+    found = set()
+    for part in below(function):
+        if isinstance(part, ast.arg):
+            found.add(part.arg)
+        elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            found.add(part.id)
+    return frozenset(found)
 
 
 def _text(home: FileScope, node: ast.AST) -> str:
@@ -72,7 +96,9 @@ class _Plain(ast.NodeTransformer):
         return ast.Pass() if isinstance(node.value, ast.Constant) else self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if self._home.elsewhere(node) is not None:
+        # A port that holds a function `max` calls Python's own as `builtins.max`.
+        is_builtin = isinstance(node.value, ast.Name) and node.value.id == "builtins"
+        if is_builtin or self._home.elsewhere(node) is not None:
             return ast.Name(node.attr)
         return self.generic_visit(node)
 

@@ -212,6 +212,19 @@ def test_a_port_that_both_modes_refuse_is_equivalent_and_runs_eagerly(
     assert (answer.status, "eager" in answer.out) == (0, True), answer
 
 
+def test_a_gradient_that_is_another_one_from_the_second_call_is_found_where_it_is(
+    tmp_path: Path,
+) -> None:
+    """The gradient of a constant's padding writes into what the next call pads with."""
+    found = compiled(
+        tmp_path,
+        "y = ops.tanh(self.fc(x)) + x",
+        "return ops.narrow(ops.pad(y, (1, 2)), 1, 1, 4)",
+    )
+    assert {(f.code, f.module) for f in found.findings} == {("compiled.differs", "block")}
+    assert {f.cause and f.cause.id for f in found.findings} == {"pad.constant"}
+
+
 def test_a_fault_of_one_mode_alone_is_found_in_it(tmp_path: Path) -> None:
     found = compiled(
         tmp_path,

@@ -149,7 +149,8 @@ class CompiledModules(StaticGraphPort, CompilesModules):
         """Gradients of the inputs at positions and of weights, in one compilation.
 
         Of the outputs it yields their product with the cotangents: a random projection, in which
-        another output shows, beside the size that it is to be measured by.
+        another output shows, beside the size that it is to be measured by. All of the second call:
+        what a first one leaves behind shows there (a constant that the gradient writes into).
         """
         positions, weights = wanted
         floats = [(p, t) for p, t in places if t.dtype in FLOATS]
@@ -165,6 +166,7 @@ class CompiledModules(StaticGraphPort, CompilesModules):
         text = f"def step({', '.join(names)}):\n    return GRAD({', '.join(names)})\n"
         compiled = self.compiled(way, self._texts.function(text, "step", {"GRAD": step}))
         cotangents = [_cotangent(t, i) for i, (_, t) in enumerate(floats)]
+        compiled(*arguments.tensors, *cotangents)
         projection, found = compiled(*arguments.tensors, *cotangents)
         groups = found if positions and weights else (found,)
         keys = [TensorKey.input(i).gradient for i in positions]

@@ -482,3 +482,25 @@ def test_factories_make_what_torchs_classes_make() -> None:
 def test_what_a_port_does_otherwise_is_told_at_its_line(line: str, code: str) -> None:
     _, findings = port_of("import torch\nx, folder, step = torch.ones(2), '', 0\n" + line + "\n")
     assert [finding.code for finding in findings] == [code] * bool(code)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("(x * 2).to(x.device)", "(x * 2)"),
+        ("torch.arange(4).to(x.device)", "ops.arange(4)"),
+        ("x.to('cpu', non_blocking=True)", "x"),
+        ("x.to(x.device, torch.float16)", "x.astype(ms.float16)"),
+        ("x.to(x.device, torch.int64)", "ops.stop_gradient(x).astype(ms.int64)"),
+        ("x.to(f'cuda:{k}', False, True)", "x"),
+        ("x.to(k)", "compat.to(x, k)"),
+        ("x.to(x)", "compat.to(x, x)"),
+        ("x.to(x.device, k)", "compat.to(x, x.device, k)"),
+    ],
+)
+def test_a_tensor_is_not_moved_between_devices(written: str, expected: str) -> None:
+    port, findings = port_of(
+        f"import torch\n\ndef f(x: torch.Tensor, k=None):\n    return {written}\n"
+    )
+    assert port.rstrip().endswith(f"return {expected}"), port
+    assert not findings

@@ -215,13 +215,26 @@ bool, char = _cast(ms.bool_), _cast(ms.int8)
 def to(input: Any, *args: Any, **kwargs: Any) -> Any:
     """`Tensor.to`: only a dtype, or another tensor's, changes anything."""
     for value in (*args, *kwargs.values()):
-        if isinstance(value, ms.Tensor):
-            return _as(input, value.dtype)
-        if isinstance(value, type(ms.float32)) or value in (ms.float32, ms.int64, ms.bool_):
-            return _as(input, value)
-        if not isinstance(value, (str, type(None))) and "mindspore" in type(value).__module__:
-            return _as(input, value)
+        dtype = _dtype_of(value)
+        if dtype is not None:
+            return _as(input, dtype)
     return input
+
+
+def _dtype_of(value: Any) -> Any:
+    """The dtype that an argument of `to` names; None for devices and switches.
+
+    One question after the other: the static graph knows no tuple of types here.
+    """
+    if isinstance(value, str) or value is None:
+        return None
+    if isinstance(value, builtins.bool):
+        return None
+    if isinstance(value, ms.Tensor):
+        return value.dtype
+    if isinstance(value, type(ms.float32)) or value in (ms.float32, ms.int64, ms.bool_):
+        return value
+    return value if "mindspore" in type(value).__module__ else None
 
 
 def _as(input: Any, dtype: Any) -> Any:

@@ -36,6 +36,7 @@ from isograd.convert.passes.casts import Casts
 from isograd.convert.passes.complex_numbers import ComplexNumbers
 from isograd.convert.passes.data_aliases import WrittenData
 from isograd.convert.passes.decorators import Decorators
+from isograd.convert.passes.device_moves import DeviceMoves
 from isograd.convert.passes.formats import Formats
 from isograd.convert.passes.fresh_modules import FreshModules
 from isograd.convert.passes.imports_by_name import ImportsByName
@@ -107,6 +108,7 @@ PASSES: tuple[Pass, ...] = (
     SecondDerivatives(),
     ComplexNumbers(),
     Casts(),
+    DeviceMoves(),
     TruncatedLogarithms(),
     RealFunctions(),
     JoinedParts(),

@@ -1,0 +1,64 @@
+"""`x.to(y.device)`: MindSpore's context says where tensors lie, so that nothing is moved."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit
+
+_MOVE = "torch.Tensor.to"
+_DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
+#: What an attribute is asked of without brackets.
+_POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+
+
+class DeviceMoves:
+    """Tensors that are sent to a device, and the dtype that may stand beside it."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Leave the tensor as it is; what may be a dtype or a tensor is for other passes."""
+        assert isinstance(node, ast.Call)
+        use = file.use(node.func)
+        if use is None or not use.is_sure or use.api != _MOVE or not node.args:
+            return False
+        if any(keyword.arg != "non_blocking" for keyword in node.keywords):
+            return False
+        assert isinstance(node.func, ast.Attribute)
+        if not _is_device(node.args[0], file):
+            return False
+        rest = [part for part in node.args[1:] if not _is_switch(part)]
+        if rest and not (len(rest) == 1 and _is_dtype(rest[0], file)):
+            return False
+        value = node.func.value
+        code = file.source(value)
+        if not isinstance(value, _POSTFIX):
+            code = f"({code})"
+        layout.write(file, node, f"{code}.astype({file.source(rest[0])})" if rest else code)
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _is_device(value: ast.expr, file: FileEdit) -> bool:
+    """Whether an argument is a device: a text, another tensor's, or one that is made there."""
+    if isinstance(value, ast.JoinedStr):
+        return True
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, (str, int)) and not isinstance(value.value, bool)
+    use = file.use(value.func if isinstance(value, ast.Call) else value)
+    return use is not None and use.is_sure and use.api in _DEVICES
+
+
+def _is_switch(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, bool)
+
+
+def _is_dtype(value: ast.expr, file: FileEdit) -> bool:
+    """Whether an argument names a dtype of torch's."""
+    use = file.use(value)
+    if use is None or use.is_member or not isinstance(value, ast.Attribute):
+        return False
+    return use.is_sure and use.api.count(".") == 1 and use.api not in _DEVICES

@@ -44,6 +44,16 @@ def spoilt(text: str, before: str, after: str) -> str:
             "case.toml: unknown key 'verfy'. Did you mean 'verify'?",
         ),
         (
+            "[verify]",
+            "[training]\nsteps = 3\n\n[verify]",
+            "case.toml: unknown key 'training'. 'steps' belongs in [verify].",
+        ),
+        (
+            "optimizer =",
+            "steps = 3\noptimizer =",
+            "case.toml: unknown key 'steps' in [reference]. 'steps' belongs in [verify].",
+        ),
+        (
             "steps",
             "step",
             "case.toml: unknown key 'step' in [verify]. Did you mean 'steps'?",

@@ -126,6 +126,20 @@ def case_of(table: Mapping[str, Any], path: Path) -> Case:
     )
 
 
+#: Where keys belong that may stand in the wrong place, by the table that describes them.
+_PLACES = {"verify": "[verify]", "side": "[reference] or [port]", "argument": "[[inputs]]"}
+
+
+def _belongs(key: str, value: object) -> str:
+    """Where an unknown key belongs, or all that an unknown table holds; "" where nowhere."""
+    names = [*value] if isinstance(value, dict) else [key]
+    for table, place in _PLACES.items():
+        if names and all(name in properties(table) for name in names):
+            verb = "belongs" if len(names) == 1 else "belong"
+            return f"{' and '.join(map(repr, names))} {verb} in {place}."
+    return ""
+
+
 class _Reader:
     """Checks the parts of one case file; every message names the file."""
 
@@ -142,7 +156,8 @@ class _Reader:
             if key not in known:
                 close = difflib.get_close_matches(key, known, 1)
                 place = f" in [{where}]" if where else ""
-                hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
+                hint = _belongs(key, table[key]) or f"Known: {', '.join(known)}."
+                hint = f"Did you mean {close[0]!r}?" if close else hint
                 raise self.error(f"unknown key {key!r}{place}", hint)
 
     def table(self, parent: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -96,7 +96,9 @@ class _Conv(ConvNd):
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             pairs = layers.edges_of(padding, self.kernel_size, self.dilation)
-            both = [edge for pair in pairs[::-1] for edge in pair]
+            both: list[int] = []
+            for first, last in pairs[::-1]:  # the static graph takes one loop in a comprehension
+                both = [*both, first, last]
             input, padding = shapes.pad(input, both, self.padding_mode), 0
         settings = (self.stride, padding, self.dilation, self.groups)
         return type(self).function(input, weight, bias, *settings)

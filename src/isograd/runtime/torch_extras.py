@@ -64,10 +64,17 @@ class FloatFunctional(Module):
         return ops.cat(x, dim)
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: Any = None,
+    preserve_rng_state: bool = True,
+    context_fn: Any = None,
+    determinism_check: Any = None,
+    debug: Any = None,
+    **kwargs: Any,
+) -> Any:
     """The function's result: memory is not saved, and nothing is computed twice."""
-    for name in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"):
-        kwargs.pop(name, None)
     return function(*args, **kwargs)
 
 

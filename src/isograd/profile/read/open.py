@@ -72,6 +72,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
     (r"scope_map_\d+\.json", "scopes of a drawing; operator names hold them"),
     (r"ascend_marey_timeline_\d+\.json", "a drawing over ranks of what the timeline files hold"),
     (r"cpu_framework_\d+\.txt", "shapes without times; the trace holds the times"),
+    (r"run\.json", "what isograd keeps of a run; its folder holds the times"),
     (r".*\.pb", "a graph, no times"),
     (r".*\.db", "a database of CANN; the CSV files beside it hold the same"),
     (r"LICENSE.*|.*\.log", "no profile"),

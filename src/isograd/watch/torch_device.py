@@ -60,11 +60,12 @@ def measure(tensor: torch.Tensor, *, wants_dead: bool = False) -> Measured:
     flat = values.reshape(-1)
     low, high = torch.aminmax(flat)
     is_half = flat.dtype in (torch.bfloat16, torch.float16)
+    wide = torch.float32 if flat.device.type == "mps" else torch.float64  # Apple's has no float64
     norm = torch.linalg.vector_norm(flat, dtype=torch.float32 if is_half else None)
     axes = {0: (), 1: (), 2: (1,), 3: (1, 2)}.get(values.ndim, (1,)) if wants_dead else ()
     alive = tuple(values.any(dim=[a for a in range(values.ndim) if a != axis]) for axis in axes)
     return Measured(
-        (low, high, flat.sum(dtype=torch.float64), norm),
+        (low, high, flat.sum(dtype=wide), norm),
         _sample(flat),
         alive,
         weakref.ref(tensor),

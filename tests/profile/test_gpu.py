@@ -16,6 +16,7 @@ from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.read.open import open_profile
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.catalogue import apply_rules
+from isograd.profile.rules.making import Launch, on_device
 
 RECORDINGS = Path(__file__).parent / "data" / "torch_gpu"
 
@@ -52,6 +53,15 @@ def test_kernels_are_named_by_the_operator_that_launched_them() -> None:
     assert products == {("aten::addmm", "bfloat16"), ("aten::mm", "bfloat16")}
     assert not [o.name for o in kernels if "gemm" in o.name]
     assert {o.name for o in kernels if o.shapes == "2048×2048"} >= {"aten::to"}
+
+
+def test_a_kernel_is_called_by_the_user_where_its_operator_is() -> None:
+    """Ascend's kernels have names of their own: `Cast` of `aclnnCast`."""
+    launches = [Launch("aclnnCast", 0.1, 6.0, ("Cast", "kernel"), count=2)]
+    analysis = analyse(on_device(13.0, [*launches, Launch("aclnnMatmul", 0.1, 1.0)]))
+    cast = next(one for one in analysis.operators if one.name == "Cast")
+    assert (cast.device, cast.is_outer, cast.callers[0][0]) == (True, True, "aclnnCast")
+    assert "operators.conversion" in {finding.code for finding in apply_rules(analysis)}
 
 
 def test_a_copy_between_host_and_device_keeps_its_name() -> None:

@@ -268,6 +268,9 @@ def _is_outer(spans: Spans, parent: Ints) -> Mask:
     outer = parent < 0
     inner = np.flatnonzero(~outer)
     outer[inner] = is_gradient[spans.name[parent[inner]]]
+    if spans.owner is not None:
+        kernel = np.flatnonzero(spans.owner != NONE)
+        outer[kernel] = outer[spans.owner[kernel]]
     return np.asarray(outer)
 
 

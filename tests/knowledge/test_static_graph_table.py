@@ -1,0 +1,32 @@
+"""What the static graph makes of entries, as `isograd.knowledge check --compiled` executed them."""
+
+from __future__ import annotations
+
+import json
+
+from isograd.knowledge.check.table import fingerprint
+from isograd.knowledge.store import COMPILED_FILE, load_knowledge
+
+RESULTS = json.loads(COMPILED_FILE.read_text(encoding="utf-8"))["results"]
+
+
+def test_the_table_is_of_the_entries_as_they_are() -> None:
+    by_api = {entry.api: entry for entry in load_knowledge().entries}
+    assert [api for api, row in RESULTS.items() if row["of"] != fingerprint(by_api[api])] == []
+
+
+def test_an_entry_is_the_same_or_differs_or_is_refused_with_a_reason() -> None:
+    words = {row["compiled"].partition(" (")[0] for row in RESULTS.values()}
+    assert words <= {"same", "differs", "refused", ""}
+    reasons = [row["compiled"] for row in RESULTS.values() if row["verdict"] == "refused"]
+    assert sum("(" in reason for reason in reasons) >= 0.9 * len(reasons)
+
+
+def test_an_entry_tells_it() -> None:
+    found = {}
+    for api in ("torch.nn.functional.gelu", "torch.Tensor.topk"):
+        entry = load_knowledge().find(api)
+        assert entry is not None
+        assert entry.verified is not None
+        found[api] = entry.verified.compiled
+    assert found == dict.fromkeys(found, "same")

@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from isograd.profile.analyse.analysis import Analysis, analyse
 from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.analyse.kernels import with_launchers
 from isograd.profile.analyse.kinds import Kind, kind_of
+from isograd.profile.document import shortened
 from isograd.profile.read.open import open_profile
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.catalogue import apply_rules
@@ -80,12 +80,20 @@ def test_spans_without_a_launching_call_still_know_when_it_ended() -> None:
     spans = made.on_a_device().spans
     assert spans is not None
     assert spans.launches is not None
-    is_kernel = np.asarray([track.is_device for track in spans.tracks])[spans.track]
-    kept = spans.rows(is_kernel)
+    kept = spans.rows(spans.is_on_device)
     assert kept.launches is not None
     assert (kept.launches.call == -1).all()
     assert (kept.launches.ended_ns == spans.launches.ended_ns).all()
     assert with_launchers(kept).owner is None
+
+
+def test_long_shapes_are_cut_after_a_tensor() -> None:
+    assert shortened("2×3, 4") == "2×3, 4"
+    assert (
+        shortened(", ".join(["2048×2048"] * 9))
+        == "2048×2048, 2048×2048, 2048×2048, 2048×2048, 2048×2048, …"
+    )
+    assert shortened("×".join(["7"] * 99)) == "7×" * 30 + "…"
 
 
 def test_the_table_says_what_ran_on_the_device() -> None:

@@ -255,7 +255,8 @@ def shortened(shapes: str) -> str:
     """Shapes that fit into a column, cut after a tensor: `2048×2048, 2048, …`."""
     if len(shapes) <= _MOST_SHAPES:
         return shapes
-    return shapes[:_MOST_SHAPES].rpartition(", ")[0] + ", …"
+    whole, comma, _ = shapes[:_MOST_SHAPES].rpartition(", ")
+    return f"{whole}, …" if comma else f"{shapes[:_MOST_SHAPES]}…"
 
 
 def _modules(report: ProfileReport, most: int) -> Iterator[Section]:

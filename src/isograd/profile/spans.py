@@ -94,6 +94,12 @@ class Spans:
     def __len__(self) -> int:
         return int(self.name.size)
 
+    @property
+    def is_on_device(self) -> npt.NDArray[np.bool_]:
+        """Which rows are a device's, shape (rows,), bool."""
+        is_device = np.asarray([track.is_device for track in self.tracks], dtype=bool)
+        return np.asarray(is_device[self.track])
+
     def rows(self, chosen: npt.NDArray[np.bool_]) -> Spans:
         """Some of the spans. chosen: shape (rows,), bool."""
         names = ("name", "category", "track", "start_ns", "duration_ns", "shapes", "dtypes")

@@ -156,8 +156,8 @@ class _Reader:
             if key not in known:
                 close = difflib.get_close_matches(key, known, 1)
                 place = f" in [{where}]" if where else ""
-                hint = _belongs(key, table[key]) or f"Known: {', '.join(known)}."
-                hint = f"Did you mean {close[0]!r}?" if close else hint
+                hint = f"Did you mean {close[0]!r}?" if close else _belongs(key, table[key])
+                hint = hint or f"Known: {', '.join(known)}."
                 raise self.error(f"unknown key {key!r}{place}", hint)
 
     def table(self, parent: Mapping[str, Any], key: str) -> dict[str, Any]:

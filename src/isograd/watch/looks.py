@@ -16,6 +16,9 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 SAMPLE = 1 << 14
 #: Modules whose output is zero where their input is negative.
 RECTIFIERS = frozenset(("ReLU", "ReLU6", "Threshold"))
+#: The kind of what goes into a layer, told where more than this share of it is zero: a rectifier
+#: that is a function and no module.
+INPUT, MOSTLY_ZERO = "input", 0.5
 #: Borders beyond which float32 holds nothing but the limit: tanh(±8.8), σ(±16.2) (MindInsight).
 _TANH = math.tanh(8.8)
 _SIGMOID = 1.0 / (1.0 + math.exp(-16.2))

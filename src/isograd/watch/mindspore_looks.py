@@ -15,6 +15,8 @@ import numpy as np
 
 from isograd.recording.statistics import MISSING_ROW
 from isograd.watch.looks import (
+    INPUT,
+    MOSTLY_ZERO,
     RECTIFIERS,
     SATURATION,
     ActivationRows,
@@ -121,9 +123,9 @@ class MindSporeLook:
                 _add(rows, name, kind, output)
             values = None if given is None or not is_floating(given) else numbers_of(given)
             if values is not None and values.size and name != self._first():
-                if float((sample_of(values) == 0.0).mean()) > 0.5:
+                if float((sample_of(values) == 0.0).mean()) > MOSTLY_ZERO:
                     label = f"{name} (input)"
-                    rows.add(label, "input", extended_row(values), dead_share(values), math.nan)
+                    rows.add(label, INPUT, extended_row(values), dead_share(values), math.nan)
         return rows.activations()
 
     def _first(self) -> str:

@@ -129,7 +129,7 @@ def _row(one: Measured, numbers: list[float], sample: Numbers) -> list[float]:
 
 
 def _again(values: Numbers, count: int) -> list[float]:
-    """The careful row; of a tensor that is gone its sample stands for it.
+    """The careful row; of a tensor that is gone, by its sample.
 
     values: shape (elements,), float64.
     """

@@ -16,6 +16,8 @@ import torch  # noqa: TID253  # this module is loaded only for a torch training
 from isograd.recording.statistics import MISSING_ROW
 from isograd.recording.torch_recorder import as_array
 from isograd.watch.looks import (
+    INPUT,
+    MOSTLY_ZERO,
     RECTIFIERS,
     SAMPLE,
     SATURATION,
@@ -27,6 +29,7 @@ from isograd.watch.looks import (
     sample_of,
 )
 from isograd.watch.observation import (
+    COLUMNS,
     Activations,
     Floats,
     Look,
@@ -38,10 +41,7 @@ from isograd.watch.torch_device import Measured, fetch, fetch_samples, is_elsewh
 
 __all__ = ["SAMPLE", "TorchLook"]
 
-#: Numbers of a row, see `looks.extended_row`.
-_WIDTH = 9
-#: Marks what goes into a layer; and the share of zeros from which on it is a rectifier's output.
-INPUT, _MOSTLY = "input", 0.5
+_WIDTH = len(COLUMNS)
 
 
 class TorchLook:
@@ -125,7 +125,7 @@ class TorchLook:
     def _activations(self) -> Activations | None:
         fetched = fetch([measured for _, _, measured in self._waiting])
         for (name, kind, _), found in zip(self._waiting, fetched, strict=True):
-            if kind == INPUT and not found.row[-1] > _MOSTLY:
+            if kind == INPUT and not found.row[-1] > MOSTLY_ZERO:
                 self._rows.leave_out(name)
                 continue
             inside = math.nan
@@ -165,7 +165,7 @@ class TorchLook:
             self._wait(name, INPUT, given)
             return
         values = _numbers(given)
-        if values is not None and float((sample_of(values) == 0.0).mean()) > _MOSTLY:
+        if values is not None and float((sample_of(values) == 0.0).mean()) > MOSTLY_ZERO:
             self._rows.add(name, INPUT, extended_row(values), dead_share(values), math.nan)
 
 

@@ -6,11 +6,10 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.elements import POSTFIX
 
 _MOVE = "torch.Tensor.to"
 _DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
-#: What an attribute is asked of without brackets.
-_POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
 
 class DeviceMoves:
@@ -34,7 +33,7 @@ class DeviceMoves:
             return False
         value = node.func.value
         code = file.source(value)
-        if not isinstance(value, _POSTFIX):
+        if not isinstance(value, POSTFIX):
             code = f"({code})"
         layout.write(file, node, f"{code}.astype({file.source(rest[0])})" if rest else code)
         file.uses += 1

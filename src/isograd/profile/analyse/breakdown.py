@@ -192,7 +192,7 @@ def _of_device(spans: Spans, steps: Steps) -> Breakdown:
 
 def _device_work(spans: Spans, begin: Ints, end: Ints) -> tuple[Floats, float]:
     """Seconds of each step in which a device works, by limit, and its short kernels per step."""
-    is_device = np.asarray([track.is_device for track in spans.tracks])[spans.track]
+    is_device = spans.is_on_device
     limits = _limit_of_texts(spans)[spans.name]
     seconds = np.zeros((begin.size, len(LIMITS)))
     busy_spans = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -214,8 +214,9 @@ def _device_work(spans: Spans, begin: Ints, end: Ints) -> tuple[Floats, float]:
 
 def has_device(spans: Spans) -> bool:
     """Whether the trace holds what a device did."""
-    is_device = np.asarray([track.is_device for track in spans.tracks], dtype=bool)
-    return bool(is_device.any() and is_device[spans.track[operator_rows(spans)]].any())
+    if not any(track.is_device for track in spans.tracks):
+        return False
+    return bool(spans.is_on_device[operator_rows(spans)].any())
 
 
 def waits(profile: Profile) -> tuple[Ints, Ints]:

@@ -215,7 +215,7 @@ def _group(
     outer = _is_outer(spans, parent)
     width = len(named.texts) + 1
     key = (named.name.astype(np.int64) * width + named.shapes + 1) * width + named.dtypes + 1
-    is_device = np.asarray([track.is_device for track in spans.tracks], dtype=bool)[spans.track]
+    is_device = spans.is_on_device
     sends = np.zeros(len(spans), dtype=bool)
     sends[uploads(spans)] = True
     key = (((key * len(modules) + module) * 2 + outer) * 2 + is_device) * 2 + sends

@@ -104,17 +104,15 @@ def _first_window(spans: Spans, windows: Windows, rows: Ints) -> int:
 
 
 def _kernel_rows(spans: Spans) -> Ints:
-    is_device = np.asarray([track.is_device for track in spans.tracks], dtype=bool)
     rows = operator_rows(spans)
-    return rows[is_device[spans.track[rows]]] if rows.size else rows
+    return np.asarray(rows[spans.is_on_device[rows]])
 
 
 def _host_rows(spans: Spans, windows: Windows) -> Ints:
     """Operators of the main thread, of threads that work while it waits, and synchronisations."""
-    is_device = np.asarray([track.is_device for track in spans.tracks], dtype=bool)
     rows = operator_rows(spans)
     rows = np.union1d(rows, _synchronisations(spans))
-    rows = rows[~is_device[spans.track[rows]]]
+    rows = rows[~spans.is_on_device[rows]]
     rows = rows[~covered(spans.start_ns[rows], *windows.data)]
     rows = rows[spans.start_ns[rows] >= windows.begin_ns[0]]
     return np.sort(_one_after_the_other(spans, rows))

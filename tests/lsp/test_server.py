@@ -145,7 +145,7 @@ def test_hover_tells_the_difference_and_the_evidence(editor: Editor, uri: str) -
     assert text.startswith("**`torch.nn.Conv2d`** → `mindspore.nn.Conv2d`: differs")
     assert "has no bias unless told" in text
     assert "Executed on torch 2." in text
-    assert "CPU: forward agrees, gradient agrees." in text
+    assert "CPU: forward agrees, gradient agrees, in the static graph same." in text
     assert "Hazard `ascend-float16`" in text
     assert "`mindspore.ops.cat`: supported" in editor.hover(uri, "cat([a]")
     assert editor.hover(uri, "c = 5") == ""

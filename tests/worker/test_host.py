@@ -195,6 +195,23 @@ def test_a_worker_that_ignores_signals_is_killed(network: Network) -> None:
     assert ended(worker._process.pid)
 
 
+@pytest.mark.parametrize("end", [Worker.close, Worker.kill])
+def test_a_worker_s_temporary_folders_go_with_it(
+    network: Network, tmp_path: Path, end: Callable[[Worker], None]
+) -> None:
+    body = "import pathlib, tempfile; from isograd.scratch import scratch_prefix; "
+    body += "made = tempfile.mkdtemp(prefix=scratch_prefix(os.getpid())); "
+    body += f"pathlib.Path({str(tmp_path / 'made')!r}).write_text(made)"
+    with Worker("fake", "port") as worker:
+        worker.ask(Networks.build, network(body), 0)
+        given = {"0": tensor_value(zeros((1, 2), "f"))}
+        worker.ask(Passes.forward, PassRequest("eval", given, [], record=True))
+        made = Path((tmp_path / "made").read_text())
+        assert made.is_dir()
+        end(worker)
+    assert not made.exists()
+
+
 def test_interruption_of_isograd_leaves_no_process(network: Network, tmp_path: Path) -> None:
     """Ctrl-C reaches isograd, which ends its workers; they sit in sessions of their own."""
     network(

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from isograd import errors
 from isograd.errors import FrameworkMissingError, IsogradError, UserCodeError, WorkerError
 from isograd.frameworks.instructions import instruction_limit
+from isograd.scratch import clear_scratch
 from isograd.worker.asking import Asker
 from isograd.worker.wire import read_message, write_message
 
@@ -238,6 +239,7 @@ class Worker(Asker):
         except subprocess.TimeoutExpired:
             self._end_group(signal.SIGKILL)
             self._process.wait()
+        clear_scratch(self._process.pid)  # a worker leaves at once, and clears nothing itself
         self._log.close()
 
     def _end_group(self, number: signal.Signals) -> None:

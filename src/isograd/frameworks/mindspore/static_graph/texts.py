@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import os
 import sys
 import tempfile
 import textwrap
@@ -18,20 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from isograd.frameworks.mindspore.observe import is_tensor
+from isograd.scratch import scratch_prefix
 from isograd.tree import MAX_DEPTH
 
 
 class Texts:
-    """A folder of functions made from text; it goes when the process ends."""
+    """A folder of functions made from text; whoever started the process clears it."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="isograd-static-graph-")
+        #: Where the texts lie.
+        self.folder = Path(tempfile.mkdtemp(prefix=scratch_prefix(os.getpid())))
         self._count = 0
-
-    @property
-    def folder(self) -> Path:
-        """Where the texts lie."""
-        return Path(self._folder.name)
 
     def function(self, text: str, name: str, space: dict[str, Any]) -> Callable[..., Any]:
         """The function of this name that the text defines, in a module that holds `space`.

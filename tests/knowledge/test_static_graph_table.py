@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from isograd.knowledge.check.table import fingerprint
 from isograd.knowledge.store import COMPILED_FILE, load_knowledge
@@ -15,9 +16,11 @@ def test_the_table_is_of_the_entries_as_they_are() -> None:
     assert [api for api, row in RESULTS.items() if row["of"] != fingerprint(by_api[api])] == []
 
 
-def test_an_entry_is_the_same_or_differs_or_is_refused_with_a_reason() -> None:
-    words = {row["compiled"].partition(" (")[0] for row in RESULTS.values()}
-    assert words <= {"same", "differs", "refused", ""}
+def test_an_entry_is_the_same_or_differs_or_is_refused_and_told_of_how_many_examples() -> None:
+    last = [row["compiled"].rpartition(", else ")[2] for row in RESULTS.values()]
+    assert {word.partition(" (")[0] for word in last} <= {"same", "differs", "refused", ""}
+    counted = [row for row in RESULTS.values() if row["verdict"] == "depends"]
+    assert all(re.match(r"same in [1-9]\d* of \d+ examples, else ", r["compiled"]) for r in counted)
     reasons = [row["compiled"] for row in RESULTS.values() if row["verdict"] == "refused"]
     assert sum("(" in reason for reason in reasons) >= 0.9 * len(reasons)
 

@@ -156,3 +156,52 @@ def test_every_draw_is_the_same_on_both_sides(tmp_path: Path, verify: Verify) ->
     case.write_text(f'{sides}{shapes}[verify]\nsteps = 1\ncompiled = "off"\n')
     answer = verify(case)
     assert (answer.status, answer.error) == (0, ""), answer
+
+
+#: A stochastic depth on whole samples, and what ports make of it.
+BY_ELEMENT = """
+class DropPath(nn.Cell):
+    def __init__(self, rate):
+        super().__init__()
+        self.dropout = nn.Dropout(p=rate)
+    def construct(self, x):
+        return self.dropout(x)
+"""
+BY_HAND = """
+class DropPath(nn.Cell):
+    def __init__(self, rate):
+        super().__init__()
+        self.keep = 1 - rate
+    def construct(self, x):
+        if not self.training:
+            return x
+        return x * ops.floor(self.keep + ops.rand({shape})) / self.keep
+"""
+MORE_NUMBERS = """
+def first(x):
+    return x[:, :1, :1, :1]
+""" + BY_HAND.format(shape="*x.shape").replace("ops.rand(*x.shape)", "first(ops.rand(*x.shape))")
+
+
+@pytest.mark.parametrize(
+    ("port", "mask"),
+    [
+        pytest.param(BY_HAND.format(shape="x.shape[0], 1, 1, 1"), None, id="by sample"),
+        pytest.param(BY_HAND.format(shape="1, 1, 1, 1"), "1 × 1 × 1 × 1", id="by batch"),
+        pytest.param(BY_HAND.format(shape="*x.shape"), "6 × 3 × 5 × 5", id="by element"),
+        pytest.param(BY_HAND.format(shape="*x.shape[:2], 1, 1"), "6 × 3 × 1 × 1", id="by channel"),
+        pytest.param(BY_ELEMENT, "6 × 3 × 5 × 5", id="a dropout of elements"),
+        pytest.param(MORE_NUMBERS, None, id="by sample, of more numbers than it uses"),
+    ],
+)
+def test_along_which_axes_a_mask_is_drawn(
+    dropping: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    port: str,
+    mask: str | None,
+) -> None:
+    monkeypatch.setitem(globals(), "MINDSPORE_DROP", port)
+    found = dropping("DropPath(0.2)", "DropPath(0.2)")
+    causes = [(f["cause"]["id"], f["cause"]["port"]) for f in found["findings"]]
+    assert found["verdict"] == ("divergent" if mask else "equivalent")
+    assert causes == ([("random.mask", mask)] if mask else [])

@@ -9,7 +9,14 @@ import pytest
 
 from isograd.frameworks.base import DropoutSite
 from isograd.frameworks.draws import PROBE_CHANNELS, site_of
-from isograd.verify.rates import FALSE_ALARM, _fisher, as_written, differs_from, rates_differ, reach
+from isograd.verify.rates import (
+    FALSE_ALARM,
+    as_written,
+    chance_of_equal_rates,
+    differs_from,
+    rates_differ,
+    reach,
+)
 
 DRAWS = math.prod(PROBE_CHANNELS)
 
@@ -54,7 +61,7 @@ def test_the_test_is_fishers_exact_one() -> None:
     total = one + other
     ways = [math.comb(40, k) * math.comb(30, total - k) for k in range(total + 1)]
     smaller = min(sum(ways[: one + 1]), sum(ways[one:]))
-    assert _fisher(first, second) == pytest.approx(2 * smaller / sum(ways))
+    assert chance_of_equal_rates(first, second) == pytest.approx(2 * smaller / sum(ways))
 
 
 def test_right_ports_raise_no_alarm() -> None:

@@ -46,6 +46,7 @@ OTHER_SOURCES = (
     ),
     Source("dropout.active", "verify/findings.py", "dropout that is active on one side only"),
     Source("random.active", "verify/findings.py", "draws in eval mode on one side only"),
+    Source("random.mask", "verify/masks.py", "masks that are drawn along other axes"),
     Source("dropout.p", "verify/findings.py", "dropout that zeroes another share"),
     Source(
         "optimizer.no_decay",

@@ -179,6 +179,20 @@ class DropoutSite:
 
 
 @dataclass(frozen=True)
+class MaskDraw:
+    """Random numbers that masks are made of, drawn by a recorded call's own code.
+
+    call: index of the call in the recorded list; shape: one element for each independent number.
+    where: ``file:line`` of the user's code that draws.
+    """
+
+    call: int
+    function: str
+    shape: tuple[int, ...]
+    where: str | None = None
+
+
+@dataclass(frozen=True)
 class FunctionCall:
     """A function between modules with its result.
 

@@ -8,7 +8,7 @@ edit of the source without `EditsSource`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from isograd.edits import SourceEdit
@@ -17,6 +17,7 @@ from isograd.frameworks.base import (
     CallInfo,
     FunctionSite,
     Intervention,
+    MaskDraw,
     Port,
     PortFix,
     ReplayRequest,
@@ -61,6 +62,20 @@ class BorrowsParameters(Protocol):
 
     def borrowed(self) -> dict[str, tuple[str, ...]]:
         """The names of such parameters by module, in the last pass."""
+        ...
+
+
+class DrawsMasks(Protocol):
+    """A framework that sees which numbers masks are drawn from, and can let chance rule."""
+
+    def mask_draws(self) -> tuple[MaskDraw, ...]:
+        """The numbers that masks are made of in the recorded pass, active dropouts included."""
+        ...
+
+    def equal_pairs(
+        self, request: ReplayRequest, starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
+    ) -> dict[str, tuple[int, ...]]:
+        """Of pairs of replays with real chance, how many agree: see `frameworks/draws.py`."""
         ...
 
 

@@ -1,12 +1,17 @@
-"""What a dropout did in an experiment: how many independent draws, and how many of them dropped."""
+"""Experiments with real chance: what a dropout drops, and along which axes a mask is drawn."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from isograd.frameworks.base import DropoutSite
+from isograd.frameworks.base import DropoutSite, MaskDraw, Tensors
+from isograd.frameworks.common import users_line
+from isograd.tensors import Array
 
 #: Channels of the experiment, 600 × 600: with 318,500 draws on each side a difference of one
 #: percentage point at the most variable rate, 1/2, is found with probability 0.999 at a false-alarm
@@ -36,3 +41,68 @@ def site_of(module: str, occurrence: int, dropped: Any, scale: float) -> Dropout
     if share in (0.0, 1.0):  # nothing shows what was drawn together
         count = mask.shape[0]
     return DropoutSite(module, occurrence, share, scale, count)
+
+
+#: Two runs gave the same numbers where they differ by no more than this share of the greatest.
+_SAME = 1e-4
+
+
+def held_axes(rank: int) -> tuple[tuple[int, ...], ...]:
+    """Every set of a tensor's axes, the empty one first."""
+    return tuple(
+        itertools.chain.from_iterable(
+            itertools.combinations(range(rank), n) for n in range(rank + 1)
+        )
+    )
+
+
+def equal_pairs(
+    run: Callable[[int], Tensors], starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
+) -> dict[str, tuple[int, ...]]:
+    """In how many pairs of runs with real chance a part of each tensor is the same.
+
+    One part for each set of axes of `held_axes`: these axes stay at the start, and the others are
+    whole.  A mask that is drawn for each sample leaves a whole sample the same more often than
+    one that is drawn for each element.  Pairs are disjoint, so they are independent.
+
+    run: draws by the seed that it is given.
+    """
+    counts = {key: [0] * len(held_axes(len(start))) for key, start in starts.items()}
+    seeds = itertools.count(1 + seed * 2 * pairs)
+    for _ in range(pairs):
+        first, second = run(next(seeds)), run(next(seeds))
+        for key, start in starts.items():
+            one, other = first[key].values, second[key].values
+            for number, held in enumerate(held_axes(len(start))):
+                part = tuple(
+                    place if axis in held else slice(None) for axis, place in enumerate(start)
+                )
+                counts[key][number] += _is_same(one[part], other[part])
+    return {key: tuple(found) for key, found in counts.items()}
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    scale = float(np.abs(one).max(initial=0.0))
+    return bool(np.abs(np.subtract(one, other)).max(initial=0.0) <= _SAME * scale)
+
+
+class MaskDraws:
+    """Collects what masks are drawn from in a recorded pass."""
+
+    def __init__(self, current_call: Callable[[], int | None]) -> None:
+        self._current_call = current_call
+        self.found: list[MaskDraw] = []
+
+    def add(self, function: str, shape: tuple[int, ...]) -> None:
+        """Note that the running call draws these numbers."""
+        call = self._current_call()
+        if call is None or math.prod(shape) == 0:
+            return
+        place = users_line()
+        where = None if place is None else f"{place[0]}:{place[1]}"
+        self.found.append(MaskDraw(call, function, tuple(map(int, shape)), where))
+
+
+def shape_of_draws(shape: tuple[int, ...], by_channel: bool) -> tuple[int, ...]:
+    """The independent numbers of a dropout of a tensor of this shape."""
+    return (*shape[:2], *[1] * len(shape[2:])) if by_channel else shape

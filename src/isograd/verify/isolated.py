@@ -24,6 +24,7 @@ from isograd.verify.call_similarity import call_similarity
 from isograd.verify.confirm import Claim, Confirmation
 from isograd.verify.culprit import Culprit, find_culprit
 from isograd.verify.isolated_result import IsolatedResult
+from isograd.verify.masks import mask_findings
 from isograd.verify.parameters import fix_at
 from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
@@ -90,6 +91,10 @@ class IsolatedStage:
         for result in results:
             self._conclude(result)
         self._result.granted = tuple(self.causes.granted)
+        for position, finding in mask_findings(
+            self._session, self.replayer, self._mode, [result.unit for result in results]
+        ):
+            self._result.found.append(UnitFinding(finding, position))
         self._confirm()
         return self._result
 

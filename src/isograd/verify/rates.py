@@ -28,7 +28,7 @@ def rates_differ(first: DropoutSite, second: DropoutSite) -> bool:
     if not first.draws and not second.draws:
         return abs(first.probability - second.probability) > _EXACT
     if first.draws and second.draws:
-        return _fisher(first, second) < FALSE_ALARM
+        return chance_of_equal_rates(first, second) < FALSE_ALARM
     exact, measured = (second, first) if first.draws else (first, second)
     return _binomial(measured, exact.probability) < FALSE_ALARM
 
@@ -53,7 +53,8 @@ def as_written(site: DropoutSite) -> float:
     return rounded(site.probability, site.probability - reach(site), site.probability + reach(site))
 
 
-def _fisher(first: DropoutSite, second: DropoutSite) -> float:
+def chance_of_equal_rates(first: DropoutSite, second: DropoutSite) -> float:
+    """How probable so great a difference of two measured rates is by chance (Fisher's test)."""
     one, other = _dropped(first), _dropped(second)
     total, everything = one + other, first.draws + second.draws
 

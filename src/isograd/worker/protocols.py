@@ -19,6 +19,7 @@ from isograd.frameworks.base import (
     Floors,
     FunctionCall,
     FunctionSite,
+    MaskDraw,
     PortFix,
     ReplayRequest,
     Shift,
@@ -224,6 +225,20 @@ class Chance(Protocol):
 
     def draws_by_hand(self) -> bool:
         """Whether it draws uniform or Bernoulli numbers outside the dropouts."""
+        ...
+
+    def mask_draws(self) -> tuple[MaskDraw, ...]:
+        """The numbers that its masks are made of; empty where the framework cannot see them."""
+        ...
+
+    def equal_pairs(
+        self,
+        request: ReplayRequest,
+        starts: dict[str, tuple[int, ...]],
+        pairs: int,
+        seed: int,
+    ) -> dict[str, tuple[int, ...]]:
+        """Of pairs of replays with real chance, how many agree: see `frameworks/draws.py`."""
         ...
 
 

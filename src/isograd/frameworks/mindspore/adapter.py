@@ -18,7 +18,7 @@ from isograd.frameworks.base import (
     PortFix,
     Tensors,
 )
-from isograd.frameworks.capabilities import EditsSource, MendsOptimizer
+from isograd.frameworks.capabilities import DrawsMasks, EditsSource, MendsOptimizer
 from isograd.frameworks.common import (
     Arguments,
     reset_network,
@@ -50,7 +50,7 @@ from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import TensorKey, TensorValue
 
 
-class MindSporeFramework(MindSporePasses, Port, EditsSource, MendsOptimizer):
+class MindSporeFramework(MindSporePasses, Port, DrawsMasks, EditsSource, MendsOptimizer):
     """Drives one MindSpore network in this process."""
 
     def __init__(self) -> None:

@@ -21,6 +21,7 @@ from isograd.errors import CaseError, UserCodeError
 from isograd.frameworks.base import (
     DropoutSite,
     Floors,
+    MaskDraw,
     ModuleInfo,
     ParameterInfo,
     SideSpec,
@@ -72,6 +73,9 @@ class MindSporeNetwork:
         self._mode = "train"
         self._dropouts: list[DropoutSite] = []
         self._drawn: tuple[str, ...] = ()
+        self._masks: tuple[MaskDraw, ...] = ()
+        #: The seed with which replays draw as the network does; None: they draw neutrally.
+        self._chance_seed: int | None = None
         self._built = ConstructionLog()
         self._lines: list[tuple[str, int] | None] = []
         #: Names of the functions at these lines.

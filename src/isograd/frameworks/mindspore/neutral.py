@@ -18,9 +18,13 @@ from mindspore import Tensor, dtype, mint, nn, ops
 
 from isograd.frameworks.base import DropoutSite
 from isograd.frameworks.common import python_chance_fixed
-from isograd.frameworks.draws import probe_shape, site_of
+from isograd.frameworks.draws import MaskDraws, probe_shape, shape_of_draws, site_of
 
 _DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d")
+#: The functions, cells and primitives that drop whole channels.
+_BY_CHANNEL = frozenset(
+    "dropout1d dropout2d dropout3d Dropout1d Dropout2d Dropout3d Dropout2D Dropout3D".split()
+)
 _DROPOUT_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")
 _DROPOUT_PRIMITIVES = ("Dropout", "Dropout2D", "Dropout3D")
 _CENTRAL = ("rand", "rand_like", "randn", "randn_like", "standard_normal")
@@ -35,13 +39,16 @@ class _Switch:
     """Whether chance is taken out, and who hears of functional dropouts.
 
     scaled: whether dropout multiplies by 1 / (1 - p); drawn: the random functions that the last
-    pass called, dropouts apart.
+    pass called, dropouts apart; masks: collects the numbers that masks are made of.
     """
 
     neutral = False
     scaled = False
     drawn: ClassVar[dict[str, None]] = {}
     note: Callable[[float], None] | None = None
+    masks: MaskDraws | None = None
+    #: How many random functions are running: one may call another.
+    depth = 0
 
 
 def dropout_cells() -> tuple[type, ...]:
@@ -70,10 +77,10 @@ def install() -> None:
         _wrap(place, ("gumbel_softmax",), _gumbel_function)
     for cell in set(dropout_cells()):
         if "construct" in cell.__dict__:
-            cell.construct = _dropout_construct(cell.construct)  # type: ignore[attr-defined]
+            cell.construct = _dropout_construct(cell.__name__, cell.construct)  # type: ignore[attr-defined]
     for name in _DROPOUT_PRIMITIVES:
         primitive = getattr(ops, name)
-        primitive.__call__ = _dropout_primitive(primitive.__call__)
+        primitive.__call__ = _dropout_primitive(name, primitive.__call__)
     for name in _PRIMITIVES:
         primitive = getattr(ops, name)
         primitive.__call__ = _marking(name, _central_function(primitive.__call__))
@@ -98,9 +105,17 @@ def _marking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, which notes that it was called."""
 
     def marked(*args: Any, **kwargs: Any) -> Any:
-        if _Switch.neutral:
-            _Switch.drawn[name] = None
-        return function(*args, **kwargs)
+        if not _Switch.neutral:
+            return function(*args, **kwargs)
+        _Switch.drawn[name] = None
+        _Switch.depth += 1
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            _Switch.depth -= 1
+        if _Switch.masks is not None and not _Switch.depth and name in MASKING:
+            _Switch.masks.add(name, result.shape)
+        return result
 
     return marked
 
@@ -108,6 +123,11 @@ def _marking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _hear(probability: float, training: bool) -> None:
     if _Switch.note is not None:
         _Switch.note(float(probability) if training else 0.0)
+
+
+def _note_mask(name: str, source: Any, probability: float, training: bool) -> None:
+    if _Switch.masks is not None and training and probability:
+        _Switch.masks.add(name, shape_of_draws(source.shape, name in _BY_CHANNEL))
 
 
 def _kept(x: Any, probability: float, training: bool) -> Any:
@@ -136,27 +156,30 @@ def _dropout_function(original: Callable[..., Any]) -> Callable[..., Any]:
         training = args[2] if len(args) > 2 else kwargs.get("training", True)
         _hear(probability, training)
         source = args[0] if args else kwargs.get("input", kwargs.get("x"))
+        _note_mask(original.__name__, source, probability, training)
         return _kept(source, probability, training)
 
     return dropout
 
 
-def _dropout_construct(original: Callable[..., Any]) -> Callable[..., Any]:
+def _dropout_construct(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def construct(self: Any, x: Any, *args: Any) -> Any:
         if not _Switch.neutral:
             return original(self, x, *args)
         _hear(0.0, False)  # its rate is measured by running the cell
+        _note_mask(kind, x, rate_of(self), self.training)
         return _kept(x, rate_of(self), self.training)
 
     return construct
 
 
-def _dropout_primitive(original: Callable[..., Any]) -> Callable[..., Any]:
+def _dropout_primitive(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, x: Any, *args: Any) -> Any:
         if not _Switch.neutral:
             return original(self, x, *args)
         probability = 1.0 - float(getattr(self, "keep_prob", 1.0))
         _hear(probability, True)
+        _note_mask(name, x, probability, True)
         return _kept(x, probability, True), ops.ones_like(x)
 
     return call
@@ -304,15 +327,17 @@ def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def neutral_chance(note: Callable[[float], None] | None = None) -> Iterator[None]:
+def neutral_chance(
+    note: Callable[[float], None] | None = None, masks: MaskDraws | None = None
+) -> Iterator[None]:
     """No chance anywhere inside."""
-    before = _Switch.neutral, _Switch.note
-    _Switch.neutral, _Switch.note, _Switch.drawn = True, note, {}
+    before = _Switch.neutral, _Switch.note, _Switch.masks
+    _Switch.neutral, _Switch.note, _Switch.masks, _Switch.drawn = True, note, masks, {}
     try:
         with python_chance_fixed():
             yield
     finally:
-        _Switch.neutral, _Switch.note = before
+        _Switch.neutral, _Switch.note, _Switch.masks = before
 
 
 def drawn() -> tuple[str, ...]:

@@ -54,6 +54,11 @@ class CallRecorder:
         self._counts: dict[str, int] = {}
 
     @property
+    def current_call(self) -> int | None:
+        """The index of the call whose code is running."""
+        return self._open[-1] if self._open else None
+
+    @property
     def current(self) -> str:
         """The cell whose code is running."""
         return self.calls[self._open[-1]].module if self._open else ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from isograd import tree
@@ -13,6 +15,7 @@ from isograd.frameworks.base import (
     CallInfo,
     DropoutSite,
     FunctionCall,
+    MaskDraw,
     PortFix,
     ReplayRequest,
     Shift,
@@ -22,6 +25,7 @@ from isograd.frameworks.common import (
     Arguments,
     with_tensors,
 )
+from isograd.frameworks.draws import MaskDraws, equal_pairs
 from isograd.frameworks.mindspore.call_edits import replacing_edits, together
 from isograd.frameworks.mindspore.construction import is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
@@ -71,12 +75,13 @@ class MindSporePasses(MindSporeNetwork):
         def note(probability: float) -> None:
             sites.append(DropoutSite(recorder.current, 0, probability, 0.0))
 
+        masks = MaskDraws(lambda: recorder.current_call)
         # Each pass starts from the same state: a counter in forward would be one ahead else.
         if record:
-            with self._restoring(mode), recorder.watching(self._cells), neutral_chance(note):
+            with self._restoring(mode), recorder.watching(self._cells), neutral_chance(note, masks):
                 results = self._forward_only(inputs, targets)
             self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
-            self._drawn = drawn()
+            self._drawn, self._masks = drawn(), tuple(masks.found)
         if backward and self._spec is not None and self._spec.loss:
             with self._restoring(mode), neutral_chance():
                 results |= self._forward_backward(inputs, targets)
@@ -181,8 +186,10 @@ class MindSporePasses(MindSporeNetwork):
         shape = Leaves(inputs, given)
         with (
             rebuilt(self._cells, self._built, fixes),
-            self._restoring(self._mode, None if fixes else self._cells[call.module]),
-            neutral_chance(),
+            self._restoring(
+                self._mode, None if fixes else self._cells[call.module], self._chance_seed or 0
+            ),
+            neutral_chance() if self._chance_seed is None else contextlib.nullcontext(),
             user_code(f"replaying {call.module or 'the network'} in MindSpore", advice_for),
         ):
             run = CallRun(
@@ -209,6 +216,21 @@ class MindSporePasses(MindSporeNetwork):
             for name, gradient in zip(names, weights, strict=True):
                 results[TensorKey.parameter(name).gradient] = to_value(gradient)
         return results
+
+    def mask_draws(self) -> tuple[MaskDraw, ...]:
+        return self._masks
+
+    def equal_pairs(
+        self, request: ReplayRequest, starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
+    ) -> dict[str, tuple[int, ...]]:
+        def run(number: int) -> Tensors:
+            self._chance_seed = number
+            try:
+                return self._replay(request, (), Replacements(()), None)
+            finally:
+                self._chance_seed = None
+
+        return equal_pairs(run, starts, pairs, seed)
 
     def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:
         """How a setting of a torch function is made on the library cell of this name.

@@ -22,6 +22,7 @@ from isograd.frameworks.base import (
 from isograd.frameworks.capabilities import (
     BorrowsParameters,
     Diagnosable,
+    DrawsMasks,
     EmptiesTracks,
     ReplaysRules,
 )
@@ -76,7 +77,9 @@ class _Track:
         self.emptied.clear()
 
 
-class TorchFramework(TorchPasses, Diagnosable, BorrowsParameters, EmptiesTracks, ReplaysRules):
+class TorchFramework(
+    TorchPasses, Diagnosable, BorrowsParameters, DrawsMasks, EmptiesTracks, ReplaysRules
+):
     """Drives one torch network in this process."""
 
     def __init__(self) -> None:

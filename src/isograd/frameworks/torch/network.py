@@ -19,6 +19,7 @@ from isograd.frameworks.base import (
     DropoutSite,
     Floors,
     Intervention,
+    MaskDraw,
     ModuleInfo,
     ParameterInfo,
     SideSpec,
@@ -63,6 +64,9 @@ class TorchNetwork:
         self._dropouts: list[DropoutSite] = []
         self._borrowed: dict[str, tuple[str, ...]] = {}
         self._drawn: tuple[str, ...] = ()
+        self._masks: tuple[MaskDraw, ...] = ()
+        #: The seed with which replays draw as the network does; None: they draw neutrally.
+        self._chance_seed: int | None = None
         self._scaled = self._reports_buffers = False
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}
@@ -302,8 +306,10 @@ def _set_training(modules: Mapping[str, nn.Module], training: Mapping[str, bool]
 
 
 @contextlib.contextmanager
-def restoring_state(restored: nn.Module) -> Iterator[None]:
+def restoring_state(restored: nn.Module, seed: int = 0) -> Iterator[None]:
     """Give back a module's state and the random state afterwards.
+
+    seed: of the random numbers until then.
 
     State is what does not learn: buffers, also where the forward pass binds new ones, and
     Parameters without gradient, such as a momentum encoder's.
@@ -316,9 +322,9 @@ def restoring_state(restored: nn.Module) -> Iterator[None]:
     before = [(tensor, tensor.detach().clone()) for tensor in still]
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed, which formats a stack trace for CUDA at every call.
-        torch.default_generator.manual_seed(0)
+        torch.default_generator.manual_seed(seed)
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch's own
-            torch.cuda.manual_seed_all(0)
+            torch.cuda.manual_seed_all(seed)
         try:
             yield
         finally:

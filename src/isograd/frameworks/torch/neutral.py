@@ -25,14 +25,18 @@ from torch.overrides import TorchFunctionMode
 
 from isograd.frameworks.base import DropoutSite
 from isograd.frameworks.common import python_chance_fixed
-from isograd.frameworks.draws import probe_shape, site_of
-from isograd.frameworks.torch.constant_draws import constant_draw
+from isograd.frameworks.draws import MaskDraws, probe_shape, shape_of_draws, site_of
+from isograd.frameworks.torch.constant_draws import MASKING, constant_draw
 
 _ALPHA = frozenset(
     "alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_".split()
 )
 _DROPOUTS = _ALPHA | frozenset(
     "dropout dropout_ feature_dropout feature_dropout_ dropout1d dropout2d dropout3d".split()
+)
+_BY_CHANNEL = frozenset(
+    "feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ "
+    "dropout1d dropout2d dropout3d".split()
 )
 _RRELUS = frozenset("rrelu rrelu_".split())
 _STACKED = frozenset("lstm gru rnn_tanh rnn_relu".split())
@@ -46,12 +50,17 @@ class NeutralChance(TorchFunctionMode):
     """Replaces dropout and random draws; `note` hears of each functional dropout.
 
     scaled: whether dropout multiplies by 1 / (1 - p); drawn: the random functions that
-    were called, dropouts apart.
+    were called, dropouts apart; masks: collects the numbers that masks are made of.
     """
 
-    def __init__(self, note: Callable[[float], None] | None = None, scaled: bool = False) -> None:
+    def __init__(
+        self,
+        note: Callable[[float], None] | None = None,
+        scaled: bool = False,
+        masks: MaskDraws | None = None,
+    ) -> None:
         super().__init__()
-        self._note, self._scaled = note, scaled
+        self._note, self._scaled, self._masks = note, scaled, masks
         self.drawn: dict[str, None] = {}
 
     def __torch_function__(
@@ -71,6 +80,8 @@ class NeutralChance(TorchFunctionMode):
         if drawn is None:
             return result
         self.drawn[name] = None
+        if self._masks is not None and name in MASKING:
+            self._masks.add(name, result.shape)
         with torch.no_grad():
             return result.copy_(drawn) if isinstance(drawn, torch.Tensor) else result.fill_(drawn)
 
@@ -111,6 +122,8 @@ class NeutralChance(TorchFunctionMode):
         source = named["input"]
         if not training or probability == 0.0:
             return source
+        if self._masks is not None:
+            self._masks.add(name, shape_of_draws(source.shape, name in _BY_CHANNEL))
         factor, shift = self._affine(name, probability)
         if named.get("inplace", False) or name.endswith("_"):
             return source if (factor, shift) == (1.0, 0.0) else source.mul_(factor).add_(shift)
@@ -135,6 +148,9 @@ class NeutralChance(TorchFunctionMode):
             return found
         if self._note is not None:
             self._note(float(probability))
+        if self._masks is not None:
+            query, key = args[:2] if len(args) > 1 else (kwargs["query"], kwargs["key"])
+            self._masks.add(func.__name__, (*query.shape[:-1], key.shape[-2]))
         return found / (1.0 - probability) if self._scaled and probability < 1 else found
 
 
@@ -215,6 +231,7 @@ def neutral_chance(
     modules: Iterable[nn.Module],
     note: Callable[[float], None] | None = None,
     scaled: bool = False,
+    masks: MaskDraws | None = None,
 ) -> Iterator[NeutralChance]:
     """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
     changed: list[tuple[Any, float, Any]] = []
@@ -227,7 +244,7 @@ def neutral_chance(
                 changed.append((module, module.dropout, handle))
                 if not scaled:
                     module.dropout = 0.0
-        with python_chance_fixed(), NeutralChance(note, scaled) as mode:
+        with python_chance_fixed(), NeutralChance(note, scaled, masks) as mode:
             yield mode
     finally:
         for module, probability, handle in changed:

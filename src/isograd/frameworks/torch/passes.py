@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from isograd.frameworks.base import (
     DropoutSite,
     FunctionCall,
     FunctionSite,
+    MaskDraw,
     ReplayRequest,
     Shift,
     Tensors,
@@ -26,6 +27,7 @@ from isograd.frameworks.common import (
     occurrences_within,
     reset_network,
 )
+from isograd.frameworks.draws import MaskDraws, equal_pairs
 from isograd.frameworks.torch.arithmetic import computing
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.interventions import Interventions, intervening
@@ -75,7 +77,10 @@ class TorchPasses(TorchNetwork):
             if record:
                 stack.enter_context(recorder.watching(model))
             hears = note if record else None
-            chance = stack.enter_context(neutral_chance(model.modules(), hears, self._scaled))
+            masks = MaskDraws(lambda: recorder.current_call) if record else None
+            chance = stack.enter_context(
+                neutral_chance(model.modules(), hears, self._scaled, masks)
+            )
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(backward))
             stack.enter_context(intervening(model, self.interventions))
@@ -94,6 +99,7 @@ class TorchPasses(TorchNetwork):
         if record:
             self._calls, self._mode, self._dropouts = recorder.calls, mode, sites
             self._drawn = tuple(chance.drawn)
+            self._masks = () if masks is None else tuple(masks.found)
         return results
 
     def _pass(
@@ -180,8 +186,9 @@ class TorchPasses(TorchNetwork):
             pins.append(Pin(child.module, place, child.result, outputs, *changes))
         with contextlib.ExitStack() as stack:
             stack.enter_context(in_modes(modules, self._training))
-            stack.enter_context(restoring_state(module))
-            stack.enter_context(neutral_chance(modules.values(), None, self._scaled))
+            stack.enter_context(restoring_state(module, self._chance_seed or 0))
+            if self._chance_seed is None:
+                stack.enter_context(neutral_chance(modules.values(), None, self._scaled))
             stack.enter_context(pinned(modules, pins))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(request.backward))
@@ -206,6 +213,21 @@ class TorchPasses(TorchNetwork):
             if request.backward:
                 results |= self._replayed_gradients(request, model, inputs, pins, outputs)
         return results
+
+    def mask_draws(self) -> tuple[MaskDraw, ...]:
+        return self._masks
+
+    def equal_pairs(
+        self, request: ReplayRequest, starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
+    ) -> dict[str, tuple[int, ...]]:
+        def run(number: int) -> Tensors:
+            self._chance_seed = number
+            try:
+                return self.replay(request)
+            finally:
+                self._chance_seed = None
+
+        return equal_pairs(run, starts, pairs, seed)
 
     def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
         call = self._calls[request.call]

@@ -1,7 +1,7 @@
 """The knowledge in the static graph: examples of entries and runtime functions, compiled.
 
-An entry's verdict is the gravest of its examples.  A runtime function's is that of the examples
-that use it and no other runtime function by name; where they disagree it depends on the arguments.
+A verdict is the gravest of the examples; where some are the same and others not, it depends on the
+arguments.  A runtime function's examples are those that use no other runtime function by name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ _BATCH = 10
 _EXAMPLES = 3
 _CHILD = "isograd.knowledge.check.compiled_child"
 #: The gravest first: what an entry's verdict is.
+_WORDS = {"gradient-lost": "differs", "gradient-differs": "differs"}
 _ORDER = ("differs", "gradient-lost", "gradient-differs", "refused", "same")
 
 
@@ -98,21 +100,35 @@ def runtime_fingerprints(names: Iterable[str]) -> dict[str, str]:
     return {name: fingerprint_of(*known[name]) for name in names if name in known}
 
 
-def _row_of_runtime(found: list[dict[str, list[str]]]) -> dict[str, Any]:
-    """same, depends, or the gravest verdict where no example compiles to the same."""
+@dataclass(frozen=True)
+class _Count:
+    """What became of the examples; gravest: of all verdicts, with its first reason."""
+
+    same: int
+    examples: int
+    gravest: str
+    reason: str
+
+    @property
+    def verdict(self) -> str:
+        return DEPENDS if 0 < self.same < self.examples else self.gravest
+
+
+def _count(found: list[dict[str, list[str]]]) -> _Count:
+    """found: by example, verdict and reason of each way."""
     worst = [
         min(answers, key=lambda answer: _ORDER.index(answer[0]))
         for one in found
         if (answers := [a for a in one.values() if a[0] in _ORDER])
     ]
-    same = sum(verdict == SAME for verdict, _ in worst)
-    counts = {"same": same, "examples": len(worst)}
-    if not worst:
-        return {"verdict": "", **counts}
-    if 0 < same < len(worst):
-        return {"verdict": DEPENDS, **counts}
-    verdict, detail = min(worst, key=lambda answer: _ORDER.index(answer[0]))
-    return {"verdict": verdict, **counts} | ({"detail": detail} if detail else {})
+    gravest, reason = min(worst, key=lambda answer: _ORDER.index(answer[0]), default=("", ""))
+    return _Count(sum(verdict == SAME for verdict, _ in worst), len(worst), gravest, reason)
+
+
+def _row_of_runtime(found: list[dict[str, list[str]]]) -> dict[str, Any]:
+    count = _count(found)
+    row = {"verdict": count.verdict, "same": count.same, "examples": count.examples}
+    return row | ({"detail": count.reason} if count.reason and count.verdict != DEPENDS else {})
 
 
 def _jobs_of_runtime(knowledge: Knowledge) -> dict[str, list[dict[str, Any]]]:
@@ -192,12 +208,14 @@ def _jobs(entry: Entry, knowledge: Knowledge) -> Iterator[dict[str, Any]]:
 
 
 def _row(entry: Entry, found: list[dict[str, list[str]]]) -> dict[str, Any]:
-    """The gravest verdict of an entry's examples and ways, with the first reason."""
-    told = [answer for one in found for answer in one.values() if answer[0] in _ORDER]
-    worst = min(told, key=lambda answer: _ORDER.index(answer[0]), default=["", ""])
-    words = {"gradient-lost": "differs", "gradient-differs": "differs"}.get(worst[0], worst[0])
-    word = f"refused ({worst[1]})" if worst[0] == "refused" and worst[1] else words
-    return {"of": fingerprint(entry), "compiled": word, "verdict": worst[0]}
+    """The verdict of an entry's examples and ways in words, with the first reason."""
+    count = _count(found)
+    word = _WORDS.get(count.gravest, count.gravest)
+    if word == "refused" and count.reason:
+        word = f"refused ({count.reason})"
+    if count.verdict == DEPENDS:
+        word = f"same in {count.same} of {count.examples} examples, else {word}"
+    return {"of": fingerprint(entry), "compiled": word, "verdict": count.verdict}
 
 
 def _executed(jobs: list[dict[str, Any]], device: str) -> dict[str, list[dict[str, list[str]]]]:

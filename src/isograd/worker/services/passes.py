@@ -22,6 +22,7 @@ from isograd.frameworks.base import (
     CallInfo,
     DropoutSite,
     FunctionCall,
+    MaskDraw,
     Port,
     PortFix,
     ReplayRequest,
@@ -30,7 +31,7 @@ from isograd.frameworks.base import (
     Trial,
     in_slots,
 )
-from isograd.frameworks.capabilities import BorrowsParameters
+from isograd.frameworks.capabilities import BorrowsParameters, DrawsMasks
 from isograd.metrics import difference
 from isograd.noise.envelope import Errors, errors_against
 from isograd.tensors import Array, Role, TensorKey, TensorValue, tensor_value
@@ -202,6 +203,23 @@ class PassService(FrameworkService, Passes, Reach, Chance):
     def draws_by_hand(self) -> bool:
         """Whether it draws uniform or Bernoulli numbers outside the dropouts."""
         return self._framework.draws_by_hand()
+
+    def mask_draws(self) -> tuple[MaskDraw, ...]:
+        """The numbers that its masks are made of; empty where the framework cannot see them."""
+        seeing = self._as(DrawsMasks)
+        return seeing.mask_draws() if seeing is not None else ()
+
+    def equal_pairs(
+        self,
+        request: ReplayRequest,
+        starts: dict[str, tuple[int, ...]],
+        pairs: int,
+        seed: int,
+    ) -> dict[str, tuple[int, ...]]:
+        """Of pairs of replays with real chance, how many agree: see `frameworks/draws.py`."""
+        drawing = self._as(DrawsMasks)
+        assert drawing is not None, "asked only where masks were seen"
+        return drawing.equal_pairs(request, starts, pairs, seed)
 
 
 def errors_of(

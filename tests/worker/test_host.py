@@ -199,7 +199,7 @@ def test_a_worker_that_ignores_signals_is_killed(network: Network) -> None:
 def test_a_worker_s_temporary_folders_go_with_it(
     network: Network, tmp_path: Path, end: Callable[[Worker], None]
 ) -> None:
-    body = "import pathlib, tempfile; from isograd.scratch import scratch_prefix; "
+    body = "import pathlib, tempfile; from isograd.frameworks.scratch import scratch_prefix; "
     body += "made = tempfile.mkdtemp(prefix=scratch_prefix(os.getpid())); "
     body += f"pathlib.Path({str(tmp_path / 'made')!r}).write_text(made)"
     with Worker("fake", "port") as worker:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from isograd import errors
 from isograd.errors import FrameworkMissingError, IsogradError, UserCodeError, WorkerError
 from isograd.frameworks.instructions import instruction_limit
-from isograd.scratch import clear_scratch
+from isograd.frameworks.scratch import clear_scratch
 from isograd.worker.asking import Asker
 from isograd.worker.wire import read_message, write_message
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from isograd.frameworks.mindspore.observe import is_tensor
-from isograd.scratch import scratch_prefix
+from isograd.frameworks.scratch import scratch_prefix
 from isograd.tree import MAX_DEPTH
 
 

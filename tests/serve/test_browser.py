@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from isograd.runs.information import RunState, describe_run
+from isograd.runs.writer import RunWriter
+
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 #: Chromium as root in a container, without the connections that it makes by itself.
@@ -66,6 +69,27 @@ def test_a_run_leads_to_its_curves(page: Any) -> None:
     page.locator("#charts canvas").nth(1).wait_for()
     page.get_by_role("checkbox", name="logarithmic").check()
     assert "log=1" in page.url
+
+
+def test_a_part_that_is_looked_at_closer_gets_all_its_points(served: Path, page: Any) -> None:
+    writer = RunWriter(served / "runs/long", describe_run("a test", "watch", "torch", "cpu"))
+    for step in range(9_000):
+        writer.scalars(step, {"loss": 1 / (1 + step)})
+    writer.close(RunState.COMPLETE)
+    page.goto(page.url.partition("?")[0] + "curves?run=runs/long&name=loss")
+    over = page.locator("#charts .u-over")
+    over.wait_for()
+    box = over.bounding_box()
+    with page.expect_response("**/points?*from=*") as answered:
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 60)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + 70, steps=5)
+        page.mouse.up()
+    (curve,) = answered.value.json()
+    steps = curve["steps"]
+    assert curve["thinned_from"] == len(steps)
+    assert steps == list(range(steps[0], steps[-1] + 1))
+    assert 4_300 < steps[0] < 4_700
 
 
 def test_search_and_keyboard(page: Any) -> None:

@@ -141,8 +141,18 @@ def test_curves_of_several_runs(client: TestClient) -> None:
     assert first["values"][0] == pytest.approx(1.0)
     assert second["values"][0] == pytest.approx(1.5)
     assert first["steps"] == list(range(20))
-    part = client.get("/points", params={**asked, "name": "loss", "from": 5, "to": 7}).json()
-    assert part[0]["steps"] == [5, 6, 7]
+    assert first["times"] is None
+
+
+@pytest.mark.parametrize("axis", ["steps", "times"])
+def test_a_part_of_a_curve_reaches_beyond_its_borders(client: TestClient, axis: str) -> None:
+    asked = {"run": "runs/first", "name": "loss", "axis": "times"}
+    (whole,) = client.get("/points", params=asked).json()
+    ends = {"from": whole[axis][5], "to": whole[axis][7] + 1e-3, "axis": axis}
+    (part,) = client.get("/points", params={**asked, **ends}).json()
+    assert set(range(5, 8)) <= set(part["steps"])
+    if axis == "steps":
+        assert part["steps"] == [4, 5, 6, 7, 8]
 
 
 def test_a_file_that_is_no_report_is_a_page_that_says_so(served: Path) -> None:

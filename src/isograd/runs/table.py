@@ -42,6 +42,7 @@ _PART = re.compile(r"part-([0-9]{6})\.(rows|columns)")
 _SEALED_BYTES = 16 * 1024 * 1024
 _FEWEST_ROWS, _MOST_ROWS = 64, 16384
 _LONGEST_HEADER = 64 * 1024 * 1024
+_FIRST_LOOK = 4096
 _ADVICE = "The file is damaged; the other files of the run can still be read without it."
 
 
@@ -274,9 +275,19 @@ def _read(path: Path) -> _Part:
         return _read_columns(path.with_suffix(".columns"))
 
 
+def _header_length(data: NDArray[np.uint8]) -> int:
+    """Where the first line ends; 0 where none does.  Only so much of a file is read."""
+    length = _FIRST_LOOK
+    while True:
+        end = bytes(data[:length]).find(b"\n") + 1
+        if end or length >= min(len(data), _LONGEST_HEADER):
+            return end
+        length *= 8
+
+
 def _read_header(path: Path, data: NDArray[np.uint8]) -> tuple[list[str], str, int, int]:
     """Columns, dtype, announced rows (0 where none) and where the numbers begin."""
-    end = bytes(data[:_LONGEST_HEADER]).find(b"\n") + 1
+    end = _header_length(data)
     try:
         header = json.loads(bytes(data[:end]))
         columns, dtype = [str(name) for name in header["columns"]], header["dtype"]
@@ -304,7 +315,7 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
 def _read_rows(path: Path) -> _Part:
     """The whole rows of a part that is being written; what a crash cut off is left out."""
     data = _mapped(path)
-    if not len(data) or b"\n" not in bytes(data[:_LONGEST_HEADER]):
+    if not _header_length(data):
         return _Part([], np.empty(0, np.int64), np.empty(0), np.empty((0, 0)))
     columns, dtype, _, start = _read_header(path, data)
     layout = _row_dtype(len(columns), dtype)

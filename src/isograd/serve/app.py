@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from isograd.errors import IsogradError
 from isograd.serve.catalogue import Catalogue
 from isograd.serve.changes import changed_at
-from isograd.serve.curves import common_names, curve_data, curve_of, label_of
+from isograd.serve.curves import Axis, common_names, curve_data, curve_of, label_of
 from isograd.serve.guard import COOKIE, Request, refusal
 from isograd.serve.lineage import lineage_document
 from isograd.serve.model import Item, Kind
@@ -183,10 +183,13 @@ class _Site:
         name = http.query_params.get("name", "")
         most = _number(http, "most", POINTS, MOST_POINTS)
         span = _span(http)
+        is_over_time = http.query_params.get("axis") == Axis.TIMES.value
+        axis = Axis.TIMES if is_over_time else Axis.STEPS
         items = await run_in_threadpool(self._chosen, http)
 
         def read() -> list[dict[str, object]]:
-            return curve_data(curve_of(item, name, most, span) for item in items)
+            curves = (curve_of(item, name, most, span, axis) for item in items)
+            return curve_data(curves, axis)
 
         try:
             return _json(await run_in_threadpool(read))

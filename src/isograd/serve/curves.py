@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,13 @@ from isograd.serve.model import Item, Kind
 
 Steps = NDArray[np.int64]
 Values = NDArray[np.float64]
+
+
+class Axis(Enum):
+    """What a curve is drawn over."""
+
+    STEPS = "steps"
+    TIMES = "times"
 
 
 @dataclass(frozen=True)
@@ -49,8 +57,14 @@ def names_of(item: Item) -> tuple[str, ...]:
         return ()
 
 
-def curve_of(item: Item, name: str, most: int, span: tuple[float, float] | None = None) -> Curve:
-    """One scalar with at most `most` points, between two steps where a span is given.
+def curve_of(
+    item: Item,
+    name: str,
+    most: int,
+    span: tuple[float, float] | None = None,
+    axis: Axis = Axis.STEPS,
+) -> Curve:
+    """One scalar with at most about `most` points, between two places of the axis of a span.
 
     Raises IsogradError where the item cannot be read.
     """
@@ -66,12 +80,25 @@ def curve_of(item: Item, name: str, most: int, span: tuple[float, float] | None 
         steps = np.array([step for step, _ in points], np.int64)
         values = np.array([value for _, value in points], np.float64)
     if span is not None:
-        inside = (steps >= span[0]) & (steps <= span[1])
+        places = times if axis is Axis.TIMES and times is not None else steps
+        inside = _around(places, span)
         steps, values = steps[inside], values[inside]
         times = times[inside] if times is not None else None
     kept = kept_points(values, most)
     kept_times = None if times is None else times[kept]
     return Curve(item.name, name, steps[kept], values[kept], len(values), kept_times)
+
+
+def _around(places: Steps | Values, span: tuple[float, float]) -> NDArray[np.bool_]:
+    """Which places are in a span or beside one that is, so that lines reach the chart's border.
+
+    places: of shape (points,), in any order: a run that was resumed goes back.
+    """
+    inside: NDArray[np.bool_] = (places >= span[0]) & (places <= span[1])
+    beside = inside.copy()
+    beside[1:] |= inside[:-1]
+    beside[:-1] |= inside[1:]
+    return beside
 
 
 def kept_points(values: Values, most: int) -> NDArray[np.intp]:
@@ -101,20 +128,32 @@ def kept_points(values: Values, most: int) -> NDArray[np.intp]:
     return kept[kept < count]
 
 
-def curve_data(curves: Iterable[Curve]) -> list[dict[str, object]]:
-    """Curves as JSON: a value that is not finite is null, and counted."""
+def curve_data(curves: Iterable[Curve], axis: Axis = Axis.TIMES) -> list[dict[str, object]]:
+    """Curves as JSON: a value that is not finite is null, and counted.
+
+    axis: times are left out where only the steps are asked for.
+    """
     return [
         {
             "run": one.run,
             "name": one.name,
             "steps": one.steps.tolist(),
-            "values": [value if np.isfinite(value) else None for value in one.values.tolist()],
+            "values": _with_nulls(one.values),
             "nonfinite": int(np.count_nonzero(~np.isfinite(one.values))),
-            "times": None if one.times is None else one.times.round(3).tolist(),
+            "times": None
+            if one.times is None or axis is Axis.STEPS
+            else one.times.round(3).tolist(),
             "thinned_from": one.thinned_from,
         }
         for one in curves
     ]
+
+
+def _with_nulls(values: Values) -> list[float | None]:
+    found: list[float | None] = values.tolist()
+    for place in np.flatnonzero(~np.isfinite(values)):
+        found[place] = None
+    return found
 
 
 def common_names(items: Sequence[Item]) -> list[str]:

@@ -57,8 +57,11 @@
       colourBoxes();
       remember();
       if (!chosen.runs.size) { at("names").replaceChildren(); at("charts").replaceChildren(); say("Choose a run."); return; }
+      // The numbers are asked for beside the names where the names are known.
+      const before = [...chosen.names], asked = new Map(before.map((name) => [name, points(name)]));
+      for (const one of asked.values()) one.catch(() => {});
       if (!keepNames) await names();
-      await draw();
+      await draw(asked);
     } catch (error) { say(String(error.message || error)); }
   }
   function say(text) { at("message").textContent = text; }
@@ -70,10 +73,18 @@
     if (at("log").checked) kept.set("log", "1");
     history.replaceState(null, "", "?" + kept);
   }
-  async function draw() {
+  // No more points than the chart has columns, between two places of the axis where these are given.
+  function points(name, from, to) {
+    const asked = new URLSearchParams([...chosen.runs].map((run) => ["run", run]));
+    asked.set("name", name);
+    asked.set("most", Math.min(2000, Math.max(400, at("charts").clientWidth)));
+    asked.set("axis", at("x").value);
+    if (from !== undefined) { asked.set("from", from); asked.set("to", to); }
+    return answer("points?" + asked);
+  }
+  async function draw(asked) {
     say("");
-    const wanted = [...chosen.runs].map((run) => "run=" + encodeURIComponent(run)).join("&");
-    const parts = await Promise.all([...chosen.names].map(async (name) => [name, await answer("points?" + wanted + "&name=" + encodeURIComponent(name))]));
+    const parts = await Promise.all([...chosen.names].map(async (name) => [name, await (asked.get(name) || points(name))]));
     for (const chart of charts) chart.destroy();
     charts = [];
     drawn = parts;
@@ -90,25 +101,22 @@
     const x = at("x").value;
     const weight = Number(at("smoothing").value);
     const isLog = at("log").checked;
-    const axisOf = (curve) => (x === "times" && curve.times ? curve.times : curve.steps);
-    const positive = (values) => (isLog ? values.map((v) => (v !== null && v > 0 ? v : null)) : values);
-    const tables = [];
     const series = [{ label: x === "times" ? "time (s)" : "step" }];
     for (const curve of curves) {
       if (weight > 0) {
-        tables.push([axisOf(curve), positive(curve.values)]);
         series.push({ label: curve.run + " as it is", stroke: colour(curve.run) + "40", width: 1, points: { show: false } });
       }
-      tables.push([axisOf(curve), positive(weight > 0 ? smooth(curve.values, weight) : curve.values)]);
       series.push({ label: curve.run, stroke: colour(curve.run), width: curve.run === at("reference").value ? 3 : 1.5, points: { show: curve.steps.length < 60 } });
     }
     const grid = { stroke: line(), width: 1 };
+    const data = joined(curves, x, weight, isLog);
     charts.push(new uPlot({
       width: section.clientWidth - 32, height: 320, series,
       scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
       axes: [{ stroke: ink(), grid, ticks: grid, label: series[0].label }, { stroke: ink(), grid, ticks: grid, label: name, size: 80 }],
       cursor: { drag: { x: true, y: true, uni: 20 }, sync: { key: "isograd" } },
-    }, uPlot.join(tables), section));
+      hooks: { setScale: [zooming(name, data, curves.map((curve) => curve.run), (found) => joined(found, x, weight, isLog))] },
+    }, data, section));
     const lost = curves.filter((curve) => curve.nonfinite).map((curve) => curve.run + ": " + curve.nonfinite + " values are not finite");
     const thinned = curves.filter((curve) => curve.thinned_from > curve.steps.length).map((curve) => curve.run + ": " + curve.thinned_from.toLocaleString("en") + " steps, drawn with their least and greatest values");
     if (lost.length + thinned.length) {
@@ -117,6 +125,38 @@
       note.textContent = [...lost, ...thinned].join("; ") + ".";
       section.append(note);
     }
+  }
+  function joined(curves, x, weight, isLog) {
+    const axisOf = (curve) => (x === "times" && curve.times ? curve.times : curve.steps);
+    const positive = (values) => (isLog ? values.map((v) => (v !== null && v > 0 ? v : null)) : values);
+    const tables = [];
+    for (const curve of curves) {
+      if (weight > 0) tables.push([axisOf(curve), positive(curve.values)]);
+      tables.push([axisOf(curve), positive(weight > 0 ? smooth(curve.values, weight) : curve.values)]);
+    }
+    return uPlot.join(tables);
+  }
+  // A part that is looked at closer gets the points that the whole had to leave out.
+  function zooming(name, whole, runs, table) {
+    let shown = "", waiting = 0;
+    const first = whole[0][0], last = whole[0][whole[0].length - 1];
+    return (chart, key) => {
+      if (key !== "x") return;
+      const { min, max } = chart.scales.x;
+      const isWhole = min <= first && max >= last;
+      const wanted = isWhole ? "" : min + ":" + max;
+      if (wanted === shown) return;
+      shown = wanted;
+      clearTimeout(waiting);
+      const put = (data) => { chart.setData(data, false); chart.redraw(); };
+      if (isWhole) { put(whole); return; }
+      waiting = setTimeout(async () => {
+        try {
+          const found = (await points(name, min, max)).filter((curve) => runs.includes(curve.run));
+          if (shown === wanted && found.some((curve) => curve.steps.length)) put(table(found));
+        } catch (error) { say(String(error.message || error)); }
+      }, 80);
+    };
   }
   function save(name, kind, content) {
     const link = document.createElement("a");

@@ -92,7 +92,7 @@ def verdicts(runs: dict[str, Any]) -> dict[str, list[str]]:
     eager = runs["eager"]
     ways = [way for way in WAYS if way in runs]
     if "forward" not in eager:
-        return {way: ["eager-fails", reduced(eager["message"])] for way in ways}
+        return {way: ["eager-fails", _reason(eager["message"])] for way in ways}
     return {way: _verdict(eager, runs[way]) for way in ways}
 
 
@@ -101,13 +101,18 @@ def _verdict(eager: dict[str, Any], other: dict[str, Any]) -> list[str]:
         return ["differs", ""]
     if "failed" in other:
         both = other["failed"] == eager.get("failed")
-        return ["eager-fails" if both else "refused", reduced(other["message"])]
+        return ["eager-fails" if both else "refused", _reason(other["message"])]
     if "training" not in eager or "training" not in other:
         return ["same", ""]
     if not _differs(eager["training"], other["training"]):
         return ["same", ""]
     is_lost = _loses(eager["training"]["steps"], other["training"]["steps"])
     return ["gradient-lost" if is_lost else "gradient-differs", ""]
+
+
+def _reason(message: str) -> str:
+    """Why the compiler refuses, without the place: that of the machine that executed it."""
+    return reduced(message).partition(" In file ")[0].rstrip(" ,")
 
 
 def _differs(first: Any, second: Any) -> bool:

@@ -35,6 +35,18 @@ def _sum_by_index(x: Any) -> Any:
     return x.index_select(1, mindspore.Tensor([0, 2, 4, 6])).sum()
 
 
+def _sum_of_outer_product(x: Any) -> Any:
+    return ops.matmul(x[:1, :, :1, 0], ops.swapaxes(x[:1, :, :1, 0], -1, -2)).sum()
+
+
+def _sum_of_outer_product_by_times(x: Any) -> Any:
+    return (x[:1, :, :1, 0] * ops.swapaxes(x[:1, :, :1, 0], -1, -2)).sum()
+
+
+def _sum_of_outer_product_by_bmm(x: Any) -> Any:
+    return ops.bmm(x[:1, :, :1, 0], ops.swapaxes(x[:1, :, :1, 0], -1, -2)).sum()
+
+
 def _sum_of_roll(x: Any) -> Any:
     return (ops.roll(x, 1, 1) * ops.arange(3)).sum()
 
@@ -51,6 +63,12 @@ def _sum_by_cat(x: Any) -> Any:
             (_sum_by_reshape, _sum_by_index),
             "no gradient of a slice with a step",
             id="a slice with a step",
+        ),
+        pytest.param(
+            _sum_of_outer_product,
+            (_sum_of_outer_product_by_times, _sum_of_outer_product_by_bmm),
+            "summed axis has one element",
+            id="an outer product",
         ),
         pytest.param(_sum_of_roll, (_sum_by_cat,), "no kernel of Roll", id="no kernel"),
     ],

@@ -105,3 +105,42 @@ def test_networks_without_gradients_skip_the_stage(
     report = json.loads(out.read_text())
     (verdict,) = (s["verdict"] for s in report["stages"] if s["stage"] == "backward")
     assert (status, report["verdict"], verdict) == (0, "equivalent", backward)
+
+
+CONSTANTS = """
+import {module}
+
+class Net({base}):
+    def __init__(self):
+        super().__init__()
+        self.norm = {norm}
+
+    def {method}(self, x):
+        return self.norm(x)
+
+def loss(output):
+    return (output * output).mean()
+"""
+
+
+def test_constants_of_a_layer_without_weights_are_no_parameters(tmp_path: Path) -> None:
+    """MindSpore's GroupNorm(affine=False) holds a gamma and a beta, torch's nothing."""
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    for module, base, method, norm in (
+        ("torch", "torch.nn.Module", "forward", "torch.nn.GroupNorm(2, 4, affine=False)"),
+        (
+            "mindspore",
+            "mindspore.nn.Cell",
+            "construct",
+            "mindspore.nn.GroupNorm(2, 4, affine=False)",
+        ),
+    ):
+        text = CONSTANTS.format(module=module, base=base, method=method, norm=norm)
+        (tmp_path / f"net_{module}.py").write_text(text)
+    (tmp_path / "case.toml").write_text(CASE.replace("[2, 3, 64, 64]", "[2, 4, 3, 3]"))
+    out = tmp_path / "report.json"
+    status = main(["verify", str(tmp_path / "case.toml"), "--quiet", "--json", str(out)])
+    report = json.loads(out.read_text())
+    (verdict,) = (s["verdict"] for s in report["stages"] if s["stage"] == "parameters")
+    assert (status, report["verdict"], verdict) == (0, "equivalent", "skipped")

@@ -32,12 +32,19 @@ class Item:
     choose: dict[str, list[str]] = field(default_factory=dict)
     #: Choices for which MindSpore's own is known to be wrong, so that a port with it is no port.
     without_native: tuple[str, ...] = ()
+    #: Shapes S, as an expression, for which MindSpore's own raises.
+    unless: str = ""
 
     def native_text(self, texts: dict[str, str]) -> str | None:
         """MindSpore's own with these arguments, or None."""
         if not self.native or set(self.without_native) & set(texts.values()):
             return None
         return self.native.format(**texts)
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether both frameworks compute it for a value of this shape."""
+        names = {"S": tuple(shape), "max": max, "len": len}
+        return not self.unless or not eval(self.unless, {}, names)  # noqa: S307 - our own table
 
     def arguments(self, shape: Sequence[int], draw: random.Random) -> dict[str, str]:
         """Texts of the arguments for a value of this shape."""

@@ -255,7 +255,7 @@ class Generator:
     def _item(self) -> Line | None:
         name = self._recent()
         item = self._chosen(self._values[name].dim()) if name else None
-        if name is None or item is None:
+        if name is None or item is None or not item.takes(self._values[name].shape):
             return None
         texts = item.arguments(self._values[name].shape, self.draw)
         other = self._partner(name)

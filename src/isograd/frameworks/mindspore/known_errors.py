@@ -26,6 +26,12 @@ KNOWN = (
         'on its accelerator: [port] device = "Ascend".',
     ),
     KnownError(
+        r"For 'MatMulExt' op, shape1\[-1\] must be equal to shape2\[-2\]",
+        "MindSpore has no gradient of a matrix product whose summed axis has one element where the "
+        "second matrix has no batch. Write the product of the tensors themselves, x * y, which is "
+        "the same there, or ops.bmm.",
+    ),
+    KnownError(
         r"The kernel (\w+) unregistered",
         "MindSpore has no kernel of {0} on this device. Compose it of other operators, as "
         'isograd convert does, or run the port on its accelerator: [port] device = "Ascend".',

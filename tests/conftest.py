@@ -9,6 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+# Tests run beside each other: a framework within a test computes with as many threads as one in a
+# worker of isograd's does, before anything that has threads is imported.
+os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) // 2)))
+
 import hypothesis
 import pytest
 

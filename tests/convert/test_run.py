@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from tests.convert.support import converted, run_port, write_all
 
 from isograd.convert import Level, Options, convert_path
+from isograd.convert.document import document
 from isograd.errors import UsageError
+from isograd.report.render_text import render_text
 
 NET = (
     "from torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -243,3 +245,39 @@ def test_a_port_parses_and_keeps_every_comment(lines: list[str], note: str) -> N
     assert port.rstrip("\n").endswith(f"# {note}")
     assert port.count("# note") == code.count("# note")
     assert port.count("# none") == code.count("# none")
+
+
+def test_the_report_says_why_runtime_functions_are_used(tmp_path: Path) -> None:
+    """One row for each: its uses in all files, the first of them, and why it is there."""
+    write_all(
+        tmp_path / "original",
+        {
+            "net/__init__.py": "",
+            "net/first.py": "import torch\n\n\ndef f(x):\n"
+            "    return torch.cummax(x, 1).values + torch.cummax(x, 0).values\n",
+            "net/second.py": "import torch\nfrom torch import nn\n\n\n"
+            "def g(x):\n    return torch.cummax(x, 1).values\n\n\n"
+            "layer = nn.Conv2d(3, 8, 3, padding=1, padding_mode='reflect')\n",
+            "net/third.py": "from torch import nn\n\nlayer = nn.Linear(3, 8)\n",
+        },
+    )
+    report = convert_path(tmp_path / "original", tmp_path / "port")
+    first, second = report.runtime
+    assert (first.name, first.uses, first.api) == ("cummax", 3, "torch.cummax")
+    assert (second.name, second.uses, second.api) == ("Conv2d", 1, "torch.nn.Conv2d")
+    assert "padding_mode" in second.why
+    line = (tmp_path / "port" / second.file).read_text().split("\n")[second.line - 1]
+    assert "compat.Conv2d(" in line
+    assert report.to_data()["runtime"][0]["uses"] == 3
+    assert "Runtime functions" in render_text(document(report), width=100, colour=False)
+
+
+def test_a_layer_that_a_project_calls_by_torchs_names_says_so(tmp_path: Path) -> None:
+    net = tmp_path / "net.py"
+    net.write_text(
+        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(3, 4)\n\n"
+        "    def forward(self, x):\n        return self.fc(input=x)\n"
+    )
+    (use,) = (use for use in convert_path(net, None).runtime if use.name == "Linear")
+    assert use.why == "it is called by the names of torch's arguments"

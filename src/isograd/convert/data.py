@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def report_value(report: ConvertReport) -> dict[str, Any]:
         "compositions": [
             {"file": file, "names": list(names)} for file, names in report.compositions
         ],
+        "runtime": [asdict(use) for use in report.runtime],
         "files": [_file(file) for file in report.files],
         "findings": [_finding(finding) for finding in report.findings],
         "skipped": list(report.skipped),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isograd.convert.model import ConvertReport, FileConversion, Finding, Level
+from isograd.convert.model import ConvertReport, FileConversion, Finding, Level, RuntimeUse
 from isograd.convert.notebooks import line_of
 from isograd.findings import Finding as DrawnFinding
 from isograd.findings import Level as DrawnLevel
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 #: APIs that are listed by what they cost, and files with source in the page.
 MOST_COSTS = 15
 MOST_FILES = 200
+_LONGEST_WHY = 160
 _LEVELS = {Level.FINISH: DrawnLevel.ERROR, Level.LOOK: DrawnLevel.WARNING}
 _TONES = {Level.FINISH: Tone.BAD, Level.LOOK: Tone.WARNING}
 
@@ -53,7 +54,7 @@ def document(report: ConvertReport | ExportReport) -> Document:
         title=f"isograd convert {report.path}" + (f" -o {report.out}" if report.out else ""),
         subtitle=f"{_head(report)}; {_knowledge(report)}",
         outcome=Outcome("converted", sentence(report), tone),
-        sections=[*_costs(report), *_files(report), *_findings(report)],
+        sections=[*_costs(report), *_files(report), *_runtime(report), *_findings(report)],
         notes=_notes(report),
         root="" if folder == Path() else str(folder),
     )
@@ -72,7 +73,8 @@ def page(report: ConvertReport | ExportReport) -> Document:
     ]
     names = [(file, ", ".join(names)) for file, names in report.compositions]
     generated = [Facts("Generated modules", names)] if names else []
-    sections = [*_costs(report), *_files(report, anchors), *_findings(report), *generated, *pairs]
+    sections = [*_costs(report), *_files(report, anchors), *_runtime(report)]
+    sections += [*_findings(report), *generated, *pairs]
     return replace(plain, sections=sections)
 
 
@@ -165,7 +167,7 @@ def _costs(report: ConvertReport) -> list[Section]:
 
 def _why(finding: Finding) -> str:
     why = ". ".join(part.rstrip(".") for part in (finding.message, finding.advice) if part)
-    return why if len(why) <= 160 else why[:157] + "…"
+    return why if len(why) <= _LONGEST_WHY else f"{why[: _LONGEST_WHY - 1]}…"
 
 
 def _worst_first(report: ConvertReport) -> list[FileConversion]:
@@ -184,6 +186,19 @@ def _files(report: ConvertReport, anchors: dict[str, str] | None = None) -> list
     columns = [Column("file", is_code=True)]
     columns += [Column(name, is_number=True) for name in ("uses", "converted", "findings")]
     return [Table("Files", columns, Lazy(files, row))] if files else []
+
+
+def _runtime(report: ConvertReport) -> list[Section]:
+    """What of the port is the runtime's, and why it is not MindSpore's own."""
+
+    def row(use: RuntimeUse) -> tuple[Cell, ...]:
+        why = use.why if len(use.why) <= _LONGEST_WHY else f"{use.why[: _LONGEST_WHY - 1]}…"
+        return (use.name, use.uses, f"{use.file}:{use.line}", why)
+
+    uses = report.runtime
+    columns = [Column("runtime function", is_code=True), Column("uses", is_number=True)]
+    columns += [Column("first in the port", is_code=True), Column("why")]
+    return [Table("Runtime functions", columns, Lazy(uses, row))] if uses else []
 
 
 def _findings(report: ConvertReport) -> list[Section]:

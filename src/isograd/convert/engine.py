@@ -14,13 +14,14 @@ from isograd.convert.entries import Entries
 from isograd.convert.file import FileEdit
 from isograd.convert.imports import write_imports
 from isograd.convert.located import Facts
-from isograd.convert.model import FileConversion, Finding
+from isograd.convert.model import FileConversion, Finding, RuntimeUse
 from isograd.convert.names import Index, star_names
 from isograd.convert.passes import passes_by_kind
 from isograd.convert.passes.complex_numbers import INSTEAD
 from isograd.convert.passes.imports_by_name import imports_torch_by_name
+from isograd.convert.runtime_uses import uses_of
 from isograd.convert.settings import Settings
-from isograd.convert.spelling import Spelling, bound_packages
+from isograd.convert.spelling import COMPOSITES, Spelling, bound_packages
 from isograd.convert.text import Text, narrow
 from isograd.convert.training.names import COMPILED
 from isograd.convert.tree import Tree, read_tree
@@ -52,6 +53,7 @@ class Port:
     uses: int = 0
     converted: int = 0
     composites: frozenset[str] = frozenset()
+    runtime: tuple[RuntimeUse, ...] = ()
 
 
 #: A file without these imports nothing by a text.
@@ -141,7 +143,12 @@ class Engine:
             failed = Finding(source.file, 0, 0, "internal-error", message, advice)
             return Port(source.text, (failed,), file.uses, 0)
         findings = tuple(sorted(file.findings))
-        return Port(text, findings, file.uses, file.converted, frozenset(file.spelling.used))
+        used = frozenset(file.spelling.used)
+        runtime: tuple[RuntimeUse, ...] = ()
+        if used:
+            alias = file.spelling.package(COMPOSITES)
+            runtime = uses_of(source.file, alias, text, used, file.reasons)
+        return Port(text, findings, file.uses, file.converted, used, runtime)
 
 
 def _told(node: ast.AST, file: FileEdit) -> None:

@@ -10,6 +10,7 @@ from isograd.convert.analysis.dictionaries import passed
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.file_facts import FileFacts, parsed
 from isograd.convert.model import Finding, Level
+from isograd.convert.runtime_uses import reasons_of
 from isograd.convert.text import narrow
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.marks import mark, mark_first, packages_in
@@ -137,6 +138,7 @@ class FileEdit(FileFacts):
         if isinstance(result, NotRewritten):
             return result
         code = result.code if entry.rewrite else mark_first(result.code)
+        self._note_reasons(entry, code)
         is_runtime = "composites" in packages_in(code)
         return Rewritten(self.spelling.spelled(code), result.dropped, is_runtime)
 
@@ -144,7 +146,13 @@ class FileEdit(FileFacts):
         """The name that means a class or function that is passed around; empty if none."""
         if entry.applicability is Applicability.HAND and not entry.value:
             return ""
-        return self.spelled(reference(entry))
+        code = reference(entry)
+        self._note_reasons(entry, mark(code))
+        return self.spelled(code)
+
+    def _note_reasons(self, entry: Entry, code: str) -> None:
+        for name, reason in reasons_of(entry, code, self.settings.layers).items():
+            self.reasons.setdefault(name, reason)
 
     def layer(self, entry: Entry, *, is_value: bool = False) -> str:
         """What makes MindSpore's own layer by torch's arguments; empty where nothing does.

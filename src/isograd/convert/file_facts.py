@@ -26,6 +26,7 @@ from isograd.convert.located import Facts, Member
 from isograd.convert.model import Finding
 from isograd.convert.names import ImportedNames, resolve
 from isograd.convert.places import place
+from isograd.convert.runtime_uses import Reason
 from isograd.convert.settings import LayersInPlace, Settings
 from isograd.convert.spelling import Spelling
 from isograd.convert.text import Text, comments, format_strings, wide
@@ -84,6 +85,8 @@ class FileFacts:
     layer_names: dict[ast.expr, str] = field(default_factory=dict)
     #: The functions of `runtime/cells.py` that the port holds, by the names that it gives them.
     factories: dict[str, str] = field(default_factory=dict)
+    #: Why runtime functions are written, by their names.
+    reasons: dict[str, Reason] = field(default_factory=dict)
     #: Those that the port makes a class of, with its name.
     factory_classes: dict[str, str] = field(default_factory=dict)
     #: By their classes; None before anything asks.

@@ -117,6 +117,14 @@ class Library:
         unit = self._unit(self._public(name))
         return "\n".join(_NOQA.sub(_without_noqa, line) for line in unit.text.split("\n"))
 
+    def first_sentence(self, name: str) -> str:
+        """What a runtime function does; empty where its definition has no docstring."""
+        node = self._unit(self._public(name)).node
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            return ""
+        text = ast.get_docstring(node) or ""
+        return " ".join(text.split("\n\n")[0].split()).rstrip(".")
+
     def returned(self, name: str) -> str:
         """The class that a function says to return."""
         node = self._unit(self._public(name)).node

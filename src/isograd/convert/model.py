@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,29 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class RuntimeUse:
+    """A runtime function or layer in a port.
+
+    api, why: the API of torch that it stands for, empty where there is none, and why
+    MindSpore's own does not.  uses: places in the port.
+    file, line: the first of them.
+    """
+
+    name: str
+    file: str
+    line: int
+    uses: int
+    api: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class FileConversion:
     """One file of the output.
 
     lines: of code; 0 where the file is none.  uses: places that use torch; converted: those that
-    were written anew.  original, port: the two texts, kept only where a report draws them.
+    were written anew.  runtime: the runtime functions that it uses.  original, port: the two texts,
+    kept only where a report draws them.
     """
 
     file: str
@@ -52,6 +71,7 @@ class FileConversion:
     converted: int = 0
     is_changed: bool = False
     findings: tuple[Finding, ...] = ()
+    runtime: tuple[RuntimeUse, ...] = ()
     original: str | None = field(default=None, repr=False)
     port: str | None = field(default=None, repr=False)
 
@@ -92,6 +112,11 @@ class ConvertReport(Report):
         return tuple(finding for file in self.files for finding in file.findings)
 
     @property
+    def runtime(self) -> tuple[RuntimeUse, ...]:
+        """The runtime functions that the port uses, the most used first."""
+        return _together(use for file in self.files for use in file.runtime)
+
+    @property
     def lines(self) -> int:
         """The lines of code that were read."""
         return sum(file.lines for file in self.files)
@@ -112,3 +137,17 @@ class ConvertReport(Report):
         return any(finding.level is Level.FINISH for finding in self.findings) or any(
             not result.is_equivalent for result in self.builders
         )
+
+
+def _together(uses: Iterable[RuntimeUse]) -> tuple[RuntimeUse, ...]:
+    """One row for each runtime function of a project, the most used first."""
+    found: dict[str, RuntimeUse] = {}
+    for use in sorted(uses, key=lambda use: (use.file, use.line)):
+        known = found.get(use.name)
+        if known is None:
+            found[use.name] = use
+        else:
+            reason = known if known.api else use
+            total = known.uses + use.uses
+            found[use.name] = replace(known, uses=total, api=reason.api, why=reason.why)
+    return tuple(sorted(found.values(), key=lambda use: (-use.uses, use.name)))

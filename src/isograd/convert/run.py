@@ -353,6 +353,7 @@ def _finished(
         port.converted,
         is_changed,
         findings,
+        port.runtime,
         read.source.text if keeps else None,
         port.text if keeps else None,
     )

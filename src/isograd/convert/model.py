@@ -43,7 +43,7 @@ class Finding:
 class RuntimeUse:
     """A runtime function or layer in a port.
 
-    api, why: the API of torch that it stands for, empty where there is none, and why
+    api, why: the API of torch that it replaces, empty where there is none, and why
     MindSpore's own does not.  uses: places in the port.
     file, line: the first of them.
     """

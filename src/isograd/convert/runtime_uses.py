@@ -17,7 +17,7 @@ _RUNTIME = "composites"
 
 @dataclass(frozen=True)
 class Reason:
-    """The API of torch that a runtime function stands for, and why MindSpore's own does not."""
+    """The API of torch that a runtime function replaces, and why MindSpore's own does not."""
 
     api: str
     why: str

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.conftest import HOSTILE
 
+from isograd.progress import SilentProgress
 from isograd.runs.information import RunState, describe_run
 from isograd.runs.writer import RunWriter
+from isograd.serve.catalogue import Catalogue
+from isograd.serve.export import export
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -90,6 +94,23 @@ def test_a_part_that_is_looked_at_closer_gets_all_its_points(served: Path, page:
     assert curve["thinned_from"] == len(steps)
     assert steps == list(range(steps[0], steps[-1] + 1))
     assert 4_300 < steps[0] < 4_700
+
+
+def test_curves_of_an_export_are_drawn_from_the_file(
+    served: Path, page: Any, tmp_path: Path
+) -> None:
+    export(Catalogue([served]), tmp_path / "site", SilentProgress())
+    page.goto((tmp_path / "site/index.html").as_uri())
+    page.get_by_role("link", name="runs/first").click()
+    page.get_by_role("link", name="Its curves").click()
+    page.wait_for_selector("#charts canvas")
+    assert page.get_by_role("checkbox", name="runs/first").is_checked()
+    page.get_by_role("checkbox", name="learning_rate").check()
+    page.locator("#charts canvas").nth(1).wait_for()
+    page.get_by_role("checkbox", name=HOSTILE).check()
+    assert page.locator("#charts .u-series").count() == 2 * 3, "an axis and two runs each"
+    page.get_by_role("link", name="Hyper-parameters").click()
+    assert page.get_by_role("link", name="Curves").is_visible()
 
 
 def test_search_and_keyboard(page: Any) -> None:

@@ -61,4 +61,4 @@ def test_links_lead_on_among_static_files(migration: Path, tmp_path: Path) -> No
     page = (tmp_path / "site/verify/report.json.html").read_text()
     assert 'href="../source/net_mindspore.py.html#line-41"' in page
     assert (tmp_path / "site/source/net_mindspore.py.html").is_file()
-    assert "curves?" not in page, "only a server draws them"
+    assert "curves?" not in page, "a report has none"

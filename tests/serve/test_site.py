@@ -186,7 +186,7 @@ def test_a_run_that_grows_is_shown_as_it_stands(served: Path) -> None:
 
 def test_the_same_pages_as_static_files(served: Path, tmp_path: Path) -> None:
     target = tmp_path / "site"
-    assert export(Catalogue([served]), target, SilentProgress()) == 6
+    assert export(Catalogue([served]), target, SilentProgress()) == 7
     first = (target / "index.html").read_text()
     for path in target.rglob("*.html"):
         text = path.read_text()

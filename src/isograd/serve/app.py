@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from importlib import resources
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,21 +22,27 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from isograd.errors import IsogradError
 from isograd.serve.catalogue import Catalogue
 from isograd.serve.changes import changed_at
-from isograd.serve.curves import Axis, common_names, curve_data, curve_of, label_of
+from isograd.serve.curves import (
+    Axis,
+    common_names,
+    curve_data,
+    curve_of,
+    curves_link,
+    has_curves,
+    label_of,
+)
 from isograd.serve.guard import COOKIE, Request, refusal
 from isograd.serve.lineage import lineage_document
 from isograd.serve.model import Item, Kind
 from isograd.serve.overview import overview
 from isograd.serve.pages import page_of
-from isograd.serve.shell import asset, in_shell, quoted
+from isograd.serve.shell import asset, in_shell, vendored
 
 #: Points of a curve that a browser gets, and what it may ask for at most.
 POINTS, MOST_POINTS = 2_000, 20_000
 MOST_CURVES = 64
 #: Seconds between two looks for changes, and for how long one listener is answered.
 _INTERVAL_S, _LISTEN_S = 1.0, 3_600.0
-#: Kinds whose items have curves.
-_WITH_CURVES = (Kind.RUN, Kind.EVENTS)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
@@ -154,9 +159,7 @@ class _Site:
         if item is None:
             return PlainTextResponse("There is no such run, report or file here.\n", 404)
         document = await run_in_threadpool(page_of, item, self._catalogue)
-        links: tuple[tuple[str, str], ...] = ()
-        if item.kind in _WITH_CURVES:
-            links = (("Its curves", f"curves?run={quoted(label_of(item))}"),)
+        links = curves_link(item, "curves")
         # The name is one part of the address, with its slashes escaped.
         return _html(in_shell(document, depth=1, is_live=True, links=links))
 
@@ -171,7 +174,7 @@ class _Site:
     async def runs(self, http: HttpRequest) -> Response:
         """The labels of everything that has curves."""
         items = await run_in_threadpool(self._catalogue.items)
-        return _json([label_of(one) for one in items if one.kind in _WITH_CURVES])
+        return _json([label_of(one) for one in items if has_curves(one)])
 
     async def names(self, http: HttpRequest) -> Response:
         """The scalars of the chosen runs."""
@@ -208,7 +211,7 @@ class _Site:
         name = http.path_params["name"]
         if name not in _STATIC:
             return PlainTextResponse("There is no such file.\n", 404)
-        text = _vendored(name) if name.startswith("uplot") else asset(name)
+        text = vendored(name) if name.startswith("uplot") else asset(name)
         return Response(text, media_type=_STATIC[name])
 
     def _item(self, kind: str, name: str) -> Item | None:
@@ -219,7 +222,7 @@ class _Site:
 
     def _chosen(self, http: HttpRequest) -> list[Item]:
         wanted = http.query_params.getlist("run")[:MOST_CURVES]
-        known = {label_of(one): one for one in self._catalogue.items() if one.kind in _WITH_CURVES}
+        known = {label_of(one): one for one in self._catalogue.items() if has_curves(one)}
         return [known[label] for label in wanted if label in known]
 
     def _stamp(self, parts: list[str]) -> float:
@@ -272,8 +275,3 @@ def _html(page: str) -> Response:
 def _json(value: Any) -> Response:
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return Response(text, media_type="application/json")
-
-
-def _vendored(name: str) -> str:
-    place = resources.files("isograd.report") / "templates" / "vendor" / name
-    return place.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from isograd.errors import IsogradError
 from isograd.runs.reader import Run
 from isograd.serve.event_index import index_of
 from isograd.serve.model import Item, Kind
+from isograd.serve.shell import quoted
 
 Steps = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -39,6 +40,18 @@ class Curve:
     values: Values
     thinned_from: int
     times: Values | None = None
+
+
+def has_curves(item: Item) -> bool:
+    """Whether an item has scalars over steps."""
+    return item.kind in (Kind.RUN, Kind.EVENTS)
+
+
+def curves_link(item: Item, page: str) -> tuple[tuple[str, str], ...]:
+    """The link from an item's page to its curves, below the page of curves of this name."""
+    if not has_curves(item):
+        return ()
+    return (("Its curves", f"{page}?run={quoted(label_of(item))}"),)
 
 
 def label_of(item: Item) -> str:

@@ -11,6 +11,8 @@ from isograd.files import prepare_folder, write_text
 from isograd.progress import Progress
 from isograd.report.document import Document, FindingList, Group, Link, Section, Styled, Table
 from isograd.serve.catalogue import Catalogue
+from isograd.serve.curves import curves_link, has_curves
+from isograd.serve.export_curves import curves_page
 from isograd.serve.lineage import lineage_document
 from isograd.serve.model import Item, Kind
 from isograd.serve.overview import overview
@@ -38,7 +40,9 @@ def export(catalogue: Catalogue, folder: Path, progress: Progress) -> int:
         waiting.extend(sources.pop(address) for address in linked if address in sources)
         target = folder / files[item.address]
         target.parent.mkdir(exist_ok=True)
-        write_text(target, in_shell(_relinked(page, files), depth=1, is_live=False))
+        links = curves_link(item, "curves.html")
+        text = in_shell(_relinked(page, files), depth=1, is_live=False, links=links)
+        write_text(target, text)
         done += 1
         progress.advance(done, done + len(waiting), item.name)
     for name, document in (
@@ -47,7 +51,8 @@ def export(catalogue: Catalogue, folder: Path, progress: Progress) -> int:
     ):
         text = in_shell(_relinked(document, files), depth=0, is_live=False)
         write_text(folder / f"{name}.html", text)
-    return done + 2
+    write_text(folder / "curves.html", curves_page([one for one in items if has_curves(one)]))
+    return done + 3
 
 
 def file_names(items: list[Item]) -> dict[str, str]:

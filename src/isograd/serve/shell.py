@@ -21,8 +21,7 @@ def in_shell(
     up = "../" * depth
     home = up or "./"
     shown = [("Overview", home if is_live else f"{up}index.html")]
-    if is_live:
-        shown.append(("Curves", f"{up}curves"))
+    shown.append(("Curves", f"{up}curves" + ("" if is_live else ".html")))
     shown.append(("Hyper-parameters", f"{up}lineage" + ("" if is_live else ".html")))
     shown += [(label, f"{up}{target}") for label, target in links]
     script = asset("live.js") if is_live else ""
@@ -35,6 +34,12 @@ def in_shell(
 def asset(name: str) -> str:
     """A file of this package that is sent or written into pages as it is."""
     return (resources.files("isograd.serve") / "static" / name).read_text(encoding="utf-8")
+
+
+def vendored(name: str) -> str:
+    """A file of a library that is sent or written into pages as it is."""
+    place = resources.files("isograd.report") / "templates" / "vendor" / name
+    return place.read_text(encoding="utf-8")
 
 
 def quoted(text: str) -> str:

@@ -13,7 +13,28 @@
   const line = () => getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
   const colour = (run) => PALETTE[[...chosen.runs].indexOf(run) % PALETTE.length];
 
+  // An exported page holds its numbers; a served one asks for them.
+  const stored = at("stored") ? JSON.parse(at("stored").textContent) : null;
+  function fromStored(address) {
+    const [kind, query] = address.split("?");
+    const asked = new URLSearchParams(query || "");
+    if (kind === "runs") return Object.keys(stored);
+    const runs = asked.getAll("run").filter((run) => Object.hasOwn(stored, run));
+    if (kind === "names") {
+      const counts = new Map();
+      for (const run of runs) for (const name of Object.keys(stored[run])) counts.set(name, (counts.get(name) || 0) + 1);
+      return [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
+    }
+    const axis = asked.get("axis"), from = Number(asked.get("from") ?? -Infinity), to = Number(asked.get("to") ?? Infinity);
+    const name = asked.get("name");
+    return runs.filter((run) => Object.hasOwn(stored[run], name)).map((run) => stored[run][name]).map((curve) => {
+      const places = axis === "times" && curve.times ? curve.times : curve.steps;
+      const inside = (_, i) => places[i] >= from && places[i] <= to;
+      return { ...curve, steps: curve.steps.filter(inside), values: curve.values.filter(inside), times: curve.times && curve.times.filter(inside) };
+    });
+  }
   async function answer(address) {
+    if (stored) return fromStored(address);
     const found = await fetch(address, { credentials: "same-origin" });
     if (!found.ok) throw new Error(await found.text());
     return found.json();
@@ -66,6 +87,7 @@
   }
   function say(text) { at("message").textContent = text; }
   function remember() {
+    if (stored) return;  // a file's address takes no other
     const kept = new URLSearchParams();
     for (const run of chosen.runs) kept.append("run", run);
     for (const name of chosen.names) kept.append("name", name);

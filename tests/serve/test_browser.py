@@ -113,6 +113,27 @@ def test_curves_of_an_export_are_drawn_from_the_file(
     assert page.get_by_role("link", name="Curves").is_visible()
 
 
+def test_runs_of_the_reference_bound_what_a_port_may_do(served: Path, page: Any) -> None:
+    """Losses of 1.0 and 1.2; the port's leaves them at step 15 of 20."""
+    for name, late in (("seed0", 1.0), ("seed1", 1.2), ("port", 2.0)):
+        writer = RunWriter(served / f"runs/{name}", describe_run("a test", "watch", "torch", "cpu"))
+        early = 1.1 if name == "port" else late
+        for step in range(20):
+            writer.scalars(step, {"loss": early if step < 15 else late})
+        writer.close(RunState.COMPLETE)
+    chosen = "&".join(f"run=runs/{name}" for name in ("seed0", "seed1", "port"))
+    page.goto(page.url.partition("?")[0] + f"curves?{chosen}&name=loss")
+    page.wait_for_selector("#charts canvas")
+    page.get_by_label("reference").select_option(["runs/seed0", "runs/seed1"])
+    said = page.get_by_text("outside of the reference's band")
+    said.wait_for()
+    assert said.inner_text().startswith("runs/port: 25 % of its points lie outside")
+    assert "first at step 15" in said.inner_text()
+    assert page.url.count("reference=") == 2
+    page.reload()
+    said.wait_for()
+
+
 def test_search_and_keyboard(page: Any) -> None:
     page.get_by_role("searchbox", name="search all pages").fill("net.npz")
     page.keyboard.press("Enter")

@@ -33,6 +33,7 @@
       return { ...curve, steps: curve.steps.filter(inside), values: curve.values.filter(inside), times: curve.times && curve.times.filter(inside) };
     });
   }
+  const references = () => [...at("reference").selectedOptions].map((option) => option.value);
   async function answer(address) {
     if (stored) return fromStored(address);
     const found = await fetch(address, { credentials: "same-origin" });
@@ -91,7 +92,8 @@
     const kept = new URLSearchParams();
     for (const run of chosen.runs) kept.append("run", run);
     for (const name of chosen.names) kept.append("name", name);
-    for (const id of ["x", "smoothing", "reference"]) if (at(id).value && at(id).value !== "0") kept.set(id, at(id).value);
+    for (const run of references()) kept.append("reference", run);
+    for (const id of ["x", "smoothing"]) if (at(id).value && at(id).value !== "0") kept.set(id, at(id).value);
     if (at("log").checked) kept.set("log", "1");
     history.replaceState(null, "", "?" + kept);
   }
@@ -124,37 +126,79 @@
     const weight = Number(at("smoothing").value);
     const isLog = at("log").checked;
     const series = [{ label: x === "times" ? "time (s)" : "step" }];
+    const bounds = curves.filter((curve) => references().includes(curve.run));
+    const hasBand = bounds.length > 1;
+    if (hasBand) for (const label of ["reference, greatest", "reference, least"]) series.push({ label, stroke: ink() + "80", width: 1, points: { show: false } });
     for (const curve of curves) {
       if (weight > 0) {
         series.push({ label: curve.run + " as it is", stroke: colour(curve.run) + "40", width: 1, points: { show: false } });
       }
-      series.push({ label: curve.run, stroke: colour(curve.run), width: curve.run === at("reference").value ? 3 : 1.5, points: { show: curve.steps.length < 60 } });
+      series.push({ label: curve.run, stroke: colour(curve.run), width: !bounds.includes(curve) ? 1.5 : hasBand ? 0.5 : 3, points: { show: curve.steps.length < 60 } });
     }
     const grid = { stroke: line(), width: 1 };
-    const data = joined(curves, x, weight, isLog);
+    const runs = curves.map((curve) => curve.run), bounding = bounds.map((curve) => curve.run);
+    const table = (found) => joined(found, x, weight, isLog, found.filter((curve) => bounding.includes(curve.run)));
+    const data = table(curves);
     charts.push(new uPlot({
       width: section.clientWidth - 32, height: 320, series,
       scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
       axes: [{ stroke: ink(), grid, ticks: grid, label: series[0].label }, { stroke: ink(), grid, ticks: grid, label: name, size: 80 }],
       cursor: { drag: { x: true, y: true, uni: 20 }, sync: { key: "isograd" } },
-      hooks: { setScale: [zooming(name, data, curves.map((curve) => curve.run), (found) => joined(found, x, weight, isLog))] },
+      hooks: { setScale: [zooming(name, data, runs, table)] },
+      bands: hasBand ? [{ series: [1, 2], fill: ink() + "20" }] : [],
     }, data, section));
     const lost = curves.filter((curve) => curve.nonfinite).map((curve) => curve.run + ": " + curve.nonfinite + " values are not finite");
     const thinned = curves.filter((curve) => curve.thinned_from > curve.steps.length).map((curve) => curve.run + ": " + curve.thinned_from.toLocaleString("en") + " steps, drawn with their least and greatest values");
-    if (lost.length + thinned.length) {
+    const outside = hasBand ? curves.filter((curve) => !bounds.includes(curve)).map((curve) => beyond(curve, band(bounds, x, weight), x, weight)).filter(Boolean) : [];
+    if (lost.length + thinned.length + outside.length) {
       const note = document.createElement("p");
       note.className = "hidden-note";
-      note.textContent = [...lost, ...thinned].join("; ") + ".";
+      note.textContent = [...outside, ...lost, ...thinned].join("; ") + ".";
       section.append(note);
     }
   }
-  function joined(curves, x, weight, isLog) {
-    const axisOf = (curve) => (x === "times" && curve.times ? curve.times : curve.steps);
+  const axisOf = (curve, x) => (x === "times" && curve.times ? curve.times : curve.steps);
+  // The value of a curve at each of these places, in their order; null beyond its ends.
+  function between(curve, places, x, weight) {
+    const own = axisOf(curve, x), values = weight > 0 ? smooth(curve.values, weight) : curve.values;
+    let at = 0;
+    return places.map((place) => {
+      while (at + 1 < own.length && own[at + 1] < place) at++;
+      const next = at + 1 < own.length && own[at] < place ? at + 1 : at;
+      if (!own.length || place < own[0] || place > own[own.length - 1]) return null;
+      if (values[at] === null || values[next] === null) return null;
+      const part = next === at ? 0 : (place - own[at]) / (own[next] - own[at]);
+      return values[at] + part * (values[next] - values[at]);
+    });
+  }
+  // The least and the greatest of several curves at each place of any of them.
+  function band(curves, x, weight) {
+    const places = [...new Set(curves.flatMap((curve) => axisOf(curve, x)))].sort((a, b) => a - b);
+    const all = curves.map((curve) => between(curve, places, x, weight));
+    const of = (choose) => places.map((_, i) => {
+      const known = all.map((values) => values[i]).filter((value) => value !== null);
+      return known.length ? choose(...known) : null;
+    });
+    return { steps: places, least: of(Math.min), greatest: of(Math.max) };
+  }
+  function beyond(curve, found, x, weight) {
+    const places = axisOf(curve, x), values = weight > 0 ? smooth(curve.values, weight) : curve.values;
+    const [low, high] = [found.least, found.greatest].map((bound) => between({ steps: found.steps, values: bound }, places, "steps", 0));
+    const known = places.map((_, i) => i).filter((i) => values[i] !== null && low[i] !== null && high[i] !== null);
+    const out = known.filter((i) => values[i] < low[i] || values[i] > high[i]);
+    if (!out.length) return "";
+    return curve.run + ": " + Math.round((100 * out.length) / known.length) + " % of its points lie outside of the reference's band, first at step " + curve.steps[out[0]].toLocaleString("en");
+  }
+  function joined(curves, x, weight, isLog, bounds) {
     const positive = (values) => (isLog ? values.map((v) => (v !== null && v > 0 ? v : null)) : values);
     const tables = [];
+    if (bounds.length > 1) {
+      const found = band(bounds, x, weight);
+      tables.push([found.steps, positive(found.greatest)], [found.steps, positive(found.least)]);
+    }
     for (const curve of curves) {
-      if (weight > 0) tables.push([axisOf(curve), positive(curve.values)]);
-      tables.push([axisOf(curve), positive(weight > 0 ? smooth(curve.values, weight) : curve.values)]);
+      if (weight > 0) tables.push([axisOf(curve, x), positive(curve.values)]);
+      tables.push([axisOf(curve, x), positive(weight > 0 ? smooth(curve.values, weight) : curve.values)]);
     }
     return uPlot.join(tables);
   }
@@ -213,7 +257,8 @@
         option.value = option.textContent = run;
         at("reference").append(option);
       }
-      for (const id of ["x", "smoothing", "reference"]) if (settings.has(id)) at(id).value = settings.get(id);
+      for (const option of at("reference").options) option.selected = settings.getAll("reference").includes(option.value);
+      for (const id of ["x", "smoothing"]) if (settings.has(id)) at(id).value = settings.get(id);
       at("amount").textContent = at("smoothing").value;
       at("log").checked = settings.has("log");
       await changed();

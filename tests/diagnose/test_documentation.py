@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import isograd
-from isograd.diagnose.documentation import OTHER_SOURCES, Source, known_ids, page
+from isograd.diagnose.documentation import known_ids, page
+from isograd.diagnose.other_causes import OTHER_SOURCES, Source
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hypotheses.md"
 #: The contract's cause ids of the stages forward, loss, backward and update, and of the data.

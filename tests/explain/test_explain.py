@@ -27,6 +27,16 @@ def test_a_cause_with_its_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert "eps" in text
 
 
+def test_a_cause_of_a_check_says_what_shows_it_and_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain", "random.mask"]) == 0
+    text = capsys.readouterr().out
+    assert "a mask for each sample drops whole" in text
+    assert "Draw the mask in the shape" in text
+    assert "# port" in text
+
+
 @pytest.mark.parametrize(
     ("misspelt", "meant"),
     [

@@ -10,52 +10,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from isograd.diagnose.hypothesis import Example, FunctionHypothesis
 from isograd.diagnose.library import all_hypotheses
+from isograd.diagnose.other_causes import OTHER_SOURCES
 from isograd.diagnose.update.hypotheses import HYPOTHESES as UPDATE_HYPOTHESES
 from isograd.diagnose.update.hypotheses import RuleHypothesis
 
 _INTRODUCTION = Path(__file__).with_name("introduction.md")
 _MOST_FUNCTIONS = 12
-
-
-@dataclass(frozen=True)
-class Source:
-    """A place in isograd, other than a table of hypotheses, that names a cause."""
-
-    id: str
-    file: str
-    what: str
-
-
-#: Causes that are not hypotheses about a function or a rule; the file holds the id.
-OTHER_SOURCES = (
-    Source("conv.bias", "verify/parameters.py", "a bias that one side lacks"),
-    Source("linear.bias", "verify/parameters.py", "a bias that one side lacks"),
-    Source("layer_norm.bias", "verify/parameters.py", "a bias that one side lacks"),
-    Source("rnn.bias", "verify/parameters.py", "a bias that one side lacks"),
-    Source("precision.cast", "verify/parameters.py", "a parameter of another dtype"),
-    Source("optimizer.frozen", "verify/parameters.py", "a parameter that one side does not train"),
-    Source(
-        "optimizer.frozen",
-        "verify/update_causes.py",
-        "a parameter that the port's optimizer does not hold",
-    ),
-    Source("dropout.active", "verify/findings.py", "dropout that is active on one side only"),
-    Source("random.active", "verify/findings.py", "draws in eval mode on one side only"),
-    Source("random.mask", "verify/masks.py", "masks that are drawn along other axes"),
-    Source("dropout.p", "verify/findings.py", "dropout that zeroes another share"),
-    Source(
-        "optimizer.no_decay",
-        "diagnose/update/parts.py",
-        "weight decay on parameters that the reference leaves out of it, or the other way round",
-    ),
-    Source("optimizer.kind", "diagnose/update/hypotheses.py", "altogether another optimizer"),
-    Source("optimizer.schedule", "diagnose/update/hypotheses.py", "another learning rate per step"),
-)
 
 
 def page() -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from isograd.diagnose.hypothesis import Example, FunctionHypothesis
+from isograd.diagnose.other_causes import Source
 from isograd.explain.run import Causes, Explanation
 from isograd.report.document import Code, Document, Lines, Outcome, Section
 
@@ -23,8 +24,7 @@ def document(report: Explanation | Causes) -> Document:
     sections = [part for one in report.hypotheses for part in _hypothesis(one)]
     if report.rules:
         sections.append(Lines("Rules of the optimizer that are tried", report.rules))
-    if report.sources:
-        sections.append(Lines("Also named for", report.sources))
+    sections += [part for one in report.checks for part in _check(one)]
     words = [_words(one.text) for one in report.hypotheses] or [*report.rules, *report.sources]
     sentence = f"{report.cause}: {words[0]}."
     return Document(f"isograd explain {report.cause}", Outcome("cause", sentence), tuple(sections))
@@ -42,6 +42,13 @@ def _hypothesis(one: FunctionHypothesis) -> Iterator[Section]:
     yield Lines(f"{one.name}: {_words(one.text)}", facts)
     for example in one.examples[:1]:
         yield Code("A reference, and a port with this fault", _code(example))
+
+
+def _check(one: Source) -> Iterator[Section]:
+    yield Lines(one.what[:1].upper() + one.what[1:], (one.seen, one.advice))
+    if one.reference:
+        code = f"# reference\n{one.reference}\n# port\n{one.port}\n"
+        yield Code("A reference, and a port with this fault", code)
 
 
 def _words(text: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from isograd.diagnose.documentation import OTHER_SOURCES, by_id, known_ids
+from isograd.diagnose.documentation import by_id, known_ids
 from isograd.diagnose.hypothesis import FunctionHypothesis
 from isograd.diagnose.library import all_hypotheses
+from isograd.diagnose.other_causes import OTHER_SOURCES, Source
 from isograd.diagnose.update.hypotheses import HYPOTHESES as UPDATE_HYPOTHESES
 from isograd.errors import UsageError
 from isograd.report.base import Report
@@ -23,13 +24,15 @@ class Explanation(Report):
     """What is known of one cause.
 
     hypotheses: what is tried on a module or a loss; rules: what is tried on an optimizer, in words;
-    sources: other checks that name the cause.
+    sources: other checks that name the cause, in words; checks: the same, each with what shows it,
+    what to do, and two lines of code.
     """
 
     cause: str
     hypotheses: tuple[FunctionHypothesis, ...]
     rules: tuple[str, ...]
     sources: tuple[str, ...]
+    checks: tuple[Source, ...] = ()
 
     @property
     def needs_action(self) -> bool:
@@ -44,6 +47,7 @@ class Explanation(Report):
             "hypotheses": [_data(one) for one in self.hypotheses],
             "rules": list(self.rules),
             "sources": list(self.sources),
+            "checks": [asdict(one) for one in self.checks],
         }
 
 
@@ -70,8 +74,9 @@ def explain(cause: str) -> Explanation:
         raise UsageError(f"there is no cause {cause!r}", _suggestion(cause, known))
     hypotheses = by_id(all_hypotheses().values()).get(cause, [])
     rules = tuple(one.name for one in UPDATE_HYPOTHESES if one.id == cause)
-    sources = tuple(source.what for source in OTHER_SOURCES if source.id == cause)
-    return Explanation(cause, tuple(hypotheses), rules, sources)
+    checks = tuple(source for source in OTHER_SOURCES if source.id == cause)
+    sources = tuple(source.what for source in checks)
+    return Explanation(cause, tuple(hypotheses), rules, sources, checks)
 
 
 def all_causes() -> Causes:

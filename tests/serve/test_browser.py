@@ -197,7 +197,7 @@ def test_pages_are_accessible(migration: Path, events: Path, page: Any, scheme: 
     page.emulate_media(color_scheme=scheme)
     home = page.url
     addresses = page.evaluate("[...document.querySelectorAll('td a')].map((one) => one.href)")
-    for address in [home, f"{home}curves", *addresses]:
+    for address in [home, f"{home}curves", f"{home}lineage", *addresses]:
         page.goto(address)
         page.wait_for_timeout(200)
         page.evaluate(axe)

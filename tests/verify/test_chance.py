@@ -205,3 +205,12 @@ def test_along_which_axes_a_mask_is_drawn(
     causes = [(f["cause"]["id"], f["cause"]["port"]) for f in found["findings"]]
     assert found["verdict"] == ("divergent" if mask else "equivalent")
     assert causes == ([("random.mask", mask)] if mask else [])
+
+
+def test_a_dropout_in_place_of_a_stochastic_depth_is_told(
+    dropping: Callable[..., dict[str, Any]],
+) -> None:
+    found = dropping("DropPath(0.2)", "nn.Dropout(p=0.2)")
+    (finding,) = found["findings"]
+    assert (found["verdict"], finding["cause"]["id"]) == ("divergent", "random.mask")
+    assert finding["cause"]["reference"] == "6 × 1 × 1 × 1"

@@ -154,3 +154,38 @@ def test_what_computes_nothing_has_no_rounding_error() -> None:
     with computing(noisy(amplitude=50.0), {}):
         assert torch.equal((given * 1 + 0) / 1 - 0.0, given)
         assert not torch.equal(given * 2, given + given)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: torch.aminmax(x, dim=1)[0], id="aminmax"),
+        pytest.param(lambda x: x.amax(1), id="amax"),
+        pytest.param(lambda x: x.max(), id="max"),
+        pytest.param(lambda x: x.median(), id="median"),
+        pytest.param(lambda x: x.nanmedian(), id="nanmedian"),
+        pytest.param(lambda x: x.kthvalue(2, 1)[0], id="kthvalue"),
+        pytest.param(lambda x: x.cummax(1)[0], id="cummax"),
+        pytest.param(lambda x: torch.linalg.vector_norm(x, torch.inf), id="greatest norm"),
+        pytest.param(lambda x: x.norm(-torch.inf, 1), id="least norm"),
+        pytest.param(lambda x: torch.cdist(x, x + 1, torch.inf), id="greatest distance"),
+        pytest.param(lambda x: F.pdist(x, torch.inf), id="greatest distance of rows"),
+        pytest.param(lambda x: torch.linalg.matrix_norm(x, torch.inf), id="norm of a matrix"),
+        pytest.param(lambda x: F.adaptive_max_pool1d(x[None], 2), id="pooling"),
+    ],
+)
+def test_a_selected_number_is_found_again_by_its_gradient(function: Any) -> None:
+    """The gradient goes where the input equals the result; a moved result equals nothing."""
+    given = torch.randn(4, 5, generator=torch.Generator().manual_seed(3))
+
+    def gradient(arithmetic: Arithmetic) -> torch.Tensor:
+        leaf = given.clone().requires_grad_()
+        with computing(arithmetic, {}):
+            result = function(leaf)
+            (result * torch.arange(1, 1 + result.numel()).view(result.shape)).sum().backward()
+        assert leaf.grad is not None
+        return leaf.grad
+
+    exact = gradient(Arithmetic())
+    assert exact.abs().max() > 0
+    torch.testing.assert_close(gradient(noisy()), exact, rtol=1e-4, atol=1e-5)

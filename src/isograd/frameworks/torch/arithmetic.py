@@ -25,13 +25,15 @@ from isograd.tensors import UNIT_ROUNDOFF
 
 #: ATen operators whose results are exact: copies, views, selections and comparisons.
 EXACT = frozenset(
-    """abs alias amax amin any all arange argmax argmin argsort as_strided bitwise_and
-    bitwise_not bitwise_or cat ceil clamp clamp_max clamp_min clone col2im constant_pad_nd copy
-    copysign detach diagonal embedding empty empty_like eq expand fill flip floor full full_like
-    gather ge gt index index_select isinf isnan le lift_fresh logical_and logical_not logical_or
-    lt masked_fill masked_select max max_pool2d_with_indices max_pool3d_with_indices
-    max_pool2d_with_indices_backward maximum min minimum ne neg new_empty new_full new_ones
-    new_zeros nonzero ones ones_like permute reflection_pad1d reflection_pad2d relu repeat
+    """abs adaptive_max_pool2d adaptive_max_pool3d alias amax amin aminmax any all arange argmax
+    argmin argsort as_strided bitwise_and bitwise_not bitwise_or cat ceil clamp clamp_max clamp_min
+    clone col2im constant_pad_nd copy copysign cummax cummin detach diagonal embedding empty
+    empty_like eq expand fill flip floor fmax fmin fractional_max_pool2d fractional_max_pool3d full
+    full_like gather ge gt index index_select isinf isnan kthvalue le lift_fresh logical_and
+    logical_not logical_or lt masked_fill masked_select max max_pool2d_with_indices
+    max_pool3d_with_indices max_pool2d_with_indices_backward maximum median min minimum mode msort
+    nan_to_num nanmedian ne neg new_empty new_full new_ones new_zeros nonzero
+    ones ones_like permute reflection_pad1d reflection_pad2d relu repeat
     replication_pad1d replication_pad2d reshape resize roll round scalar_tensor scatter select
     select_backward set sign slice slice_backward sort split split_with_sizes squeeze stack t
     threshold_backward hardtanh_backward to topk transpose tril triu unbind unfold unsqueeze
@@ -96,6 +98,7 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             base in EXACT
             or func.is_view
             or _is_identity(base, args)
+            or _is_selection(base, args)
             or any(t.is_meta for t in _tensors(args))
         ):
             return func(*args, **(kwargs or {}))
@@ -190,6 +193,17 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         if count < _FEW:
             draw = torch.copysign(0.5 + 0.5 * draw.abs(), draw)
         return draw
+
+
+#: Norms and distances, and which argument holds their order.
+_ORDERS = {"linalg_vector_norm": 1, "norm": 1, "_pdist_forward": 1, "_cdist_forward": 2}
+
+
+def _is_selection(base: str, args: tuple[Any, ...]) -> bool:
+    """Whether a norm takes the greatest or least: its gradient looks for the number it took."""
+    place = _ORDERS.get(base)
+    order = args[place] if place is not None and len(args) > place else None
+    return isinstance(order, (int, float)) and math.isinf(order)
 
 
 def _is_identity(base: str, args: tuple[Any, ...]) -> bool:

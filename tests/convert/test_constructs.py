@@ -23,6 +23,25 @@ LINES = {
     "dtype": ("y = x.to(torch.float16)", "y = x.astype(ms.float16)"),
     "dtype alone": ("t = torch.int64", "t = ms.int64"),
     "device goes": ("y = torch.ones(2, device='cuda')", "y = ops.ones(2, dtype=ms.float32)"),
+    "numbers": ("y = torch.tensor([1.0, -2])", "y = ms.Tensor([1.0, -2], ms.float32)"),
+    "a number": ("y = torch.tensor(3, device=x.device)", "y = ms.Tensor(3, ms.int64)"),
+    "numbers of a dtype": (
+        "y = torch.tensor((1, 2), dtype=torch.double)",
+        "y = ms.Tensor((1, 2), ms.float64)",
+    ),
+    "numbers that are cut": (
+        "y = torch.tensor([1.5], dtype=torch.int64)",
+        "y = compat.tensor([1.5], ms.int64)",
+    ),
+    "numbers of no known dtype": (
+        "y = torch.tensor([1], dtype=x.dtype)",
+        "y = compat.tensor([1], x.dtype)",
+    ),
+    "numbers that are not written": (
+        "y = torch.tensor([len(x), 2])",
+        "y = compat.tensor([len(x), 2], None)",
+    ),
+    "numbers of no shape": ("y = torch.tensor([])", "y = compat.tensor([], None)"),
     "in place, alone": ("y = x + 1; y.mul_(2)", "y = x + 1; y = y * 2"),
     "in place, a chain": ("y = x + 1; y.mul_(2).add_(1)", "y = x + 1; y = (y * 2) + 1"),
     "out": ("torch.add(x, x, out=x)", "compat.overwrite(x, x + x)"),

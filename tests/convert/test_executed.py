@@ -565,6 +565,18 @@ class Net(nn.Module):
     def forward(self, x):
         return turned(x) * np.pi
 """,
+    "numbers as they are written": """
+class Net(nn.Module):
+    def forward(self, x):
+        counts = torch.tensor([0, 0])
+        seen = counts
+        counts[0] = 3
+        counts += 1
+        share = torch.tensor([1, 2], dtype=torch.double).sum() / torch.tensor(7)
+        kept = torch.tensor([[True], [False]]).float().mean()
+        y = x * seen.sum() / torch.tensor(4) + x * torch.tensor(-1.5) * share.float() + kept
+        return y if counts.dtype is torch.int64 else x
+""",
     "tensors of tensors have no gradient": """
 class Net(nn.Module):
     def forward(self, x):

@@ -49,6 +49,7 @@ from isograd.convert.passes.layer_attributes import LayerAttributes
 from isograd.convert.passes.layer_settings import LayerSettings
 from isograd.convert.passes.layers_in_place import InPlaceLayers
 from isograd.convert.passes.leading_axes import LeadingAxes
+from isograd.convert.passes.literal_tensors import LiteralTensors
 from isograd.convert.passes.members import Members
 from isograd.convert.passes.module_contents import ModuleContents
 from isograd.convert.passes.module_loops import ModuleLoops
@@ -109,6 +110,7 @@ PASSES: tuple[Pass, ...] = (
     ComplexNumbers(),
     Casts(),
     DeviceMoves(),
+    LiteralTensors(),
     TruncatedLogarithms(),
     RealFunctions(),
     JoinedParts(),

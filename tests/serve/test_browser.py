@@ -75,11 +75,17 @@ def test_a_run_leads_to_its_curves(page: Any) -> None:
     assert "log=1" in page.url
 
 
-def test_a_part_that_is_looked_at_closer_gets_all_its_points(served: Path, page: Any) -> None:
+@pytest.fixture
+def long_run(served: Path) -> None:
+    """A run of more steps than a chart has columns."""
     writer = RunWriter(served / "runs/long", describe_run("a test", "watch", "torch", "cpu"))
     for step in range(9_000):
         writer.scalars(step, {"loss": 1 / (1 + step)})
     writer.close(RunState.COMPLETE)
+
+
+@pytest.mark.usefixtures("long_run")
+def test_a_part_that_is_looked_at_closer_gets_all_its_points(page: Any) -> None:
     page.goto(page.url.partition("?")[0] + "curves?run=runs/long&name=loss")
     over = page.locator("#charts .u-over")
     over.wait_for()
@@ -113,7 +119,8 @@ def test_curves_of_an_export_are_drawn_from_the_file(
     assert page.get_by_role("link", name="Curves").is_visible()
 
 
-def test_runs_of_the_reference_bound_what_a_port_may_do(served: Path, page: Any) -> None:
+@pytest.fixture
+def seeds(served: Path) -> None:
     """Losses of 1.0 and 1.2; the port's leaves them at step 15 of 20."""
     for name, late in (("seed0", 1.0), ("seed1", 1.2), ("port", 2.0)):
         writer = RunWriter(served / f"runs/{name}", describe_run("a test", "watch", "torch", "cpu"))
@@ -121,6 +128,10 @@ def test_runs_of_the_reference_bound_what_a_port_may_do(served: Path, page: Any)
         for step in range(20):
             writer.scalars(step, {"loss": early if step < 15 else late})
         writer.close(RunState.COMPLETE)
+
+
+@pytest.mark.usefixtures("seeds")
+def test_runs_of_the_reference_bound_what_a_port_may_do(page: Any) -> None:
     chosen = "&".join(f"run=runs/{name}" for name in ("seed0", "seed1", "port"))
     page.goto(page.url.partition("?")[0] + f"curves?{chosen}&name=loss")
     page.wait_for_selector("#charts canvas")

@@ -32,6 +32,8 @@ _MOST_AXES = 5
 _SEED = 2718
 
 _Draws = tuple[MaskDraw, ...]
+#: What draws on each side: line, function and shape.
+_Kind = tuple[tuple[tuple[str | None, str, tuple[int, ...]], ...], ...]
 _Starts = dict[str, tuple[int, ...]]
 
 
@@ -44,13 +46,13 @@ class _Drawn:
     port: _Draws
 
     @property
-    def kind(self) -> object:
+    def kind(self) -> _Kind:
         """Units of one kind draw the same by the same lines: one of them is run."""
-        return [[(d.where, d.function, d.shape) for d in side] for side in self._sides]
+        return _kind(self.reference), _kind(self.port)
 
-    @property
-    def _sides(self) -> tuple[_Draws, _Draws]:
-        return self.reference, self.port
+
+def _kind(draws: _Draws) -> tuple[tuple[str | None, str, tuple[int, ...]], ...]:
+    return tuple((draw.where, draw.function, draw.shape) for draw in draws)
 
 
 def mask_findings(
@@ -62,13 +64,11 @@ def mask_findings(
     ours = pending.answer()
     if not ours or not theirs:
         return
-    judged: list[tuple[object, bool]] = []
+    judged: dict[_Kind, bool] = {}
     for drawn in _differing(units, replayer, ours, theirs):
-        differs = next((found for kind, found in judged if kind == drawn.kind), None)
-        if differs is None:
-            differs = _differs(session, replayer, drawn.unit)
-            judged.append((drawn.kind, differs))
-        if differs:
+        if drawn.kind not in judged:
+            judged[drawn.kind] = _differs(session, replayer, drawn.unit)
+        if judged[drawn.kind]:
             yield drawn.unit.reference, _finding(replayer, mode, drawn)
 
 

@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 from tests.convert.support import converted, run_port, write_all
 
 from isograd.convert import Level, Options, convert_path
+from isograd.convert.analysis.layers import Layers
 from isograd.convert.document import document
+from isograd.convert.runtime_uses import reasons_of
 from isograd.errors import UsageError
+from isograd.knowledge.marks import mark
+from isograd.knowledge.store import load_knowledge
 from isograd.report.render_text import render_text
 
 NET = (
@@ -281,3 +285,14 @@ def test_a_layer_that_a_project_calls_by_torchs_names_says_so(tmp_path: Path) ->
     )
     (use,) = (use for use in convert_path(net, None).runtime if use.name == "Linear")
     assert use.why == "it is called by the names of torch's arguments"
+
+
+def test_every_reason_names_mindspores_own_as_it_is_imported() -> None:
+    """An API that MindSpore has is named by its full name, once."""
+    whys = {
+        entry.api: reason.why
+        for entry in load_knowledge().entries
+        for reason in reasons_of(entry, mark(entry.rewrite), Layers()).values()
+    }
+    assert len(whys) > 100
+    assert [api for api, why in whys.items() if not why or "mindspore.mindspore" in why] == []

@@ -167,6 +167,10 @@ def _costs(report: ConvertReport) -> list[Section]:
 
 def _why(finding: Finding) -> str:
     why = ". ".join(part.rstrip(".") for part in (finding.message, finding.advice) if part)
+    return _cut(why)
+
+
+def _cut(why: str) -> str:
     return why if len(why) <= _LONGEST_WHY else f"{why[: _LONGEST_WHY - 1]}…"
 
 
@@ -192,8 +196,7 @@ def _runtime(report: ConvertReport) -> list[Section]:
     """What of the port is the runtime's, and why it is not MindSpore's own."""
 
     def row(use: RuntimeUse) -> tuple[Cell, ...]:
-        why = use.why if len(use.why) <= _LONGEST_WHY else f"{use.why[: _LONGEST_WHY - 1]}…"
-        return (use.name, use.uses, f"{use.file}:{use.line}", why)
+        return (use.name, use.uses, f"{use.file}:{use.line}", _cut(use.why))
 
     uses = report.runtime
     columns = [Column("runtime function", is_code=True), Column("uses", is_number=True)]

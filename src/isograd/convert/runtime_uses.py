@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from isograd.convert.analysis.layers import Layers
 from isograd.convert.generated import library
 from isograd.convert.model import RuntimeUse
+from isograd.convert.spelling import COMPOSITES, members_read
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.marks import MARKED
-
-#: The package of the generated module in templates.
-_RUNTIME = "composites"
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class Reason:
 
 def reasons_of(entry: Entry, code: str, layers: Layers) -> dict[str, Reason]:
     """The runtime functions in marked code that is written for an API, each with its reason."""
-    names = {found[2] for found in MARKED.finditer(code) if found[1] == _RUNTIME}
+    names = {found[2] for found in MARKED.finditer(code) if found[1] == COMPOSITES}
     if not names:
         return {}
     return dict.fromkeys(names, Reason(entry.api, _why(entry, layers)))
@@ -38,7 +36,7 @@ def _why(entry: Entry, layers: Layers) -> str:
         return entry.difference
     if not entry.target:
         return f"MindSpore has no {entry.api.rpartition('.')[2]}"
-    return f"mindspore.{entry.target} does not take these arguments as torch does"
+    return f"{entry.target} does not take these arguments as torch does"
 
 
 def uses_of(
@@ -51,10 +49,7 @@ def uses_of(
     wanted = set(names)
     found: dict[str, RuntimeUse] = {}
     for number, line in enumerate(text.split("\n"), 1):
-        if f"{alias}." not in line:
-            continue
-        for part in line.split(f"{alias}.")[1:]:
-            name = _first_name(part)
+        for name in members_read(alias, line):
             if name not in wanted:
                 continue
             known = found.get(name)
@@ -64,8 +59,3 @@ def uses_of(
             reason = reasons.get(name) or Reason("", library().first_sentence(name))
             found[name] = RuntimeUse(name, file, number, 1, reason.api, reason.why)
     return tuple(found.values())
-
-
-def _first_name(text: str) -> str:
-    end = next((at for at, sign in enumerate(text) if not (sign.isalnum() or sign == "_")), None)
-    return text[:end]

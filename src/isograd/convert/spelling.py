@@ -106,11 +106,11 @@ class Spelling:
         """Keep the imports and runtime functions that the text does use."""
         for short in list(self.statements):
             stays = short == COMPOSITES and self.present
-            if not stays and next(_members(self._names[short], text), None) is None:
+            if not stays and next(members_read(self._names[short], text), None) is None:
                 del self.statements[short], self._names[short]
         alias = self._names.get(COMPOSITES)
         if alias is not None:
-            self.used &= {*_members(alias, text), *self.present}
+            self.used &= {*members_read(alias, text), *self.present}
 
     def imports(self) -> list[str]:
         """The import statements to add: MindSpore's first, the generated module last."""
@@ -127,7 +127,7 @@ class Spelling:
         return [*lines, own] if own else lines
 
 
-def _members(package: str, text: str) -> Iterator[str]:
+def members_read(package: str, text: str) -> Iterator[str]:
     """What a text reads of a package; the pattern begins with a text, which is found quickly."""
     pattern = rf"{package}(?<!\w{package})\.(\w*)"
     return (found[1] for found in re.finditer(pattern, text))

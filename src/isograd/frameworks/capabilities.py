@@ -8,7 +8,7 @@ edit of the source without `EditsSource`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from isograd.edits import SourceEdit
@@ -72,10 +72,8 @@ class DrawsMasks(Protocol):
         """The numbers that masks are made of in the recorded pass, active dropouts included."""
         ...
 
-    def equal_pairs(
-        self, request: ReplayRequest, starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
-    ) -> dict[str, tuple[int, ...]]:
-        """Of pairs of replays with real chance, how many agree: see `frameworks/draws.py`."""
+    def replay_with_chance(self, request: ReplayRequest, seed: int) -> Tensors:
+        """Run one recorded call again, alone, with the network's own draws from this seed."""
         ...
 
 

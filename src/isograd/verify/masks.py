@@ -25,8 +25,8 @@ from isograd.verify.unit_result import UnitResult
 from isograd.verify.units import Unit
 from isograd.worker.protocols import Chance
 
-#: Pairs of runs: a part that stays in half of the first side's and in none of the other's is told
-#: apart at 1e-6 by 24 of them, one that stays in 0.9 and in 0.5 by 110.
+#: Pairs of runs: a part that stays in half of the first side's and in none of the other's differs
+#: at 1e-6 after 24 of them, one that stays in 0.9 and in 0.5 after 110.
 _PAIRS = 128
 _MOST_AXES = 5
 _SEED = 2718

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from isograd import tree
@@ -25,7 +24,7 @@ from isograd.frameworks.common import (
     Arguments,
     with_tensors,
 )
-from isograd.frameworks.draws import MaskDraws, equal_pairs
+from isograd.frameworks.draws import MaskDraws
 from isograd.frameworks.mindspore.call_edits import replacing_edits, together
 from isograd.frameworks.mindspore.construction import is_library
 from isograd.frameworks.mindspore.convert import from_value, to_value
@@ -220,17 +219,12 @@ class MindSporePasses(MindSporeNetwork):
     def mask_draws(self) -> tuple[MaskDraw, ...]:
         return self._masks
 
-    def equal_pairs(
-        self, request: ReplayRequest, starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
-    ) -> dict[str, tuple[int, ...]]:
-        def run(number: int) -> Tensors:
-            self._chance_seed = number
-            try:
-                return self._replay(request, (), Replacements(()), None)
-            finally:
-                self._chance_seed = None
-
-        return equal_pairs(run, starts, pairs, seed)
+    def replay_with_chance(self, request: ReplayRequest, seed: int) -> Tensors:
+        self._chance_seed = seed
+        try:
+            return self._replay(request, (), Replacements(()), None)
+        finally:
+            self._chance_seed = None
 
     def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:
         """How a setting of a torch function is made on the library cell of this name.

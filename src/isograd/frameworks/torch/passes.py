@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -27,7 +27,7 @@ from isograd.frameworks.common import (
     occurrences_within,
     reset_network,
 )
-from isograd.frameworks.draws import MaskDraws, equal_pairs
+from isograd.frameworks.draws import MaskDraws
 from isograd.frameworks.torch.arithmetic import computing
 from isograd.frameworks.torch.convert import from_value, to_value
 from isograd.frameworks.torch.interventions import Interventions, intervening
@@ -217,17 +217,12 @@ class TorchPasses(TorchNetwork):
     def mask_draws(self) -> tuple[MaskDraw, ...]:
         return self._masks
 
-    def equal_pairs(
-        self, request: ReplayRequest, starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
-    ) -> dict[str, tuple[int, ...]]:
-        def run(number: int) -> Tensors:
-            self._chance_seed = number
-            try:
-                return self.replay(request)
-            finally:
-                self._chance_seed = None
-
-        return equal_pairs(run, starts, pairs, seed)
+    def replay_with_chance(self, request: ReplayRequest, seed: int) -> Tensors:
+        self._chance_seed = seed
+        try:
+            return self.replay(request)
+        finally:
+            self._chance_seed = None
 
     def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
         call = self._calls[request.call]

@@ -149,7 +149,8 @@
     }, data, section));
     const lost = curves.filter((curve) => curve.nonfinite).map((curve) => curve.run + ": " + curve.nonfinite + " values are not finite");
     const thinned = curves.filter((curve) => curve.thinned_from > curve.steps.length).map((curve) => curve.run + ": " + curve.thinned_from.toLocaleString("en") + " steps, drawn with their least and greatest values");
-    const outside = hasBand ? curves.filter((curve) => !bounds.includes(curve)).map((curve) => beyond(curve, band(bounds, x, weight), x, weight)).filter(Boolean) : [];
+    const bounded = hasBand ? band(bounds, x, weight) : null;
+    const outside = hasBand ? curves.filter((curve) => !bounds.includes(curve)).map((curve) => beyond(curve, bounded, x, weight)).filter(Boolean) : [];
     if (lost.length + thinned.length + outside.length) {
       const note = document.createElement("p");
       note.className = "hidden-note";

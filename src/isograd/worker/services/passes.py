@@ -10,6 +10,7 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +33,7 @@ from isograd.frameworks.base import (
     in_slots,
 )
 from isograd.frameworks.capabilities import BorrowsParameters, DrawsMasks
+from isograd.frameworks.draws import equal_pairs
 from isograd.metrics import difference
 from isograd.noise.envelope import Errors, errors_against
 from isograd.tensors import Array, Role, TensorKey, TensorValue, tensor_value
@@ -219,7 +221,7 @@ class PassService(FrameworkService, Passes, Reach, Chance):
         """Of pairs of replays with real chance, how many agree: see `frameworks/draws.py`."""
         drawing = self._as(DrawsMasks)
         assert drawing is not None, "asked only where masks were seen"
-        return drawing.equal_pairs(request, starts, pairs, seed)
+        return equal_pairs(partial(drawing.replay_with_chance, request), starts, pairs, seed)
 
 
 def errors_of(

@@ -296,3 +296,12 @@ def test_every_reason_names_mindspores_own_as_it_is_imported() -> None:
     }
     assert len(whys) > 100
     assert [api for api, why in whys.items() if not why or "mindspore.mindspore" in why] == []
+
+
+def test_a_port_that_needs_no_runtime_has_none(tmp_path: Path) -> None:
+    """The README's example: names that were tried and not written are none that are used."""
+    quickstart = Path(__file__).parents[2] / "examples/quickstart"
+    report = convert_path(quickstart, tmp_path / "port")
+    assert report.compositions == ()
+    assert report.runtime == ()
+    assert sorted(path.name for path in (tmp_path / "port").iterdir()) == ["net.py"]

@@ -109,8 +109,8 @@ class Spelling:
             if not stays and next(members_read(self._names[short], text), None) is None:
                 del self.statements[short], self._names[short]
         alias = self._names.get(COMPOSITES)
-        if alias is not None:
-            self.used &= {*members_read(alias, text), *self.present}
+        read = set() if alias is None else set(members_read(alias, text))
+        self.used &= read | self.present
 
     def imports(self) -> list[str]:
         """The import statements to add: MindSpore's first, the generated module last."""

@@ -454,7 +454,61 @@ def run(layer, norm=nn.BatchNorm2d):
     {call}
 """
     port, _ = port_of(code)
-    assert ('layer_class("BatchNorm2d", nn.BatchNorm2d, batch_norm2d_cell)' in port) is asked
+    assert ("class BatchNorm2d(nn.BatchNorm2d):" in port) is asked
+
+
+@pytest.mark.parametrize(
+    ("question", "is_of_runtime"),
+    [
+        pytest.param("isinstance(norm, nn.BatchNorm2d)", False, id="a class by its name"),
+        pytest.param("isinstance(norm, (int, nn.Conv2d))", False, id="classes by their names"),
+        pytest.param("isinstance(norm, Own)", False, id="a class of the file"),
+        pytest.param("isinstance(norm(3), norm)", True, id="a class that a parameter brings"),
+        pytest.param("isinstance(norm(3), KINDS)", True, id="classes that a variable holds"),
+        pytest.param("isinstance(norm(3), Own.kind)", True, id="an attribute of a class"),
+        pytest.param("isinstance(norm(3), layer.kind)", True, id="an attribute of a parameter"),
+    ],
+)
+def test_instances_of_a_variable_class_take_the_runtimes(
+    question: str, is_of_runtime: bool
+) -> None:
+    code = f"""{HEAD}
+KINDS = (nn.Conv2d, nn.Linear)
+
+class Own:
+    kind = int
+
+def look(x):
+    return isinstance(x, type)
+
+def run(layer, norm=nn.BatchNorm2d):
+    look(norm)
+    return {question}
+"""
+    port, _ = port_of(code)
+    made = 'layer_class("BatchNorm2d", nn.BatchNorm2d, batch_norm2d_cell)'
+    assert (made in port, "class BatchNorm2d(" in port) == (is_of_runtime, not is_of_runtime)
+
+
+def test_a_class_of_a_port_has_torchs_name_where_the_file_uses_it_otherwise(tmp_path: Path) -> None:
+    code = """import torch
+from torch import nn
+
+def BatchNorm2d(): ...
+
+def make(layer):
+    return [layer.__name__, isinstance(layer, type), layer(3).eps]
+
+told = make(nn.BatchNorm2d)
+"""
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"net.py": code})
+    assert not report.needs_action
+    assert (
+        run_port(port, "import net; print(net.told)").split()
+        == "['BatchNorm2d', True, 1e-05]".split()
+    )
 
 
 def test_factories_make_what_torchs_classes_make() -> None:

@@ -167,9 +167,11 @@ class FileEdit(FileFacts):
         if entry.api in self.settings.layers.compared:  # one for all files
             is_asked = self.settings.layers.asks_for_classes
             return "" if is_asked else self.name(f"composites.{name}")
-        if is_value and self.settings.layers.asks_for_classes:
-            self.factory_classes[name] = entry.api.rpartition(".")[2]
-        return self.factories.setdefault(name, self.spelling.unused(name))
+        function = self.factories.setdefault(name, self.spelling.unused(name))
+        if not is_value or not self.settings.layers.asks_for_classes:
+            return function
+        own = entry.api.rpartition(".")[2]
+        return self.factory_classes.setdefault(name, (own, self.spelling.unused(own)))[1]
 
     def call(self, node: ast.Call, receiver: str = "") -> Call | NotRewritten:
         """A call's arguments as they are written by now."""

@@ -87,8 +87,8 @@ class FileFacts:
     factories: dict[str, str] = field(default_factory=dict)
     #: Why runtime functions are written, by their names.
     reasons: dict[str, Reason] = field(default_factory=dict)
-    #: Those that the port makes a class of, with its name.
-    factory_classes: dict[str, str] = field(default_factory=dict)
+    #: Those that the port makes a class of: torch's name for it and the port's.
+    factory_classes: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.

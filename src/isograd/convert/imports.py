@@ -177,11 +177,23 @@ def _factories(file: FileEdit) -> list[str]:
     for name, chosen in file.factories.items():
         text = library().text_of(name).replace(f"def {name}(", f"def {chosen}(", 1)
         if name in file.factory_classes:
-            given = f'"{file.factory_classes[name]}", {library().returned(name)}, {chosen}'
-            text += f"\n\n\n{chosen} = composites.layer_class({given})"
+            text += _class_of_factory(name, chosen, file)
         lines = narrow(file.spelled(text)).split("\n")
         texts.append(file.text.newline.join(lines))
     return texts
+
+
+def _class_of_factory(name: str, function: str, file: FileEdit) -> str:
+    """A class that makes MindSpore's layer, for code that asks whether it is given a class."""
+    own, written = file.factory_classes[name]
+    native = library().returned(name)
+    if file.settings.layers.asks_for_instances:
+        return f'\n\n\n{written} = composites.layer_class("{own}", {native}, {function})'
+    text = f"\n\n\nclass {written}({native}):\n"
+    text += f'    """A class of this name, by torch\'s arguments: its layers are {native}."""\n\n'
+    text += "    def __new__(cls, *args: object, **kwargs: object) -> nn.Cell:\n"
+    text += f"        return {function}(*args, **kwargs)"
+    return text if own == written else f'{text}\n\n{written}.__name__ = "{own}"'
 
 
 def _recording(file: FileEdit) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from isograd.convert.analysis.attribute_sets import AttributeSet, attribute_set
 from isograd.convert.analysis.carrying import Carrying
-from isograd.convert.analysis.class_questions import WORDS, asking_functions, given_to
+from isograd.convert.analysis.class_questions import WORDS, Questions, given_to, questions
 from isograd.convert.analysis.comparisons import compared
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
@@ -112,8 +112,8 @@ class Facts:
     than that it does not. private: where modules' own
     dictionaries of parameters are named. reads_private: whether they are more than read there.
     makes_complex: whether something of torch's makes complex numbers. works_in_place: whether a
-    layer is made with inplace=True. asking: functions that ask whether what they are given is a
-    class. calls: names that are called, and whether one of the arguments may be a class.
+    layer is made with inplace=True. asking: what it asks of classes. calls: names that
+    are called, and whether one of the arguments may be a class.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Facts:
     in_inference: set[str] = field(default_factory=set)
     makes_complex: bool = False
     works_in_place: bool = False
-    asking: frozenset[str] = frozenset()
+    asking: Questions = field(default_factory=Questions)
     calls: set[tuple[str, bool]] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
@@ -357,7 +357,7 @@ def locate(
     facts.reads_private = bool(facts.private) and not only_reads(source.tree, facts.private)
     facts.compared = compared(source.tree, state)
     if any(word in source.text for word in WORDS):
-        facts.asking = asking_functions(source.tree)
+        facts.asking = questions(source.tree, state)
     facts.makes_complex = any(map(_makes_complex, facts.apis))
     if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)

@@ -1,40 +1,99 @@
 """Where a project asks whether what a function is given is a class: `isinstance(layer, type)`.
 
 What makes MindSpore's layer by torch's arguments is a function, which such code tells from torch's
-class; it is then given a class (`composites.layer_class`).
+class; it is then given a class of the port, or one of the runtime (`composites.layer_class`) where
+a layer may be asked whether it is an instance of what it was made by.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
 
-from isograd.scan.values import ClassInfo, FunctionInfo, Instance, Made, Plain, Tensor, Value
+from isograd.scan.state import State
+from isograd.scan.values import (
+    ClassInfo,
+    Foreign,
+    FunctionInfo,
+    Instance,
+    Made,
+    Plain,
+    Tensor,
+    Value,
+)
 
 _OF_CLASSES = frozenset(("issubclass", "isclass", "isfunction"))
 _KINDS = frozenset(("type", "FunctionType"))
 #: What is no class of torch's: values, instances, and functions and classes of the project.
 _NO_CLASSES = (Plain, Tensor, Instance, Made, FunctionInfo, ClassInfo)
 #: The names without which no text holds such a question.
-WORDS = (*_OF_CLASSES, *_KINDS)
+WORDS = ("isinstance", *_OF_CLASSES, *_KINDS)
 
 
-def asking_functions(module: ast.Module) -> frozenset[str]:
-    """The functions that ask it of a parameter, by name; a constructor by the name of its class."""
+@dataclass(frozen=True)
+class Questions:
+    """What a file asks of classes.
+
+    functions: those that ask of a parameter whether it is a class, by name; a constructor by the
+    name of its class.  of_variables: whether something is asked for an instance of a class that
+    only the run shows: `isinstance(layer, norm)`.
+    """
+
+    functions: frozenset[str] = frozenset()
+    of_variables: bool = False
+
+
+def questions(module: ast.Module, state: State) -> Questions:
+    """The questions of a file; state: what is known at its end."""
     found: set[str] = set()
+    local: set[str] = set()
+    asked: list[ast.expr] = []
     waiting: list[tuple[ast.AST, str, frozenset[str]]] = [(module, "", frozenset())]
     while waiting:
         node, name, parameters = waiting.pop()
         if isinstance(node, ast.ClassDef):
             name, parameters = node.name, frozenset()
+        elif isinstance(node, ast.arg):
+            local.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            local.add(node.id)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             name = name if node.name == "__init__" else node.name
             parameters = frozenset(part.arg for part in given)
-        elif isinstance(node, ast.Call) and _asked(node) in parameters:
-            found.add(name)
+        elif isinstance(node, ast.Call):
+            if _asked(node) in parameters:
+                found.add(name)
+            if getattr(node.func, "id", "") == "isinstance" and len(node.args) == 2:
+                asked.append(node.args[1])
         waiting += [(child, name, parameters) for child in ast.iter_child_nodes(node)]
-    return frozenset(found)
+    named = {(line, column) for line, column, *_ in state.uses} if asked else set()
+    is_known = functools.partial(_is_class, state=state, named=named, local=local)
+    return Questions(frozenset(found), not all(map(is_known, asked)))
+
+
+def _is_class(
+    node: ast.expr, *, state: State, named: Set[tuple[int, int]], local: Set[str]
+) -> bool:
+    """Whether what follows in `isinstance(x, …)` is nothing but classes by their own names.
+
+    named: where APIs of torch are named.  local: names that assignments and parameters bind.
+    """
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(_is_class(part, state=state, named=named, local=local) for part in node.elts)
+    if (node.lineno, node.col_offset) in named:
+        return not isinstance(node, ast.BinOp) or _is_class(
+            node.right, state=state, named=named, local=local
+        )
+    root = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name) or root.id in local:
+        return False
+    value = state.env[root.id]
+    return isinstance(value, Foreign) or (isinstance(value, ClassInfo) and root is node)
 
 
 def _asked(node: ast.Call) -> str:

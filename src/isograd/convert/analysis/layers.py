@@ -33,7 +33,8 @@ class Layers:
     compares with each other.  used: all that it names.  late: of those that are
     MindSpore's, what these read when they are made and torch's at each call, with the function of
     the runtime that sets it; empty where there is none.  asks_for_classes: whether a function may
-    be given a layer's class, and ask whether it is one.
+    be given a layer's class, and ask whether it is one.  asks_for_instances: whether a layer may be
+    asked whether it is an instance of a class that a variable holds.
     """
 
     every: str = ""
@@ -43,6 +44,7 @@ class Layers:
     used: frozenset[str] = frozenset()
     late: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     asks_for_classes: bool = False
+    asks_for_instances: bool = False
     has_modes: bool = False
     unfreezes: bool = False
 
@@ -97,6 +99,7 @@ def layers_of(facts: Iterable[Facts], settings: Mapping[str, Mapping[str, str]])
         frozenset(used),
         {api: settings[api] for api in sorted(used - why.keys()) if api in settings},
         _asks_for_classes(found),
+        any(one.asking.of_variables for one in found),
         any(one.has_modes for one in found),
         any(one.unfreezes for one in found),
     )
@@ -104,7 +107,7 @@ def layers_of(facts: Iterable[Facts], settings: Mapping[str, Mapping[str, str]])
 
 def _asks_for_classes(found: Iterable[Facts]) -> bool:
     """Whether a function that asks is given what may be a class, or not called by its name."""
-    asking = frozenset().union(*(one.asking for one in found))
+    asking = frozenset().union(*(one.asking.functions for one in found))
     calls = set().union(*(one.calls for one in found)) if asking else set()
     return any((name, True) in calls or (name, False) not in calls for name in asking)
 

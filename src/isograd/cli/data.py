@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("sources", nargs=-1, required=True, metavar="A [B]")
-@click.option(
-    "--label", metavar="FIELD", help="The field of labels. Default: what the layout says."
-)
+@click.option("--label", metavar="FIELD", help="The field of labels. Default: the layout's.")
 @click.option("--classes", type=click.IntRange(min=1), help="How many classes there are.")
 @click.option("--limit", type=click.IntRange(min=1), help="Read only so many samples.")
 @click.option(
@@ -59,11 +57,7 @@ if TYPE_CHECKING:
 )
 @click.option("--key", metavar="FIELD", help="Pair samples of A and B by this field.")
 @click.option(
-    "--samples",
-    type=click.IntRange(min=2),
-    default=128,
-    show_default=True,
-    help="Compare so many samples of A and B.",
+    "--samples", type=click.IntRange(min=2), default=128, show_default=True, help="Compare so many."
 )
 @click.option(
     "--draws",
@@ -87,6 +81,11 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Show ids as tokens of vocab.txt (a token per line), vocab.json or tokenizer.json.",
 )
+@click.option(
+    "--engine", type=click.Choice(["process", "dask"]), default="process", help="What reads A."
+)
+@click.option("--jobs", type=click.IntRange(min=0), default=0, help="Dask's workers here.")
+@click.option("--scheduler", metavar="ADDRESS", help="Dask's scheduler, as tcp://host:8786.")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all choices."
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from isograd.data.compare.run import CompareOptions, compare
 from isograd.data.compare.side import Side, open_side
 from isograd.data.feed import store
-from isograd.data.inventory.run import InventoryOptions, inventory
+from isograd.data.inventory.run import InventoryOptions, inventory, inventory_of_parts
 from isograd.data.model import Comparison, DataReport, SourceReport, Verdict, soundness
 from isograd.data.pipelines.host import PipelineHandle, PipelineSource, is_pipeline
 from isograd.data.sources.base import SampleSource
@@ -17,6 +18,7 @@ from isograd.data.sources.open import open_samples
 from isograd.data.sources.splits import Splits
 from isograd.data.vocabulary import read_vocabulary
 from isograd.data.write.run import Converted, convert, require_format
+from isograd.engine import executor
 from isograd.errors import UsageError
 from isograd.findings import Finding, Level
 from isograd.progress import Progress, SilentProgress
@@ -28,7 +30,9 @@ class DataOptions:
 
     key: the field by which samples of A and B are paired; samples: how many of them are compared;
     draws: of each random transform; python_a, python_b: the interpreter of a pipeline's process.
-    vocabulary: the file by which ids of tokens are shown.
+    vocabulary: the file by which ids of tokens are shown.  engine: "process" or "dask"; jobs:
+    Dask's workers on this machine, 0 for as many as cores; scheduler: address of Dask's, None for
+    a cluster on this machine.
     """
 
     label: str | None = None
@@ -42,6 +46,9 @@ class DataOptions:
     shown: int = 48
     seed: int = 0
     vocabulary: Path | None = None
+    engine: str = "process"
+    jobs: int = 0
+    scheduler: str | None = None
 
     @property
     def inventory(self) -> InventoryOptions:
@@ -63,7 +70,12 @@ def look(
     if against is not None:
         source = Splits((source, _opened(against, options.python_b)))
     try:
-        found = inventory(source, wanted, progress or SilentProgress())
+        if options.engine == "dask":
+            with executor("dask", options.jobs, options.scheduler) as (pool, workers):
+                listener = progress or SilentProgress()
+                found = inventory_of_parts(source, wanted, listener, pool, workers)
+        else:
+            found = inventory(source, wanted, progress)
     finally:
         source.close()
     return DataReport(
@@ -171,18 +183,18 @@ def data(
     shown: int = 48,
     seed: int = 0,
     vocabulary: str | Path | None = None,
+    engine: Literal["process", "dask"] = "process",
+    jobs: int = 0,
+    scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> DataReport:
     """What does A yield; with B, do both yield the same; with output, A in another format.
 
     against: another split of the same data set; a sample that stands in both is a leak.
     vocabulary: vocab.txt, vocab.json or tokenizer.json, by which samples show ids as tokens.
+    engine: "dask" reads the files of A on its workers, at `scheduler` or `jobs` of this machine.
     Raises `UsageError` where two of b, against and output are given, or batches without output.
     """
-    if against is not None and str(against) == str(a):
-        raise UsageError(f"{a} is given as both splits", "Give the other split to --against.")
-    if against is not None and (b is not None or output is not None):
-        raise UsageError("--against looks at A and another split", "Leave out B and the output.")
     options = DataOptions(
         label,
         classes,
@@ -195,9 +207,11 @@ def data(
         shown,
         seed,
         None if vocabulary is None else Path(vocabulary),
+        engine,
+        jobs,
+        scheduler,
     )
-    if vocabulary is not None and (b is not None or output is not None):
-        raise UsageError("--vocabulary is for the samples of A", "Leave out B and the output.")
+    _refuse_contradictions(str(a), against, options, is_alone=b is None and output is None)
     if output is not None:
         if b is not None:
             raise UsageError("two sources are given with an output", "Give A alone.")
@@ -207,3 +221,21 @@ def data(
     if b is not None:
         return look_at_both(str(a), str(b), options, progress)
     return look(str(a), options, progress, None if against is None else str(against))
+
+
+def _refuse_contradictions(
+    a: str, against: str | Path | None, options: DataOptions, *, is_alone: bool
+) -> None:
+    """Refuse options that do not go together; is_alone: neither B nor an output is given."""
+    if against is not None and str(against) == a:
+        raise UsageError(f"{a} is given as both splits", "Give the other split to --against.")
+    if options.engine != "dask" and (options.scheduler is not None or options.jobs):
+        raise UsageError("--scheduler and --jobs are for --engine dask", "Give it, too.")
+    of_a = {
+        "--against looks at A and another split": against is not None,
+        "--engine dask looks at A": options.engine == "dask",
+        "--vocabulary is for the samples of A": options.vocabulary is not None,
+    }
+    for what, is_given in of_a.items():
+        if is_given and not is_alone:
+            raise UsageError(what, "Leave out B and the output.")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from isograd import engine
 from isograd.checkpoints.open import open_source
-from isograd.compare.files import engine
-from isograd.compare.files.engine import executor
 from isograd.compare.files.options import CompareOptions
 from isograd.compare.files.run import compare_sources
 from isograd.compare.files.segments import SEGMENT
+from isograd.engine import executor
 from isograd.errors import UsageError
 
 distributed = pytest.importorskip("distributed")

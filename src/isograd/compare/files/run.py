@@ -16,7 +16,6 @@ from isograd.checkpoints.parts import with_parts
 from isograd.checkpoints.remote import is_url
 from isograd.collector import with_present_objects_left_alone
 from isograd.compare.files.consecutive import NOTE, are_states_of_one_training
-from isograd.compare.files.engine import executor
 from isograd.compare.files.journal import Journal
 from isograd.compare.files.kernels import COMPILED_FROM_BYTES, is_compiled_there
 from isograd.compare.files.model import FilesReport, TensorComparison
@@ -25,6 +24,7 @@ from isograd.compare.files.pairing import NamePairing, pair_names, pair_ranks
 from isograd.compare.files.schedule import compare_jobs
 from isograd.compare.files.verdicts import TensorVerdict
 from isograd.compare.files.work import Job, Rules, Worker
+from isograd.engine import executor
 from isograd.errors import UsageError
 from isograd.progress import Progress
 

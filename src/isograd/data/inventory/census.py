@@ -38,6 +38,11 @@ class Tally:
         if len(self.examples) < EXAMPLES:
             self.examples.append(example)
 
+    def join(self, other: Tally) -> None:
+        """Add what another tally saw after this one."""
+        self.count += other.count
+        self.examples += other.examples[: EXAMPLES - len(self.examples)]
+
 
 class FieldCensus:
     """What is counted of one field."""
@@ -80,6 +85,23 @@ class FieldCensus:
             self.block.add(position, array)
         self._label(array)
 
+    def join(self, other: FieldCensus, shift: int) -> None:
+        """Add what was counted of a later part, whose first sample is at position `shift`."""
+        self.seen += other.seen
+        kinds = {self.kind, other.kind} - {""}
+        self.kind = "mixed" if len(kinds) > 1 else "".join(kinds)
+        self.dtypes += other.dtypes
+        for shape, count in other.shapes.items():
+            known = shape in self.shapes or len(self.shapes) < MAX_SHAPES
+            self.shapes[shape if known else _MANY] += count
+        self.block.join(other.block, shift)
+        self.empty.join(other.empty)
+        if self.labels is not None:
+            self.labels = None if other.labels is None else self.labels + other.labels
+        self._keep_few_labels()
+        if other._shortest >= 0:
+            self._length_between(other._shortest, other._longest, other._total)
+
     def _describe(self, kind: str, dtype: str, shape: str) -> None:
         self.kind = kind if self.kind in ("", kind) else "mixed"
         self.dtypes[dtype] += 1
@@ -88,9 +110,12 @@ class FieldCensus:
             self.shapes[shape if known else _MANY] += 1
 
     def _length(self, length: int) -> None:
-        self._shortest = length if self._shortest < 0 else min(self._shortest, length)
-        self._longest = max(self._longest, length)
-        self._total += length
+        self._length_between(length, length, length)
+
+    def _length_between(self, shortest: int, longest: int, total: int) -> None:
+        self._shortest = shortest if self._shortest < 0 else min(self._shortest, shortest)
+        self._longest = max(self._longest, longest)
+        self._total += total
 
     def _label(self, array: Array) -> None:
         """Count integers without axes, as long as there are few distinct ones."""
@@ -100,7 +125,10 @@ class FieldCensus:
             self.labels = None
             return
         self.labels.update(array.reshape(-1).tolist())
-        if len(self.labels) > _MOST_LABELS:
+        self._keep_few_labels()
+
+    def _keep_few_labels(self) -> None:
+        if self.labels is not None and len(self.labels) > _MOST_LABELS:
             self.labels = None
 
     def report(self, samples: int) -> FieldReport:
@@ -170,6 +198,25 @@ class Census:
             else:
                 self._add(item, decoded)
                 yield item, decoded
+
+    def join(self, other: Census) -> None:
+        """Add what was counted of the part that follows this one."""
+        shift = self.samples
+        self.samples += other.samples
+        for name, census in other.fields.items():
+            if name not in self.fields:
+                self.fields[name] = FieldCensus(name, self.seed)
+            self.fields[name].join(census, shift)
+        self.keys.join(other.keys)
+        self.prints.join(other.prints, shift)
+        self.corrupt.join(other.corrupt)
+        self.reasons += other.reasons
+        self.splits += other.splits
+        codes = [
+            self._split_codes.setdefault(name, len(self._split_codes)) for name in other.split_names
+        ]
+        self.split_of.extend(codes[code] for code in other.split_of)
+        self.label_of.extend(other.label_of)
 
     def _damaged(self, key: str, what: str) -> None:
         self.corrupt.add(f"{key}: {what}")

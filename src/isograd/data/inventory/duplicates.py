@@ -43,6 +43,12 @@ class Keys:
         self._text += key.encode("utf-8", errors="surrogateescape")
         self._ends.append(len(self._text))
 
+    def join(self, other: Keys) -> None:
+        """Append the keys of another part."""
+        start = len(self._text)
+        self._text += other._text
+        self._ends.extend(end + start for end in other._ends)
+
     def __len__(self) -> int:
         return len(self._ends)
 
@@ -83,6 +89,13 @@ class Fingerprints:
         self._near.append(int.from_bytes(bits.tobytes(), "little"))
         self._thumbnails += cells[:, :8].astype(np.uint8).tobytes()
         self._places.append(position)
+
+    def join(self, other: Fingerprints, shift: int) -> None:
+        """Append another part's, whose first sample is at position `shift`."""
+        self._exact.extend(other._exact)
+        self._near.extend(other._near)
+        self._thumbnails += other._thumbnails
+        self._places.extend(place + shift for place in other._places)
 
     def equal(self) -> list[NDArray[np.int64]]:
         """Groups of positions whose contents are equal, in their order.

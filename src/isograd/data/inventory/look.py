@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isograd.data.inventory.masks import image_among, legend, mask_of, overlaid
+from isograd.data.inventory.statistics import drawn_of_first
 from isograd.data.model import Shown
 from isograd.data.sources.base import Sample, Value
 from isograd.data.sources.media import kind_of, pillow
@@ -56,6 +57,17 @@ class Gallery:
         place = int(self._generator.integers(position + 1))
         if place < self._room:
             self._kept[place] = (position, self._shown(sample, decoded, label))
+
+    def join(self, other: Gallery) -> None:
+        """Choose uniformly of both; the samples of the other follow those of this one."""
+        room = min(self._room, len(self._kept) + len(other._kept))
+        own = drawn_of_first(self._seen, other._seen, room, self._generator)
+        own = min(max(own, room - len(other._kept)), len(self._kept))
+        first = self._generator.permutation(len(self._kept))[:own]
+        second = self._generator.permutation(len(other._kept))[: room - own]
+        later = [(place + self._seen, shown) for place, shown in other._kept]
+        self._kept = [self._kept[n] for n in first] + [later[n] for n in second]
+        self._seen += other._seen
 
     def shown(self) -> tuple[Shown, ...]:
         """The choice in the order of the source."""

@@ -73,7 +73,7 @@ def _nonfinite(census: Census) -> Iterator[str]:
         if one.block.nonfinite_count:
             count = _many(one.block.nonfinite_count, "sample has", "samples have")
             yield f"{count} NaN or infinity in field {name!r}"
-            yield from (census.keys[p] for p in one.block.nonfinite[:EXAMPLES])
+            yield from (census.keys[p] for p in sorted(one.block.nonfinite)[:EXAMPLES])
 
 
 def _empty(census: Census) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _constant(census: Census) -> Iterator[str]:
         if one.block.constant_count and is_content and name != census.label_field:
             count = _many(one.block.constant_count, "sample is", "samples are")
             yield f"{count} one single value throughout in field {name!r}"
-            yield from (census.keys[p] for p in one.block.constant[:EXAMPLES])
+            yield from (census.keys[p] for p in sorted(one.block.constant)[:EXAMPLES])
 
 
 def _duplicates(census: Census) -> Sequence[str]:

@@ -20,6 +20,8 @@ QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 _RESERVOIR = 8192
 #: Elements that a block may add to the sample: the rest is thinned evenly.
 _MOST_DRAWN = 4096
+#: numpy draws hypergeometric numbers of fewer things only; of more it is a binomial one.
+_MOST_EXACT = 10**9
 #: An axis of at most so many entries, first or last of three, is that of channels.
 MAX_CHANNELS = 4
 
@@ -31,6 +33,13 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
     if shape[-1] <= MAX_CHANNELS:
         return 2
     return 0 if shape[0] <= MAX_CHANNELS else None
+
+
+def drawn_of_first(first: int, second: int, room: int, generator: np.random.Generator) -> int:
+    """How many of `room` things that are drawn from `first` and `second` come from the first."""
+    if first + second < _MOST_EXACT:
+        return int(generator.hypergeometric(first, second, room))
+    return int(generator.binomial(room, first / (first + second)))
 
 
 class ChannelTally:
@@ -70,6 +79,27 @@ class ChannelTally:
         if flat.size and flat.dtype.kind in "biuf":
             self._merge(flat)
             self._draw(flat)
+
+    def join(self, other: ChannelTally) -> None:
+        """Add what another tally counted; the order does not matter but to the drawn values."""
+        self.nans += other.nans
+        self.infinities += other.infinities
+        if other._histogram is not None:
+            own = self._histogram
+            self._histogram = other._histogram if own is None else own + other._histogram
+        if other.count:
+            self._join(other.count, other._mean, other._squares, other._minimum, other._maximum)
+            self._join_drawn(other)
+
+    def _join_drawn(self, other: ChannelTally) -> None:
+        """One uniform sample of two: how many come from each is hypergeometric."""
+        room = min(_RESERVOIR, self._kept.size + other._kept.size)
+        own = drawn_of_first(self._seen, other._seen, room, self._generator)
+        own = min(max(own, room - other._kept.size), self._kept.size)
+        first = self._generator.permutation(self._kept)[:own]
+        second = self._generator.permutation(other._kept)[: room - own]
+        self._kept = np.concatenate((first, second))
+        self._seen += other._seen
 
     def _merge(self, flat: NDArray[Any]) -> None:
         count = flat.size
@@ -177,6 +207,18 @@ class BlockTally:
             self._measure(places, arrays)
         self._waiting.clear()
         return tuple(channel.result() for channel in self._channels.values())
+
+    def join(self, other: BlockTally, shift: int) -> None:
+        """Add what another tally counted, whose first sample is at position `shift`."""
+        self.finish()
+        other.finish()
+        for name, channel in other._channels.items():
+            self._channel(name).join(channel)
+        self.constant_count += other.constant_count
+        self.nonfinite_count += other.nonfinite_count
+        for own, more in ((self.constant, other.constant), (self.nonfinite, other.nonfinite)):
+            if len(own) < 32:
+                own += [position + shift for position in more]
 
     def _measure(self, places: list[int], arrays: list[Array]) -> None:
         block = np.stack(arrays)

@@ -120,9 +120,13 @@ class ArrayFolder(SampleSource):
     def count(self) -> int | None:
         return len(self._files)
 
+    @property
+    def is_divisible(self) -> bool:
+        return True
+
     def samples(self) -> Iterator[Item]:
         root = self._root.resolve()
-        for path in self._files:
+        for path in self._own(lambda: self._files):
             relative = path.relative_to(self._root)
             key = str(relative)
             if path.is_symlink() and not path.resolve().is_relative_to(root):

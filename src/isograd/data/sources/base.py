@@ -7,12 +7,15 @@ Nothing in a file is ever executed, and no link is followed out of the folder th
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from isograd.tensors import Array, contiguous
 
 #: One field of a sample: numbers, an encoded image, sound or other bytes, or a text.
 Value: TypeAlias = "Array | bytes | str"
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,34 @@ class SampleSource(ABC):
     def __init__(self, address: str) -> None:
         self.address = address
         self.labels = Labels()
-        #: What was left out and is no problem, in sentences.
+        #: What else the report says of it, in sentences.
         self.notes: list[str] = []
+        #: What was left out and is no problem, and how often: "files without … were left out".
+        self.left_out: Counter[str] = Counter()
+        self._part = (0, 1)
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether `part` reads fewer files: the source reads several, each for itself."""
+        return False
+
+    def part(self, number: int, count: int) -> SampleSource:
+        """The same source without the files of other parts; the keys are the same.
+
+        number: of the part, from 0 to count - 1; parts follow one another in the source's order.
+        """
+        twin = copy.copy(self)
+        twin.left_out = Counter()
+        twin._part = (number, count)
+        return twin
+
+    def _own(self, files: Callable[[], Iterable[_T]]) -> Iterable[_T]:
+        """The files of this part."""
+        number, count = self._part
+        if count == 1:
+            return files()
+        size = sum(1 for _ in files())
+        return itertools.islice(files(), size * number // count, size * (number + 1) // count)
 
     @abstractmethod
     def samples(self) -> Iterator[Item]:

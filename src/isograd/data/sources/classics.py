@@ -118,7 +118,7 @@ class Cifar(SampleSource):
 
     def samples(self) -> Iterator[Item]:
         size = self._PIXELS + self._labels
-        for path in self._paths:
+        for path in self._own(lambda: self._paths):
             split = "test" if path.name.startswith("test") else "train"
             with path.open("rb") as file:
                 number = 0
@@ -129,6 +129,10 @@ class Cifar(SampleSource):
                         yield Problem(key, "is cut off", split)
                         break
                     yield Sample(key, self._fields(row), split)
+
+    @property
+    def is_divisible(self) -> bool:
+        return len(self._paths) > 1
 
     def _fields(self, row: bytes) -> dict[str, Value]:
         pixels = np.frombuffer(row, np.uint8, offset=self._labels).reshape(3, 32, 32)

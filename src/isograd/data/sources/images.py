@@ -41,19 +41,25 @@ class ImageFolder(SampleSource):
         return []
 
     def samples(self) -> Iterator[Item]:
-        self.notes.clear()
-        ignored = 0
+        self.left_out.clear()
+        for split, top, path in self._own(self._all):
+            if isinstance(path, Problem):
+                yield path
+            elif path.suffix.lower() not in SUFFIXES:
+                self.left_out["files without the suffix of an image were left out"] += 1
+            else:
+                yield self._sample(path, top, split)
+
+    @property
+    def is_divisible(self) -> bool:
+        return True
+
+    def _all(self) -> Iterator[tuple[str, Path, Path | Problem]]:
+        """Each file with its split and the folder that holds the classes."""
         for split in self._splits or [""]:
             top = self._root / split if split else self._root
             for path in self._files(top):
-                if isinstance(path, Problem):
-                    yield path
-                elif path.suffix.lower() not in SUFFIXES:
-                    ignored += 1
-                else:
-                    yield self._sample(path, top, split)
-        if ignored:
-            self.notes.append(f"{ignored:,} files without the suffix of an image were left out")
+                yield split, top, path
 
     def _sample(self, path: Path, top: Path, split: str) -> Item:
         key = str(path.relative_to(self._root))

@@ -132,9 +132,14 @@ class MindRecordFiles(SampleSource):
 
     def samples(self) -> Iterator[Item]:
         several = len(self._paths) > 1
-        for path, data, header in zip(self._paths, self._maps, self._headers, strict=True):
+        shards = list(zip(self._paths, self._maps, self._headers, strict=True))
+        for path, data, header in self._own(lambda: shards):
             prefix = f"{path.name}#" if several else "#"
             yield from _rows(data, header, prefix)
+
+    @property
+    def is_divisible(self) -> bool:
+        return len(self._paths) > 1
 
 
 def _rows(data: memoryview, header: Header, prefix: str) -> Iterator[Item]:

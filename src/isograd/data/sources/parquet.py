@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,9 +42,7 @@ class ParquetFiles(SampleSource):
         super().__init__(address)
         self._paths = paths
         self._arrow = pyarrow()
-        self._rows = 0
-        for path in paths:
-            self._rows += self._rows_of(path)
+        self._rows = [self._rows_of(path) for path in paths]
 
     def _rows_of(self, path: Path) -> int:
         try:
@@ -54,14 +53,17 @@ class ParquetFiles(SampleSource):
             ) from error
 
     def count(self) -> int | None:
-        return self._rows
+        return sum(self._rows)
 
     def samples(self) -> Iterator[Item]:
-        number = 0
-        for path in self._paths:
-            for item in self._items(path, number):
-                number += 1
-                yield item
+        firsts = [0, *itertools.accumulate(self._rows)]
+        files = list(zip(self._paths, firsts, strict=False))
+        for path, first in self._own(lambda: files):
+            yield from self._items(path, first)
+
+    @property
+    def is_divisible(self) -> bool:
+        return len(self._paths) > 1
 
     def _items(self, path: Path, number: int) -> Iterator[Item]:
         try:

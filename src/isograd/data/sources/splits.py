@@ -18,11 +18,20 @@ class Splits(SampleSource):
         self.labels = sources[0].labels
 
     def samples(self) -> Iterator[Item]:
+        self.left_out.clear()
         for source in self._sources:
             for item in source.samples():
                 key = f"{source.address}: {item.key}"
                 yield replace(item, key=key, split=source.address)
             self.notes += [note for note in source.notes if note not in self.notes]
+            self.left_out += source.left_out
+
+    @property
+    def is_divisible(self) -> bool:
+        return all(source.is_divisible for source in self._sources)
+
+    def part(self, number: int, count: int) -> Splits:
+        return Splits(tuple(source.part(number, count) for source in self._sources))
 
     def count(self) -> int | None:
         counts = [source.count() for source in self._sources]

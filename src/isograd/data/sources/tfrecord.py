@@ -59,7 +59,7 @@ class TFRecordFiles(SampleSource):
 
     def samples(self) -> Iterator[Item]:
         several = len(self._paths) > 1
-        for path in self._paths:
+        for path in self._own(lambda: self._paths):
             prefix = f"{path.name}#" if several else "#"
             for number, record in records(path):
                 key = f"{prefix}{number}"
@@ -72,6 +72,10 @@ class TFRecordFiles(SampleSource):
                     yield Problem(key, f"is no Example ({error})")
                     continue
                 yield Sample(key, self._typed(fields))
+
+    @property
+    def is_divisible(self) -> bool:
+        return len(self._paths) > 1
 
     def _typed(self, fields: dict[str, Value]) -> dict[str, Value]:
         """The fields in the dtypes and shapes that a schema beside the file names."""

@@ -27,8 +27,12 @@ class WebDataset(SampleSource):
 
     def samples(self) -> Iterator[Item]:
         several = len(self._paths) > 1
-        for path in self._paths:
+        for path in self._own(lambda: self._paths):
             yield from _samples(path, f"{path.name}:" if several else "")
+
+    @property
+    def is_divisible(self) -> bool:
+        return len(self._paths) > 1
 
 
 def _samples(path: Path, prefix: str) -> Iterator[Item]:

@@ -26,7 +26,7 @@ def executor(engine: str, threads: int, scheduler: str | None) -> Iterator[tuple
             yield found
         return
     count = threads or os.cpu_count() or 1
-    pool = ThreadPoolExecutor(count, thread_name_prefix="isograd-compare")
+    pool = ThreadPoolExecutor(count, thread_name_prefix="isograd")
     try:
         yield pool, count
     finally:
@@ -71,7 +71,7 @@ def _dask(workers: int, scheduler: str | None) -> Iterator[tuple[Executor, int]]
     except Exception as error:  # Dask has its own exceptions for each way in which it may fail
         raise WorkerError(
             f"the Dask cluster could not do the work: {error}",
-            "Its workers need isograd in the same version, and see A and B under the same names.",
+            "Its workers need isograd in the same version, and see the files under the same names.",
         ) from error
     finally:
         client.close()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from isograd.data import worker_seeds
 from isograd.data.compare.run import CompareOptions, compare
 from isograd.data.compare.side import Side, open_side
 from isograd.data.feed import store
@@ -76,6 +77,8 @@ def look(
                 found = inventory_of_parts(source, wanted, listener, pool, workers)
         else:
             found = inventory(source, wanted, progress)
+        if isinstance(source, PipelineSource):
+            found = _with_workers(found, source)
     finally:
         source.close()
     return DataReport(
@@ -84,6 +87,13 @@ def look(
         elapsed_s=time.monotonic() - started,
         seed=options.seed,
     )
+
+
+def _with_workers(report: SourceReport, source: PipelineSource) -> SourceReport:
+    """The report, with what the pipeline's worker processes draw alike."""
+    drawn, notes = worker_seeds.draws_of(source.handle)
+    more = worker_seeds.findings(source.format, drawn)
+    return replace(report, findings=report.findings + more, notes=(*report.notes, *notes))
 
 
 def _opened(address: str, python: str | None) -> SampleSource:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from isograd.data import worker_seeds
 from isograd.data.compare import causes, order
 from isograd.data.compare.equality import Gap, gap
 from isograd.data.compare.pairing import Pairs, Rows, is_related, pair_fields, pair_samples
@@ -93,7 +94,7 @@ class _Run:
         walks = self._walks()
         compared = [self._field(a, b, drawn, walks) for a, b in self._fields]
         self._other_samples()
-        for difference in of_order:
+        for difference in (*of_order, *self._workers()):
             self._add(difference)
         fields = tuple(one for one in compared if one is not None)
         if not fields and not self._steps:
@@ -108,6 +109,17 @@ class _Run:
             self._first,
             tuple(dict.fromkeys(self._gaps)),
         )
+
+    def _workers(self) -> Iterator[Difference]:
+        """What the worker processes of one side draw alike, and those of the other do not."""
+        self._progress.stage("comparing what worker processes draw")
+        drawn = []
+        for side in self._sides:
+            found, notes = side.worker_draws()
+            drawn.append(found)
+            self._gaps += notes
+        a, b = self._sides
+        yield from worker_seeds.differences((a.kind, b.kind), (drawn[0], drawn[1]), self._place)
 
     def _other_samples(self) -> None:
         """Where no field is explained and nothing of A is in B, they are other samples."""

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from isograd.data.pipelines.host import PipelineHandle, field_value, is_pipeline
+from isograd.data.pipelines.worker_draws import WorkerDraws
 from isograd.data.sources.base import Problem, SampleSource, Value
 from isograd.data.sources.media import UndecodableError, decode_audio, decode_image, kind_of
 from isograd.data.sources.open import open_samples
+from isograd.data.worker_seeds import draws_of
 
 #: Fields of one sample.
 Fields = dict[str, Value]
@@ -80,6 +82,10 @@ class Side(Protocol):
         """The order of some epochs, and notes; None where it cannot be known."""
         ...
 
+    def worker_draws(self) -> tuple[list[WorkerDraws], list[str]]:
+        """What its worker processes draw for one sample, and why that is not known."""
+        ...
+
     def call(self, method: str, *arguments: Any) -> Any:
         """Ask the worker about a chain."""
         ...
@@ -125,6 +131,9 @@ class PipelineSide:
         epochs = [Epoch(tuple(e["ids"]), tuple(e["sizes"])) for e in found["epochs"]]
         return epochs, list(found["notes"])
 
+    def worker_draws(self) -> tuple[list[WorkerDraws], list[str]]:
+        return draws_of(self._handle)
+
 
 def _step(found: dict[str, Any]) -> Step:
     return Step(
@@ -168,6 +177,9 @@ class SourceSide:
     def epochs(self, count: int, most: int) -> tuple[list[Epoch] | None, list[str]]:
         size = sum(1 for _ in self.rows(most))
         return [Epoch(tuple(range(size)), ())] * count, []
+
+    def worker_draws(self) -> tuple[list[WorkerDraws], list[str]]:
+        return [], []
 
     def call(self, method: str, *arguments: Any) -> Any:
         raise AssertionError(f"a data set in files has no chains ({method}, {arguments})")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isograd.data.pipelines.values import Row
+from isograd.data.pipelines.worker_draws import WorkerDraws
 
 
 @dataclass
@@ -88,6 +89,10 @@ class Pipeline(ABC):
     def inputs(self, chain: Chain, positions: list[int]) -> list[Any]:
         """What goes into a chain for the samples at some positions of the order."""
         raise NotImplementedError
+
+    def worker_draws(self) -> list[WorkerDraws]:
+        """What each place with several worker processes drew for one sample."""
+        return []
 
     def before_draw(self, number: int) -> None:  # noqa: B027 - most libraries need nothing
         """Called before each draw of a random transform: the draws must not repeat."""

@@ -15,6 +15,15 @@ import numpy as np
 from isograd.data.pipelines.base import Chain, Emitted, Pipeline
 from isograd.data.pipelines.listing import flattened
 from isograd.data.pipelines.values import Row
+from isograd.data.pipelines.worker_draws import (
+    DRAWS,
+    Asked,
+    Repeated,
+    WorkerDraws,
+    digests,
+    gathered,
+    judge,
+)
 
 #: Samples in the source's order whose digests tell positions.
 _MOST_KNOWN = 65536
@@ -56,11 +65,13 @@ class MindSporePipeline(Pipeline):
         yield from self._emitted(_unshuffled(self._root))
 
     def _emitted(self, dataset: Any) -> Iterator[Emitted]:
+        # worker processes begin with this process's state, which nothing else advances
+        np.random.random()  # noqa: NPY002 - that state is what is to be advanced
         for row in dataset.create_dict_iterator(num_epochs=1, output_numpy=True):
             yield Emitted({name: row[name] for name in self._names if name in row})
 
     def epoch_ids(self, epochs: int, most: int) -> list[dict[str, Any]] | None:
-        """By the digests of samples before any transform, which no draw changes.
+        """By the index that a source is asked for, else by digests of samples before transforms.
 
         A new iterator per epoch, as `for batch in dataset` makes one.
         """
@@ -68,11 +79,17 @@ class MindSporePipeline(Pipeline):
             bare = _digested(self._root)
             flat = _without(_unshuffled(bare), (*_BATCHES, "RepeatDataset"))
             known: dict[bytes, list[int]] = {}
+            is_whole = True
             for position, row in enumerate(_rows(flat)):
                 if position >= _MOST_KNOWN:
+                    is_whole = False
                     break
                 known.setdefault(_key(row), []).append(position)
-            return [_epoch(bare, known, most, self.is_batched) for _ in range(epochs)]
+            found = [_epoch(bare, known, most, self.is_batched) for _ in range(epochs)]
+            if is_whole and any(-1 in epoch["ids"] for epoch in found):
+                self.notes.append("the order was not compared: the source draws its samples anew")
+                return None
+            return found
         except Exception as error:  # a tree that filters or joins by columns cannot be cut
             said = (str(error).splitlines() or [type(error).__name__])[0]
             self.notes.append(f"the order was not compared: {said[:120]}")
@@ -109,6 +126,18 @@ class MindSporePipeline(Pipeline):
         column = self._sources[id(chain)]
         return [self._raw[position][column] for position in positions]
 
+    def worker_draws(self) -> list[WorkerDraws]:
+        found = []
+        for node in _nodes(self._root):
+            kind, workers = type(node).__name__, node.num_parallel_workers or 1
+            if workers < 2 or not getattr(node, "python_multiprocessing", False):
+                continue
+            probe = _PROBES[kind](node, DRAWS * workers) if kind in _PROBES else None
+            if probe is not None:
+                place = f"{kind.removesuffix('Dataset').lower()}(num_parallel_workers={workers})"
+                found.append(judge(place, workers, gathered(digests(_rows(probe)), workers)))
+        return found
+
     def before_draw(self, number: int) -> None:
         # Eager C++ transforms under a set seed return the same draw at every call.
         config = sys.modules["mindspore.dataset"].config
@@ -122,6 +151,36 @@ class MindSporePipeline(Pipeline):
             self._seed = None
 
 
+def _asked(node: Any, count: int) -> Any:
+    """The source of a node, whose workers are asked for one sample; None for an iterable."""
+    if not hasattr(node.source, "__getitem__") or not node.source_len:
+        return None
+    return sys.modules["mindspore.dataset"].GeneratorDataset(
+        Asked(node.source, 0, count),
+        node.column_names,
+        shuffle=False,
+        num_parallel_workers=node.num_parallel_workers,
+    )
+
+
+def _mapped(node: Any, count: int) -> Any:
+    """The functions of a node, whose workers get one sample."""
+    (child,) = node.children
+    first = next(_rows(child))
+    sample = tuple(first[name] for name in node.input_columns)
+    one = sys.modules["mindspore.dataset"].GeneratorDataset(
+        Repeated(sample, count), node.input_columns, shuffle=False
+    )
+    return one.map(
+        node.operations,
+        node.input_columns,
+        node.output_columns,
+        num_parallel_workers=node.num_parallel_workers,
+        python_multiprocessing=True,
+    )
+
+
+_PROBES = {"GeneratorDataset": _asked, "MapDataset": _mapped}
 _BATCHES = ("BatchDataset", "PaddedBatchDataset", "BucketBatchByLengthDataset")
 
 
@@ -183,6 +242,8 @@ def _digested(root: Any) -> Any:
     found = _without(root, ("MapDataset", "ProjectDataset", "RenameDataset"))
     leaves = [node for node in _nodes(found) if not node.children]
     for number, leaf in enumerate(leaves):
+        if _yields_indices(leaf, f"digest{number}"):
+            continue
         columns = list(leaf.get_col_names())
         parents = [node for node in _nodes(found) if any(c is leaf for c in node.children)]
         leaf.parent = []
@@ -204,6 +265,17 @@ def _digested(root: Any) -> Any:
                 if hasattr(node, name):
                     setattr(node, name, None if name in ("per_batch_map", "pad_info") else [])
     return found
+
+
+def _yields_indices(leaf: Any, column: str) -> bool:
+    """Let a source in Python yield the index that it is asked for; whether it can be asked."""
+    source = getattr(leaf, "source", None)
+    if not hasattr(source, "__getitem__") or leaf.source_len < 0 or leaf.has_batch_sampler:
+        return False
+    leaf.source = [(np.asarray([index]),) for index in range(leaf.source_len)]
+    leaf.column_names, leaf.column_types, leaf.schema = [column], [], None
+    leaf.num_parallel_workers, leaf.python_multiprocessing = 1, False
+    return True
 
 
 def _digest(*columns: Any) -> Any:

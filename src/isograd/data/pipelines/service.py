@@ -14,6 +14,7 @@ from isograd.data.pipelines.base import Chain, Emitted, Pipeline
 from isograd.data.pipelines.features import features, probe
 from isograd.data.pipelines.listing import describe
 from isograd.data.pipelines.values import as_array, in_container, unbatched, unwire, wire
+from isograd.data.pipelines.worker_draws import as_wire
 from isograd.errors import UserCodeError
 from isograd.frameworks.user_code import load_callable, user_code
 from isograd.tensors import tensor_value
@@ -130,6 +131,15 @@ class DataService:
         """Positions and sizes of batches of some epochs, and what was noted."""
         found = self.pipeline.epoch_ids(count, most)
         return {"epochs": found, "notes": list(self.pipeline.notes)}
+
+    def do_worker_draws(self) -> dict[str, Any]:
+        """What the workers of the pipeline drew for one sample, or why that is not known."""
+        try:
+            return {"draws": as_wire(self.pipeline.worker_draws()), "notes": []}
+        except Exception as error:  # a probe may break what the user's code expects of its input
+            said = (str(error).splitlines() or [type(error).__name__])[0]
+            note = f"what worker processes draw was not compared: {said[:120]}"
+            return {"draws": [], "notes": [note]}
 
     def do_trace(self, chain: int, positions: list[int]) -> list[list[dict[str, Any]]]:
         """For each sample what enters a chain, and what every transform gives."""

@@ -10,6 +10,14 @@ from typing import Any
 from isograd.data.pipelines.base import Chain, Emitted, Pipeline
 from isograd.data.pipelines.listing import flattened, inner_list
 from isograd.data.pipelines.values import as_array, row_of
+from isograd.data.pipelines.worker_draws import (
+    DRAWS,
+    Asked,
+    WorkerDraws,
+    digest_of,
+    gathered,
+    judge,
+)
 
 _DEPTH = 3
 
@@ -113,6 +121,21 @@ class TorchPipeline(Pipeline):
             self._chains = list(self._found_chains())
         return self._chains
 
+    def worker_draws(self) -> list[WorkerDraws]:
+        if self._loader is None or not self._is_map_style or self.workers < 2 or not self.size():
+            return []
+        asked = Asked(self._dataset, self._own_indices()[0], DRAWS * self.workers)
+        loader = sys.modules["torch.utils.data"].DataLoader(
+            asked,
+            batch_size=None,
+            num_workers=self.workers,
+            collate_fn=_digest,
+            worker_init_fn=self._loader.worker_init_fn,
+            multiprocessing_context=self._loader.multiprocessing_context,
+        )
+        found = gathered(loader, self.workers)
+        return [judge(f"DataLoader(num_workers={self.workers})", self.workers, found)]
+
     def _found_chains(self) -> Iterator[Chain]:
         if not self._is_map_style or not len(self._dataset):
             return
@@ -154,6 +177,10 @@ class TorchPipeline(Pipeline):
                 self._run_with(owner, name, spy, position)
                 known[position] = spy.inputs[0]
         return [known[position] for position in positions]
+
+
+def _digest(sample: Any) -> bytes:
+    return digest_of(row_of(sample))
 
 
 class _Recorder:

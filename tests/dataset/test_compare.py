@@ -144,6 +144,13 @@ def test_the_order_is_compared_batch_by_batch(reference: str, port: str, cause: 
     assert (found.order is Order.SAME) is False
 
 
+def test_a_data_set_that_is_only_iterated_is_read_as_its_loader_would_read_it() -> None:
+    sides = [PipelineSide(Local(f"torch_side.py:{name}", "A")) for name in ("table", "stream")]
+    found = compare(*sides, CompareOptions(), SilentProgress())
+    assert found.samples == 20
+    assert [field.differs for field in found.fields] == [0, 0]
+
+
 def test_fields_without_listed_transforms_are_explained_by_their_values() -> None:
     found = compared("tokens", "left_padded")
     assert _causes(found) == ["data.padding", "data.padding"]

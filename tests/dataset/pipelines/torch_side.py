@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 import torchvision_cpu  # noqa: F401 - makes torchvision importable
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from torchvision import transforms as T
 from torchvision.datasets import ImageFolder
 
@@ -56,6 +57,19 @@ class Tokens(Dataset[dict[str, Any]]):
         count = 5 + index % 8
         ids[:count] = np.random.default_rng(index).integers(5, 900, count)
         return {"ids": ids, "mask": (ids != 0).astype(np.int64)}
+
+
+class Stream(IterableDataset[Any]):
+    """The rows of `table`, one at a time, without places."""
+
+    def __iter__(self) -> Iterator[Any]:
+        rows = torch.arange(60, dtype=torch.float32).reshape(20, 3)
+        return iter([(row, number) for number, row in enumerate(rows)])
+
+
+def stream() -> Stream:
+    """A data set that can only be iterated, without a loader."""
+    return Stream()
 
 
 def tokens() -> Tokens:

@@ -29,12 +29,13 @@ def _propose_offset(observations: Sequence[Observation]) -> Iterator[Candidate]:
     if len(steps) != 1 or 0 in steps:
         return
     (step,) = steps
+    what = "integers" if any(o.a.size > 1 for o in observations) else "labels"
     yield Candidate(
-        f"labels of B are {abs(step)} {'greater' if step > 0 else 'smaller'}",
+        f"{what} of B are {abs(step)} {'greater' if step > 0 else 'smaller'}",
         lambda one: _wide(one.a) + step,
         "0",
         f"{step:+d}",
-        "Count classes from the same number in both.",
+        "Count classes, or ids of tokens, from the same number in both.",
     )
 
 

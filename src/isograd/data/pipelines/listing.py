@@ -77,13 +77,26 @@ def _is_random(transform: Any, kind: str) -> bool | None:
 
 def _parameters(transform: Any) -> dict[str, Any]:
     found = {}
+    arguments = _arguments(transform)
     for name, value in vars(transform).items():
         if name.startswith("_") or name in _NOT_PARAMETERS:
+            continue
+        if arguments is not None and (name not in arguments or (name, value) == ("p", 1)):
             continue
         plain = _plain(value)
         if plain is not None:
             found[_RENAMED.get(name, name)] = plain
     return found
+
+
+def _arguments(transform: Any) -> frozenset[str] | None:
+    """The names of a constructor's arguments where attributes hold more; None where they do not.
+
+    albumentations keeps what it derives beside its arguments, and p=1 where nothing is drawn.
+    """
+    if not type(transform).__module__.startswith("albumentations"):
+        return None
+    return frozenset(inspect.signature(type(transform)).parameters)
 
 
 def _plain(value: Any) -> Any:

@@ -60,12 +60,12 @@ class TorchPipeline(Pipeline):
             return None
 
     def real(self) -> Iterator[Emitted]:
+        if not self._is_map_style:
+            for found in self._dataset if self._loader is None else self._loader:
+                yield Emitted(row_of(found))
+            return
         if self._loader is None:
             yield from self._items(range(len(self._dataset)))
-            return
-        if not self._is_map_style:
-            for batch in self._loader:
-                yield Emitted(row_of(batch))
             return
         recorder = _Recorder(self._loader.batch_sampler or self._loader.sampler)
         name = "batch_sampler" if self._loader.batch_sampler is not None else "sampler"

@@ -107,7 +107,7 @@ def convert(
     exclude: Sequence[str] = (),
     with_ignored: bool = False,
 ) -> ConvertReport:
-    """What is this PyTorch code in MindSpore?
+    """Rewrite PyTorch code for MindSpore.
 
     out: where the port appears; check: write nothing, and report what would be left to do.
     eager: leave training loops as they are.  select, ignore, exclude, with_ignored: as of `scan`.

@@ -39,6 +39,35 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert result.stdout.splitlines()[-1] == "0 []"
 
 
+_UNUSUAL = {
+    "explain": ["explain", "a" * 300],
+    "weights": ["weights", "{}", "-o", "out.ckpt"],
+    "convert": ["convert", "{}", "-o", "out"],
+    "compare": ["compare", "{}", "{}"],
+    "diagnose": ["diagnose", "{}", "--module", "x"],
+    "init": ["init", "{}", "{}"],
+}
+
+
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"lsp"}))
+def test_a_path_that_the_system_refuses_is_no_internal_error(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = [part.format("a" * 300) for part in _UNUSUAL.get(verb, [verb, "{}"])]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "internal error" not in error
+    assert error.startswith("isograd: ")
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_the_list_of_verbs_and_a_verbs_own_help_say_the_same(verb: str) -> None:
+    command = group.get_command(None, verb)  # type: ignore[arg-type]  # no context is needed
+    assert command is not None
+    assert (command.help or "").split("\n\n")[0].replace("\n", " ") == VERBS[verb]
+
+
 def test_the_module_is_the_command() -> None:
     result = _python("-m", "isograd", "--version")
     assert result.returncode == 0

@@ -99,7 +99,7 @@ _OF_QUESTIONS = frozenset({"sql"})
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask's scheduler, as tcp://host:8786.")
 def command(progress: Progress, **given: Any) -> FilesReport | CurvesReport | Answer:
-    """Two checkpoints, tensor folders, dumps or loss curves: where do they differ?
+    """Compare two checkpoints, tensor folders, dumps or loss curves.
 
     A is the reference. Tensors are paired by the map, by name, by the conventions of the two
     frameworks, and by structure. Without --rtol, --atol or --envelope the tolerance is that of the

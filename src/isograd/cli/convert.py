@@ -55,7 +55,7 @@ def command(
     progress: Progress,
     **builders: Any,
 ) -> ConvertReport | ExportReport:
-    """What is this PyTorch code in MindSpore?
+    """Rewrite PyTorch code for MindSpore.
 
     PATH is a Python file or a folder; nothing in it is imported or run, and nothing is written to
     it. OUT mirrors it: same files, same names, importable without torch. What is not converted

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 def command(
     sources: tuple[str, ...], limit: int | None, progress: Progress, **given: Any
 ) -> DataReport:
-    """What does this data set or pipeline yield, and do two of them yield the same?
+    """Look at a data set or pipeline, or compare two pipelines sample by sample.
 
     A and B are data sets (a folder, a file, a pattern in quotes, a URL) or pipelines, as
     file.py:callable.

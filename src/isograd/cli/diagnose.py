@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def command(
     case: Path, seed: int, module: str | None, mode: str | None, is_list: bool, progress: Progress
 ) -> DiagnoseReport | ModuleList:
-    """Why does this one module differ, and which hypotheses were tried on it?
+    """Explain why one module differs, with every hypothesis that was tried.
 
     The module runs alone on both sides with the reference's inputs. Then the reference runs again
     under every hypothesis that applies to its code, and the port is compared with each.

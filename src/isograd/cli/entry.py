@@ -14,23 +14,23 @@ from isograd.cli.failure import INTERRUPTED, UNABLE, report_error, report_unexpe
 from isograd.errors import IsogradError, UsageError
 from isograd.version import __version__
 
-#: Each verb with the question that it answers; its command is `isograd.cli.VERB.command`.
+#: Each verb with what it does; its command is `isograd.cli.VERB.command`.
 VERBS = {
-    "scan": "What in this PyTorch code is supported, differs, is missing, or is a hazard?",
-    "convert": "What is this PyTorch code in MindSpore?",
-    "lsp": "What of this holds in the editor, while the code is being written?",
-    "init": "What is the first case for these two files?",
-    "verify": "Is the port equivalent, stage by stage? Where does it first differ, and why?",
-    "params": "What does this checkpoint hold, is it sound, and which tensor is which of another?",
-    "weights": "How does this checkpoint become one that the other framework loads?",
-    "diagnose": "Why does this one module differ, and which hypotheses were tried on it?",
-    "profile": "Where does the time go, what is the bottleneck, what would change it?",
-    "explain": "What does this cause mean?",
-    "compare": "Two checkpoints, tensor folders, dumps or loss curves: where do they differ?",
-    "watch": "Is this training run healthy? Where did the first NaN, Inf or bad gradient arise?",
-    "data": "What does this data set or pipeline yield, and do two of them yield the same?",
-    "tune": "Which hyper-parameters are best?",
-    "serve": "What is in these folders: every run, report and file, as web pages?",
+    "scan": "Find what of a PyTorch project MindSpore supports, changes or lacks, and its hazards.",
+    "convert": "Rewrite PyTorch code for MindSpore.",
+    "lsp": "Show findings of scan in an editor while code is written (language server).",
+    "init": "Write a first case file for a network and its port.",
+    "verify": "Prove that a port is equivalent, or find where it first differs, why, and the fix.",
+    "params": "List the tensors of a checkpoint, check them, and pair them with another's.",
+    "weights": "Convert a checkpoint to the other framework's format and names.",
+    "diagnose": "Explain why one module differs, with every hypothesis that was tried.",
+    "profile": "Find where a step's time goes, what limits it, and what would change it.",
+    "explain": "Explain a cause: what shows it and what to do.",
+    "compare": "Compare two checkpoints, tensor folders, dumps or loss curves.",
+    "watch": "Judge a training run's health, and find where the first NaN or Inf arose.",
+    "data": "Look at a data set or pipeline, or compare two pipelines sample by sample.",
+    "tune": "Search the best hyper-parameters of an unchanged training script.",
+    "serve": "Show runs, reports and files below folders as web pages.",
 }
 
 

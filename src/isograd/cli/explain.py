@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @verb(document="isograd.explain.document:document")
 @click.argument("cause", required=False)
 def command(cause: str | None, progress: Progress) -> Explanation | Causes:
-    """What does this cause mean?
+    """Explain a cause: what shows it and what to do.
 
     CAUSE is an id that a report names, such as batch_norm.eps; without one, all are listed. Shown
     are the hypotheses behind it, where they are tried, and two networks that differ in it.

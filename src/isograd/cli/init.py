@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def command(
     reference: Path, port: Path, output: Path, force: bool, no_run: bool, progress: Progress
 ) -> InitReport:
-    """What is the first case for these two files?
+    """Write a first case file for a network and its port.
 
     Both files are read for what builds their networks, their losses, their optimizers, and the
     shapes of their inputs. Both networks are built and run once, which settles inputs and targets

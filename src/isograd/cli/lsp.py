@@ -14,7 +14,7 @@ _NEEDED = ("pygls", "lsprotocol")
 @click.command()
 @click.option("--stdio", is_flag=True, help="Speak over standard input and output; always so.")
 def command(stdio: bool) -> int:
-    """What of this holds in the editor, while the code is being written?
+    """Show findings of scan in an editor while code is written (language server).
 
     A language server: diagnostics for what is missing, differs or is a hazard, hovers with the
     difference and its evidence, code actions for rewrites, completion of MindSpore's names. An

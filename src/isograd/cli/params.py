@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("second", metavar="[FILE]", required=False)
 @click.option("--names-only", is_flag=True, help="Do not read the numbers.")
 def command(first: str, second: str | None, names_only: bool, progress: Progress) -> ParamsReport:
-    """What does this checkpoint hold, is it sound, and which tensor is which of another?
+    """List the tensors of a checkpoint, check them, and pair them with another's.
 
     With two files, their tensors are paired by names, layouts and the conventions of both
     frameworks; where most names are the same, what changed between them is listed.

@@ -76,7 +76,7 @@ def command(
     peak: tuple[float, float] | None,
     progress: Progress,
 ) -> ProfileReport | int:
-    """Where does the time go, what is the bottleneck, what would change it?
+    """Find where a step's time goes, what limits it, and what would change it.
 
     RUN is a trace of torch.profiler, a folder of MindSpore's profiler or of MindInsight, or a run
     that isograd recorded. With a second RUN both are shown side by side. With --out, RUN is a

@@ -45,7 +45,7 @@ def command(
     no_cache: bool,
     progress: Progress,
 ) -> ScanReport:
-    """What in this PyTorch code is supported, differs, is missing, or is a hazard?
+    """Find what of a PyTorch project MindSpore supports, changes or lacks, and its hazards.
 
     PATH is a Python file, a notebook or a folder. Nothing in it is imported or run. Each use of
     torch is named with file, line and column, and what isograd knows of it was executed on both

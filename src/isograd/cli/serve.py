@@ -29,7 +29,7 @@ from isograd.cli.inputs import OUTPUT
 def command(
     folders: tuple[Path, ...], port: int | None, host: str, export_folder: Path | None, quiet: bool
 ) -> int:
-    """What is in these folders: every run, report and file, as web pages?
+    """Show runs, reports and files below folders as web pages.
 
     Without FOLDER, the current one. Prints one address with a token, and listens on this machine
     alone until it is interrupted. Nothing is written and nothing leaves the machine.

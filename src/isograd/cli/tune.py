@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask's scheduler, as tcp://host:8786.")
 def command(study: Path, progress: Progress, **given: Any) -> TuneReport:
-    """Which hyper-parameters are best?
+    """Search the best hyper-parameters of an unchanged training script.
 
     STUDY is isograd's TOML or MindOptimizer's YAML. The training script is not changed; it gets the
     hyper-parameters by its command line or environment, and its value is found where it leaves it.

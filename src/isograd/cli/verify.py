@@ -56,7 +56,7 @@ def command(
     apply_fixes: bool,
     progress: Progress,
 ) -> VerifyReport | CasesReport:
-    """Is the port equivalent, stage by stage? Where does it first differ, and why?
+    """Prove that a port is equivalent, or find where it first differs, why, and the fix.
 
     CASE.toml names the reference, the port, their inputs, loss and optimizer. Both sides run with
     the same weights and inputs, and every layer is compared against float64. Of several cases, or

@@ -56,7 +56,7 @@ def command(
     twice: int | None,
     progress: Progress,
 ) -> WatchReport:
-    """Is this training run healthy? Where did the first NaN, Inf or bad gradient arise?
+    """Judge a training run's health, and find where the first NaN or Inf arose.
 
     RUN is a folder that a watched training wrote, a loss log, a folder of dumps, a series of
     checkpoints, TensorBoard or MindSpore event files. With --out or --twice it is a script.

@@ -73,7 +73,7 @@ def command(
     progress: Progress,
     **given: Any,
 ) -> ConversionReport:
-    """How does this checkpoint become one that the other framework loads?
+    """Convert a checkpoint to the other framework's format and names.
 
     Names and layouts are converted; DST's suffix chooses the format: .pth, .ckpt, .safetensors or
     .npz. Everything is checked before DST is written; it is read back and compared before it takes

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from isograd.errors import UsageError
+from isograd.files import require_path
 from isograd.progress import Progress
 from isograd.serve.catalogue import Catalogue
 
@@ -20,10 +21,11 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 def catalogue_of(folders: Sequence[Path]) -> Catalogue:
     """The catalogue of some folders; UsageError where one is none."""
+    advice = "Name the folders that hold runs and reports."
     for folder in folders:
+        require_path(folder, advice)
         if not folder.is_dir():
-            what = "is no folder" if folder.exists() else "does not exist"
-            raise UsageError(f"{folder} {what}", "Name the folders that hold runs and reports.")
+            raise UsageError(f"{folder} is no folder", advice)
     return Catalogue([folder.resolve() for folder in folders])
 
 

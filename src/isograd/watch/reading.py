@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from isograd.errors import UsageError
+from isograd.files import require_path
 from isograd.runs.reader import is_run
 from isograd.watch.model import WatchReport
 from isograd.watch.read import read_run
@@ -25,8 +25,7 @@ def read_source(
     Raises UsageError or RunError where it cannot be read.
     """
     path = Path(source)
-    if not path.exists():
-        raise UsageError(f"{path} does not exist", "Name a run's folder, a log, or a dump.")
+    require_path(path, "Name a run's folder, a log, or a dump.")
     if follow:
         from isograd.watch.follow import wait_until_ended
 

@@ -174,7 +174,7 @@ def test_workers_of_dask_give_the_report_of_one_process(tmp_path: Path) -> None:
     (whole,) = isograd.data(path).sources
     (parts,) = isograd.data(path, engine="dask", jobs=2).sources
     assert _counts(parts) == _counts(whole)
-    assert parts.notes == ("1 files without the suffix of an image were left out",)
+    assert parts.notes == ("files without the suffix of an image were left out: 1",)
 
 
 @pytest.mark.parametrize(

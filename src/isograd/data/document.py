@@ -80,7 +80,7 @@ def _sentence(report: DataReport) -> str:
             Verdict.UNSOUND: "Unsound",
             Verdict.INCOMPLETE: "Incomplete",
         }[report.verdict]
-        return f"{what}: {samples:,} samples, {findings} findings."
+        return f"{what}: {samples:,} samples, {findings:,} finding{'s' * (findings != 1)}."
     if report.verdict is Verdict.SAME:
         return (
             f"Same: both yield the same {compared.samples:,} samples, paired by "

@@ -61,7 +61,7 @@ def _word(data: Mapping[str, Any]) -> str:
 
 def _outcome(data: Mapping[str, Any], verdict: str) -> Outcome:
     findings = [one for name in _FINDINGS for one in _listed(data, name)]
-    count = f"{len(findings):,} findings" if findings else "no finding"
+    count = f"{len(findings):,} finding{'s' * (len(findings) > 1)}" if findings else "no finding"
     if not verdict:
         return Outcome("report", f"{count[0].upper()}{count[1:]}.", Tone.PLAIN)
     tones = ((_GOOD, Tone.GOOD), (_OPEN, Tone.WARNING), (_BAD, Tone.BAD))

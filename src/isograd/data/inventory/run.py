@@ -137,7 +137,7 @@ def _report(
     found = findings(census)
     fields = tuple(field.report(census.samples) for field in census.fields.values())
     splits = dict(census.splits) if set(census.splits) - {""} else None
-    notes = [*source.notes, *(f"{count:,} {what}" for what, count in counted.left_out.items())]
+    notes = [*source.notes, *(f"{what}: {count:,}" for what, count in counted.left_out.items())]
     if not is_complete:
         notes.append(f"the reading ended after {census.samples:,} samples, as --limit asks")
     return SourceReport(

@@ -12,8 +12,10 @@ SHELL := /bin/bash
 # python3.11 where it runs, else python3; MindSpore 2.10 has wheels for 3.10, 3.11 and 3.12.
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 BIN := .venv/bin
-# A file's tests stay in one process: they share what it sets up.
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
+# A file's tests stay in one process: they share what it sets up.  Half as many processes again as
+# cores, because tests wait for workers that start; at most four, each holds torch and MindSpore.
+PARALLEL := --numprocesses $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 ))) \
+  --maxprocesses 4 --dist loadfile
 READY := .venv/.ready
 
 help:

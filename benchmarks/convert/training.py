@@ -91,6 +91,20 @@ ALL = (
         {"--init": "init.pth"},
     ),
     Script(
+        "segmentation",
+        (),
+        ("--samples", "32", "--size", "16", "--epochs", "3", "-b", "4"),
+        SAVE,
+        {"--init": "init.pth"},
+    ),
+    Script(
+        "fine_tuning",
+        (),
+        ("--samples", "64", "--length", "8", "--epochs", "3"),
+        SAVE,
+        {"--init": "init.pth"},
+    ),
+    Script(
         "gan",
         ("--niter", "3"),
         ("--niter", "1", "--samples", "64"),

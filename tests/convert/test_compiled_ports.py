@@ -85,6 +85,56 @@ def test_parts_of_results_are_taken_by_their_place_where_they_are_known(tmp_path
     ] * len(lines), port
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(
+            "kept = []\n        for m in self.layers:\n            kept.append(x)\n"
+            "            x = m(x)\n        for old in reversed(kept):\n            x = x + old",
+            "kept[::-1]",
+            id="a list of the function",
+        ),
+        pytest.param(
+            "kept = [x, x * 2]\n        for a, old in zip(kept, reversed(kept)):\n"
+            "            x = x + a * old",
+            "zip(kept, kept[::-1])",
+            id="within zip",
+        ),
+        pytest.param(
+            "kept = [x, x]\n        for old in reversed(kept):\n            x = x + old\n"
+            "            kept.append(x)",
+            "reversed(kept)",
+            id="a list that the loop changes",
+        ),
+        pytest.param(
+            "kept = more\n        for old in reversed(kept):\n            x = x + old",
+            "reversed(kept)",
+            id="what nothing shows to be a list",
+        ),
+        pytest.param(
+            "kept = [x]\n        for kept in [(x, x)]:\n            pass\n"
+            "        for old in reversed(kept):\n            x = x + old",
+            "reversed(kept)",
+            id="a name that a loop binds too",
+        ),
+    ],
+)
+def test_a_list_is_gone_through_backwards_by_a_slice(
+    body: str, expected: str, tmp_path: Path
+) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.layers = nn.ModuleList([nn.Linear(2, 2)])\n\n"
+        f"    def forward(self, x, more=()):\n        {body}\n        return x\n"
+    )
+    (tmp_path / "net.py").write_text(text)
+    convert_path(tmp_path / "net.py", tmp_path / "port")
+    port = (tmp_path / "port" / "net.py").read_text()
+    assert expected in port
+    assert ("reversed(" in port) is ("reversed(" in expected)
+
+
 def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
     text = "import einops\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
     for name, (made, returned) in NETWORKS.items():

@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[2]
 BENCHMARK = ROOT / "benchmarks" / "convert" / "training.py"
 
 
-@pytest.mark.parametrize("name", ["classification", "language_model", "gan"])
+@pytest.mark.parametrize(
+    "name", ["classification", "language_model", "segmentation", "fine_tuning", "gan"]
+)
 def test_example_follows_its_original(name: str, tmp_path: Path) -> None:
     answer = tmp_path / "answer.json"
     command = [sys.executable, str(BENCHMARK), "--small", "--no-verify", "--only", name]

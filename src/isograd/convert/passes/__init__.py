@@ -58,6 +58,7 @@ from isograd.convert.passes.named_results import NamedResults
 from isograd.convert.passes.operators import BitwiseOperators
 from isograd.convert.passes.precision import Precision
 from isograd.convert.passes.references import References
+from isograd.convert.passes.reversed_lists import ReversedLists
 from isograd.convert.passes.shapes import LegacySizes, Shapes
 from isograd.convert.passes.starting_mode import StartingMode
 from isograd.convert.passes.starting_values import StartingValues
@@ -92,6 +93,7 @@ PASSES: tuple[Pass, ...] = (
     LayerSettings(),
     LayerAttributes(),
     ModuleLoops(),
+    ReversedLists(),
     Precision(),
     ModuleContents(),
     FreshModules(),

@@ -92,7 +92,7 @@ def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
         return outer.sight_at_any_time(name)
     sight = scope.sight(name, node)
     is_input = sight.is_argument and sight.reach is Reach.SHARED
-    if is_input and _is_in_forward(node, file):
+    if is_input and is_in_forward(node, file):
         message = _INPUT.format(name)
         file.finding(node, "in-place-input", message, level=Level.LOOK)
         return Sight(Reach.ALONE)
@@ -135,7 +135,7 @@ def _lambda_around(node: ast.AST, file: FileEdit) -> ast.Lambda | None:
     return None
 
 
-def _is_in_forward(node: ast.AST, file: FileEdit) -> bool:
+def is_in_forward(node: ast.AST, file: FileEdit) -> bool:
     """Whether a node stands in the forward method of a class, or in one that it calls.
 
     Its inputs are seldom read by others afterwards, and MindSpore refuses to write into the inputs

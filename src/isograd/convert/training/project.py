@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.file import FileEdit
 from isograd.convert.located import Facts
 from isograd.convert.model import Finding, Level
@@ -138,7 +139,15 @@ def _look_at_optimizers(found: _Found, edits: list[FileEdit], apis: set[str]) ->
 def _refusals(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
     """What of a file does not compile to the same, or learns outside of networks."""
     file = FileScope(tree)
+    backwards = {
+        (call.lineno, call.col_offset)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for call in reversed_lists(function)
+    }
     for place in find_in_file(file, is_torch=True):
+        if (place.line, place.column) in backwards:
+            continue
         if consequence(place.code) in (*SILENT, "refused"):
             where = place.cls or place.function
             at = ast.Pass(lineno=place.line, col_offset=place.column)

@@ -1,0 +1,26 @@
+"""`reversed(features)` in a forward pass, which no static graph has, is `features[::-1]`."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.analysis.own_lists import reversed_lists
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.reach_of_writes import is_in_forward
+
+
+class ReversedLists:
+    """What goes backwards through a list of its own function."""
+
+    kinds = (ast.Call,)
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write a slice where the argument can be nothing but a list."""
+        assert isinstance(node, ast.Call)
+        if getattr(node.func, "id", "") != "reversed" or not is_in_forward(node, file):
+            return False
+        function = file.tree.function(node)
+        if function is None or node not in reversed_lists(function):
+            return False
+        file.replace(node, f"{file.source(node.args[0])}[::-1]")
+        return True

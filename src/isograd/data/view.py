@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from html import escape
 
 from isograd.data.model import DataReport, Shown
@@ -21,7 +22,7 @@ pre{{white-space:pre-wrap;word-break:break-word;margin:.3rem 0;font-size:12px}}
 .value{{display:inline-block;margin-right:.6rem;padding-left:.3rem;
 border-left:.8rem solid transparent}}
 .code{{color:#b00020}}nav>*{{margin-right:.8rem}}</style>
-<h1>{title}</h1><p>{about}</p>
+<h1>{title}</h1><p>{about}</p>{links}
 <nav><label>label <select id="label"></select></label>
 <label>finding <select id="code"></select></label>
 <button id="back">&larr;</button><span id="where"></span><button id="next">&rarr;</button></nav>
@@ -59,14 +60,26 @@ find("back").onclick=()=>{{page--;draw()}};find("next").onclick=()=>{{page++;dra
 def render_view(report: DataReport) -> bytes:
     """The page as UTF-8."""
     source = report.sources[0]
-    shown = [_entry(one) for one in source.shown]
+    about = f"{source.samples:,} samples ({source.format}), of which {len(source.shown):,} are "
+    about += f"here: a uniform choice by the seed {report.seed}."
+    return view_page(source.shown, f"isograd data {source.path}", about)
+
+
+def view_page(
+    shown: Sequence[Shown], title: str, about: str, links: Sequence[tuple[str, str]] = ()
+) -> bytes:
+    """A page of samples as UTF-8; links: to other pages, each with its text and address."""
     # "<" is escaped so that no text of the data can end the element
-    data = json.dumps(shown, ensure_ascii=True).replace("<", "\\u003c")
-    about = f"{source.samples:,} samples ({source.format}), of which {len(shown):,} are here: a "
-    about += f"uniform choice by the seed {report.seed}."
-    title = escape(f"isograd data {source.path}")
-    page = _PAGE.format(title=title, about=escape(about), data=data)
+    data = json.dumps([_entry(one) for one in shown], ensure_ascii=True).replace("<", "\\u003c")
+    anchors = " ".join(f'<a href="{escape(to)}">{escape(text)}</a>' for text, to in links)
+    page = _PAGE.format(title=escape(title), about=escape(about), links=anchors, data=data)
     return page.encode("utf-8", errors="backslashreplace")
+
+
+def view_script() -> str:
+    """The script of such a page, by whose digest a server's policy allows it."""
+    page = view_page((), "", "").decode()
+    return page.rpartition("<script>")[2].partition("</script>")[0]
 
 
 def _entry(one: Shown) -> dict[str, object]:

@@ -36,7 +36,7 @@ from isograd.serve.lineage import lineage_document
 from isograd.serve.model import Item, Kind
 from isograd.serve.overview import overview
 from isograd.serve.pages import page_of
-from isograd.serve.shell import asset, in_shell, vendored
+from isograd.serve.shell import asset, in_shell, samples_link, vendored
 
 #: Points of a curve that a browser gets, and what it may ask for at most.
 POINTS, MOST_POINTS = 2_000, 20_000
@@ -74,6 +74,7 @@ def make_app(catalogue: Catalogue, token: str, own_host: str = "") -> ASGIApp:
         Route("/names", site.names),
         Route("/points", site.points),
         Route("/changes", site.changes),
+        Route("/samples", site.samples),
         Route("/static/{name}", site.static),
         Route("/{kind}/{name:path}", site.page),
     ]
@@ -159,7 +160,7 @@ class _Site:
         if item is None:
             return PlainTextResponse("There is no such run, report or file here.\n", 404)
         document = await run_in_threadpool(page_of, item, self._catalogue)
-        links = curves_link(item, "curves")
+        links = (*curves_link(item, "curves"), *samples_link(item))
         # The name is one part of the address, with its slashes escaped.
         return _html(in_shell(document, depth=1, is_live=True, links=links))
 
@@ -198,6 +199,21 @@ class _Site:
             return _json(await run_in_threadpool(read))
         except IsogradError as error:
             return PlainTextResponse(f"{error}\n", 422)
+
+    async def samples(self, http: HttpRequest) -> Response:
+        """Samples of a data set, a page at a time."""
+        from isograd.serve.samples import policy, samples_page
+
+        item = await run_in_threadpool(self._item, "dataset", http.query_params.get("of", ""))
+        if item is None:
+            return PlainTextResponse("There is no such data set here.\n", 404)
+        start = _place(http, "start")
+        try:
+            page = await run_in_threadpool(samples_page, item, start)
+        except IsogradError as error:
+            return PlainTextResponse(f"{error}\n", 422)
+        headers = {"Content-Security-Policy": policy()}
+        return Response(page, media_type="text/html", headers=headers)
 
     async def changes(self, http: HttpRequest) -> Response:
         """Server-sent events: one each time the page's item has changed."""
@@ -259,6 +275,12 @@ def _number(http: HttpRequest, name: str, default: int, most: int) -> int:
         return max(2, min(most, int(http.query_params.get(name, default))))
     except ValueError:
         return default
+
+
+def _place(http: HttpRequest, name: str) -> int | None:
+    """A number from 0 on; None where none is given."""
+    text = http.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 def _span(http: HttpRequest) -> tuple[float, float] | None:

@@ -29,6 +29,8 @@ _HEAD_BYTES = 512
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"isograd/([a-z]+)/\d+"')
 _CHECKPOINTS = (".pth", ".pt", ".ckpt", ".safetensors", ".npz")
 _DATASETS = (".tfrecord", ".mindrecord", ".parquet")
+#: How PNG, JPEG, GIF, BMP and WebP files begin.
+_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF")
 #: Folders that hold nothing to look at.
 _LEFT_OUT = frozenset((".git", "__pycache__", "node_modules", ".venv"))
 #: Seconds for which a listing holds.
@@ -86,12 +88,13 @@ class Catalogue:
         seen = 0
         while waiting:
             folder, level = waiting.pop()
-            kind = _folder_kind(folder)
+            entries = _entries(folder)
+            kind = _folder_kind(folder, entries)
             if kind is not None:
                 yield _item(kind, folder, root, prefix)
                 if kind is not Kind.RUN:
                     continue
-            for entry in _entries(folder):
+            for entry in entries:
                 seen += 1
                 if seen > MOST_ENTRIES:
                     self.is_complete = False
@@ -138,14 +141,29 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _folder_kind(folder: Path) -> Kind | None:
+def _folder_kind(folder: Path, entries: Sequence[os.DirEntry[str]]) -> Kind | None:
     if is_run(folder):
         return Kind.RUN
     if (folder / "manifest.json").is_file() and (folder / "steps").is_dir():
         return Kind.RECORDING
     if folder.name.endswith(("_ascend_ms", "_ascend_pt")):
         return Kind.TRACE
-    return None
+    return Kind.DATASET if _are_classes(entries) else None
+
+
+def _are_classes(entries: Sequence[os.DirEntry[str]], levels: int = 2) -> bool:
+    """Whether folders of images lie side by side, each a class, or folders of such: splits."""
+    folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    if len(folders) < 2 or len(folders) < len(entries):
+        return False
+    for one in folders[:2]:
+        inner = _entries(Path(one.path))
+        first = next((entry for entry in inner if entry.is_file(follow_symlinks=False)), None)
+        if first is None and levels > 1 and _are_classes(inner, levels - 1):
+            continue
+        if first is None or not _head(Path(first.path)).startswith(_IMAGES):
+            return False
+    return True
 
 
 def _item(kind: Kind, path: Path, root: Path, prefix: str) -> Item:

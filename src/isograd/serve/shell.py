@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from isograd.report.document import Document
 from isograd.report.render_html import Shell, render_html
+from isograd.serve.model import Item, Kind
 
 
 def in_shell(
@@ -28,6 +29,13 @@ def in_shell(
     return render_html(
         document, Shell(tuple(shown), script, root=up, search=home if is_live else "")
     )
+
+
+def samples_link(item: Item) -> tuple[tuple[str, str], ...]:
+    """The link from a data set's page to its samples."""
+    if item.kind is not Kind.DATASET:
+        return ()
+    return (("Its samples", f"samples?of={quoted(item.name)}"),)
 
 
 @lru_cache(maxsize=8)

@@ -192,7 +192,7 @@ class Census:
             if isinstance(item, Problem):
                 self._damaged(item.key, item.what)
                 continue
-            decoded, problem = _decoded(item)
+            decoded, problem = decoded_fields(item)
             if problem:
                 self._damaged(item.key, problem)
             else:
@@ -267,8 +267,11 @@ class Census:
         return tuple(sorted(found, key=lambda report: report.field != self.label_field))
 
 
-def _decoded(sample: Sample) -> tuple[dict[str, Array], str]:
-    """Pixels and tones of the encoded fields, and why one cannot be decoded."""
+def decoded_fields(sample: Sample) -> tuple[dict[str, Array], str]:
+    """Pixels and tones of the encoded fields, and why one cannot be decoded.
+
+    Returns by field (H, W) or (H, W, C), (T,) or (T, channels), in their own dtype.
+    """
     found: dict[str, Array] = {}
     for name, value in sample.fields.items():
         if not isinstance(value, bytes):

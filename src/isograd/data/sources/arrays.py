@@ -124,6 +124,9 @@ class ArrayFolder(SampleSource):
     def is_divisible(self) -> bool:
         return True
 
+    def window(self, start: int, size: int) -> Iterator[Item]:
+        return self._of_files(start, start + size).samples()
+
     def samples(self) -> Iterator[Item]:
         root = self._root.resolve()
         for path in self._own(lambda: self._files):

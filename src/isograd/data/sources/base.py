@@ -75,6 +75,7 @@ class SampleSource(ABC):
         #: What was left out and is no problem, and how often: "files without … were left out".
         self.left_out: Counter[str] = Counter()
         self._part = (0, 1)
+        self._stretch: tuple[int, int] | None = None
 
     @property
     def is_divisible(self) -> bool:
@@ -91,8 +92,21 @@ class SampleSource(ABC):
         twin._part = (number, count)
         return twin
 
+    def window(self, start: int, size: int) -> Iterator[Item]:
+        """Up to `size` items from the one at `start` on; those before it are read and left out."""
+        return itertools.islice(self.samples(), start, start + size)
+
+    def _of_files(self, start: int, stop: int) -> SampleSource:
+        """The same source with some of its files alone, for one in which each is a sample."""
+        twin = copy.copy(self)
+        twin.left_out = Counter()
+        twin._stretch = (start, stop)
+        return twin
+
     def _own(self, files: Callable[[], Iterable[_T]]) -> Iterable[_T]:
         """The files of this part."""
+        if self._stretch is not None:
+            return itertools.islice(files(), *self._stretch)
         number, count = self._part
         if count == 1:
             return files()

@@ -54,6 +54,9 @@ class ImageFolder(SampleSource):
     def is_divisible(self) -> bool:
         return True
 
+    def window(self, start: int, size: int) -> Iterator[Item]:
+        return self._of_files(start, start + size).samples()
+
     def _all(self) -> Iterator[tuple[str, Path, Path | Problem]]:
         """Each file with its split and the folder that holds the classes."""
         for split in self._splits or [""]:

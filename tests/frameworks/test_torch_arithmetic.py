@@ -189,3 +189,25 @@ def test_a_selected_number_is_found_again_by_its_gradient(function: Any) -> None
     exact = gradient(Arithmetic())
     assert exact.abs().max() > 0
     torch.testing.assert_close(gradient(noisy()), exact, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e25])
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: x.sum(0), id="sum"),
+        pytest.param(lambda x: x.mean(), id="mean"),
+        pytest.param(lambda x: x @ torch.ones((40, 3), dtype=x.dtype), id="matrix product"),
+        pytest.param(lambda x: x.cumsum(0), id="cumulative sum"),
+    ],
+)
+def test_noise_of_sums_goes_with_their_size(function: Any, size: float) -> None:
+    """Squares of partial sums leave float32 beyond 1e19 and below 1e-23; their noise does not."""
+    given = torch.rand((50, 40), generator=torch.Generator().manual_seed(3)) + 0.5
+    with computing(noisy(amplitude=8.0), {}):
+        usual, found = function(given), function(given * size)
+    share, wanted = (
+        (value.double() / function(given.double() * by) - 1).square().mean().sqrt()
+        for value, by in ((found, float(torch.tensor(size))), (usual, 1.0))
+    )
+    assert 0.3 < share / wanted < 3.0

@@ -195,6 +195,8 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         return draw
 
 
+#: Norms below it, or above its inverse, may hold squares that float32 has not.
+_SMALL_SQUARES = 1e-16
 #: Norms and distances, and which argument holds their order.
 _ORDERS = {"linalg_vector_norm": 1, "norm": 1, "_pdist_forward": 1, "_cdist_forward": 2}
 
@@ -332,8 +334,16 @@ def _terms_rounded(
             terms = _sequential_sum(source, _all_but(source, kept), result)
     if terms is not None:
         return terms
-    typical = torch.linalg.vector_norm(result) / math.sqrt(max(1, result.numel()))
+    typical = _norm(result) / math.sqrt(max(1, result.numel()))
     return torch.nan_to_num(typical, 0.0, 0.0, 0.0)
+
+
+def _norm(values: torch.Tensor, dim: int | None = None) -> torch.Tensor:
+    """Root of the sum of squares; of numbers whose squares leave float32 in float64."""
+    found: torch.Tensor = torch.linalg.vector_norm(values, dim=dim)
+    if not bool(((found > _SMALL_SQUARES) & (found < 1.0 / _SMALL_SQUARES)).all()):
+        found = torch.linalg.vector_norm(values, dim=dim, dtype=torch.float64).to(found.dtype)
+    return found
 
 
 def _all_but(source: torch.Tensor, kept: int) -> list[int]:
@@ -357,7 +367,7 @@ def _sequential_sum(
     terms = source.float().permute([*dims, *kept]).reshape(-1, max(1, result.numel()))
     if terms.numel() != source.numel():
         return None
-    return terms.cumsum(0).square().sum(0).sqrt().reshape(result.shape)
+    return _norm(terms.cumsum(0), 0).reshape(result.shape)
 
 
 def _normalisation_input_scale(
@@ -374,12 +384,12 @@ def _normalisation_input_scale(
     if found is None:
         return None
     rows, normalised, inverse, back = found
-    typical = rows.square().mean().sqrt() * inverse.abs().max()
+    typical = _norm(rows) / math.sqrt(max(1, rows.numel())) * inverse.abs().max()
     if normalised is None:
         return typical.expand(gradient.shape)
     count = rows.shape[1]
-    first = rows.cumsum(1).square().sum(1, keepdim=True).sqrt() / count
-    second = (rows * normalised).cumsum(1).square().sum(1, keepdim=True).sqrt() / count
+    first = _norm(rows.cumsum(1), 1).unsqueeze(1) / count
+    second = _norm((rows * normalised).cumsum(1), 1).unsqueeze(1) / count
     return torch.maximum(typical, back(inverse * (first + normalised.abs() * second)))
 
 

@@ -6,7 +6,7 @@ import io
 import json
 import struct
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import google_crc32c
@@ -14,13 +14,45 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from PIL import Image
 
+from isograd.data.inventory.rules import Example
+from isograd.data.sources.base import Item, SampleSource
 from isograd.data.sources.example_proto import encode_example
 from isograd.data.sources.tfrecord import masked
 
+#: A few arrays of different dtypes and shapes.
+ARRAYS = st.lists(
+    hnp.arrays(
+        st.sampled_from([np.float32, np.int16, np.uint8]),
+        st.sampled_from([(), (3,), (4, 5, 3), (2, 6, 7)]),
+        elements=st.integers(0, 200),
+    ),
+    min_size=1,
+    max_size=12,
+)
 #: How many samples every maker writes.
 COUNT = 6
+
+
+class InMemory(SampleSource):
+    """Samples that a test gives, each as if it were a file."""
+
+    format = "memory"
+
+    def __init__(self, example: Example) -> None:
+        super().__init__("memory")
+        self._items = example.items
+        self.labels = example.labels
+
+    @property
+    def is_divisible(self) -> bool:
+        return True
+
+    def samples(self) -> Iterator[Item]:
+        return iter(self._own(lambda: self._items))
 
 
 def picture(seed: int, height: int = 24, width: int = 32) -> np.ndarray:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from tests.dataset.conftest import picture, png
+from tests.dataset.conftest import ARRAYS, InMemory, picture, png
 
 from isograd.data.inventory.rules import RULES, DataRule, Example
 from isograd.data.inventory.run import InventoryOptions, inventory
 from isograd.data.inventory.statistics import BlockTally
 from isograd.data.model import DataReport, SourceReport, Verdict, soundness
-from isograd.data.sources.base import Item, Sample, SampleSource
+from isograd.data.sources.base import Item, Sample
 from isograd.findings import Level
-
-
-class InMemory(SampleSource):
-    """Samples that a test gives."""
-
-    format = "memory"
-
-    def __init__(self, example: Example) -> None:
-        super().__init__("memory")
-        self._items = example.items
-        self.labels = example.labels
-
-    def samples(self) -> Iterator[Item]:
-        return iter(self._items)
 
 
 def _look(*items: Item, **options: object) -> SourceReport:
@@ -50,17 +32,7 @@ class TestRules:
         assert rule.code not in found
 
 
-@given(
-    st.lists(
-        hnp.arrays(
-            st.sampled_from([np.float32, np.int16, np.uint8]),
-            st.sampled_from([(), (3,), (4, 5, 3), (2, 6, 7)]),
-            elements=st.integers(0, 200),
-        ),
-        min_size=1,
-        max_size=12,
-    )
-)
+@given(ARRAYS)
 def test_statistics_are_those_of_numpy(arrays: list[np.ndarray]) -> None:
     same = [a for a in arrays if a.shape == arrays[0].shape and a.dtype == arrays[0].dtype]
     tally = BlockTally(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,38 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from tests.dataset.conftest import COUNT, MAKERS, image_folder, tfrecord
+from tests.dataset.conftest import ARRAYS, COUNT, MAKERS, InMemory, image_folder, tfrecord
 
 import isograd
 from isograd.data.inventory.rules import RULES, DataRule, Example
 from isograd.data.inventory.run import InventoryOptions, inventory, inventory_of_parts
 from isograd.data.inventory.statistics import ChannelTally
 from isograd.data.model import SourceReport
-from isograd.data.sources.base import Item, Problem, Sample, SampleSource, digest
+from isograd.data.sources.base import Problem, Sample, SampleSource, digest
 from isograd.data.sources.open import open_samples
 from isograd.data.sources.splits import Splits
 from isograd.errors import UsageError
 from isograd.progress import SilentProgress
-
-
-class InMemory(SampleSource):
-    """Samples that a test gives, each as if it were a file."""
-
-    format = "memory"
-
-    def __init__(self, example: Example) -> None:
-        super().__init__("memory")
-        self._items = example.items
-        self.labels = example.labels
-
-    @property
-    def is_divisible(self) -> bool:
-        return True
-
-    def samples(self) -> Iterator[Item]:
-        return iter(self._own(lambda: self._items))
 
 
 def _in_parts(source: SampleSource, workers: int) -> SourceReport:
@@ -67,17 +47,7 @@ def test_a_rule_says_the_same_of_parts(rule: DataRule, workers: int) -> None:
         assert _counts(_in_parts(InMemory(example), workers)) == _counts(whole)
 
 
-@given(
-    st.lists(
-        hnp.arrays(
-            st.sampled_from([np.float32, np.int16, np.uint8]),
-            st.sampled_from([(), (3,), (4, 5, 3), (2, 6, 7)]),
-            elements=st.integers(0, 200),
-        ),
-        min_size=1,
-        max_size=12,
-    )
-)
+@given(ARRAYS)
 def test_statistics_of_parts_are_those_of_the_whole(arrays: list[np.ndarray]) -> None:
     items = tuple(Sample(f"{number}", {"x": array}) for number, array in enumerate(arrays))
     whole, parts = inventory(InMemory(Example(items))), _in_parts(InMemory(Example(items)), 1)

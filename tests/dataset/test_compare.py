@@ -200,3 +200,12 @@ def test_the_level_of_the_test_of_distributions_holds() -> None:
         alarms += not compare_draws(first, second).is_same
         assert not compare_draws(first, second + 0.5).is_same
     assert alarms == 0
+
+
+def test_an_extent_is_compared_exactly_where_pixels_have_a_tolerance() -> None:
+    rng = np.random.default_rng(0)
+    first = np.column_stack([np.full(400, 40.0), rng.uniform(0, 255, 400)])
+    second = np.column_stack([np.full(400, 36.0), first[:, 1] + 3.0])
+    assert not compare_draws(first, second, [0.0, 4.0]).is_same
+    assert compare_draws(first, second, [0.0, 4.0]).feature == 0
+    assert compare_draws(first, second, [4.0, 4.0]).is_same

@@ -9,6 +9,7 @@ c(α) = √(-ln(α / 2) / 2) (Smirnov 1948); with ties, as of flips, the test is
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,11 @@ class Comparison:
     draws: tuple[int, int]
 
 
-def compare_draws(a: NDArray[Any], b: NDArray[Any], tolerance: float = 0.0) -> Comparison:
+def compare_draws(a: NDArray[Any], b: NDArray[Any], tolerances: Sequence[float] = ()) -> Comparison:
     """Compare two tables with a row per draw and a column per feature.
 
-    tolerance: a shift of any value by less than that is no difference (Lévy's distance with a
-    width that is given); the test stays conservative.
+    tolerances: of each feature; a shift of its values by less than that is no difference (Lévy's
+    distance with a width that is given); none where it is empty.  The test stays conservative.
     a, b: (draws, features) of any real dtype; the numbers of draws may differ.
     """
     draws = (len(a), len(b))
@@ -43,7 +44,8 @@ def compare_draws(a: NDArray[Any], b: NDArray[Any], tolerance: float = 0.0) -> C
     columns = a.shape[1]
     alpha = LEVEL / max(1, columns)
     allowed = math.sqrt(-math.log(alpha / 2) / 2) * math.sqrt(sum(draws) / math.prod(draws))
-    distances = [_distance(a[:, n], b[:, n], tolerance) for n in range(columns)]
+    widths = tolerances or [0.0] * columns
+    distances = [_distance(a[:, n], b[:, n], widths[n]) for n in range(columns)]
     worst = int(np.argmax(distances))
     return Comparison(distances[worst] <= allowed, distances[worst], allowed, worst, draws)
 

@@ -290,7 +290,7 @@ class Walk:
         here: tuple[list[Value], list[Value]],
         changes: dict[str, Any] | None = None,
     ) -> Comparison:
-        tables, levels = [], 0.0
+        tables, tolerances = [], []
         for side, start, count in ((0, i, p), (1, j, q)):
             found = self._sides[side].call(
                 "draw",
@@ -301,8 +301,8 @@ class Walk:
                 (changes or {}) if side == 0 else {},
             )
             tables.append(found["features"].values)
-            levels = max(levels, float(found["levels"]))
-        return compare_draws(tables[0], tables[1], levels)
+            tolerances.append(found["tolerances"])
+        return compare_draws(tables[0], tables[1], list(map(max, *tolerances)))
 
     def _transplanted(self, i: int, j: int, here: tuple[list[Value], list[Value]]) -> str:
         """The parameter of B with which A draws as B does; "" where none does."""

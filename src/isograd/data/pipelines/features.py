@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MOST = 32
+_PICTURE_AXES = 3
 
 
 def probe(like: NDArray[Any]) -> NDArray[Any]:
@@ -54,7 +55,7 @@ def features(output: NDArray[Any]) -> NDArray[np.float64]:
     values = output.astype(np.float64)
     if values.ndim == 3 and values.shape[0] in (1, 3, 4) and values.shape[2] not in (1, 3, 4):
         values = values.transpose(1, 2, 0)
-    if values.ndim != 3:
+    if values.ndim != _PICTURE_AXES:
         return _flat_features(values)
     height, width, channels = values.shape
     places = ((0, 0), (0, -1), (-1, 0), (-1, -1), (height // 2, width // 2))
@@ -67,6 +68,14 @@ def features(output: NDArray[Any]) -> NDArray[np.float64]:
         planes.std(axis=(0, 1)),
     ]
     return np.concatenate(parts)[:_MOST]
+
+
+def extents(output: NDArray[Any]) -> int:
+    """How many of an output's features are extents, which no rounding changes; they come first.
+
+    output: any shape and dtype.
+    """
+    return 2 if output.ndim == _PICTURE_AXES else 1
 
 
 def _flat_features(values: NDArray[np.float64]) -> NDArray[np.float64]:

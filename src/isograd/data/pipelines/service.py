@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from isograd.data.pipelines.base import Chain, Emitted, Pipeline
-from isograd.data.pipelines.features import features, probe
+from isograd.data.pipelines.features import extents, features, probe
 from isograd.data.pipelines.listing import describe
 from isograd.data.pipelines.values import as_array, in_container, unbatched, unwire, wire
 from isograd.data.pipelines.worker_draws import as_wire
@@ -204,4 +204,7 @@ class DataService:
         width = min((len(row) for row in rows), default=0)
         table = np.stack([row[:width] for row in rows]) if rows else np.zeros((0, 0))
         is_bytes = found is not None and found.dtype == np.uint8
-        return {"features": tensor_value(table), "levels": _LEVELS if is_bytes else 0.0}
+        tolerances = np.full(width, _LEVELS if is_bytes else 0.0)
+        if found is not None:
+            tolerances[: extents(found)] = 0.0
+        return {"features": tensor_value(table), "tolerances": tolerances.tolist()}

@@ -12,10 +12,11 @@ SHELL := /bin/bash
 # python3.11 where it runs, else python3; MindSpore 2.10 has wheels for 3.10, 3.11 and 3.12.
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 BIN := .venv/bin
-# A file's tests stay in one process: they share what it sets up.  Half as many processes again as
+# A file's tests stay in one process: they share what it sets up.  Files in their order: those with
+# few tests are often the long ones, and would all come last.  Half as many processes again as
 # cores, because tests wait for workers that start; at most four, each holds torch and MindSpore.
 PARALLEL := --numprocesses $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 ))) \
-  --maxprocesses 4 --dist loadfile
+  --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
 
 help:

@@ -89,6 +89,8 @@ class FileFacts:
     reasons: dict[str, Reason] = field(default_factory=dict)
     #: Those that the port makes a class of: torch's name for it and the port's.
     factory_classes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: The calls that make buffers, by class and name, of the classes that were asked for.
+    buffers: dict[ast.ClassDef, dict[str, ast.Call]] = field(default_factory=dict)
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.

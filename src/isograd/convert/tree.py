@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,19 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @dataclass
+class BoundNames:
+    """What binds the names of a function.
+
+    values: of plain assignments; sizes: how often a name is one of several that take `x.shape`;
+    stores: how often it is bound at all.
+    """
+
+    values: dict[str, list[ast.expr]] = field(default_factory=dict)
+    sizes: Counter[str] = field(default_factory=Counter)
+    stores: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
 class Tree:
     """A parsed file; parents: the node around each node; nodes: of the kinds asked for."""
 
@@ -42,6 +56,8 @@ class Tree:
     formatted: set[ast.AST] = field(default_factory=set)
     #: What binds a name in a body: stored names, functions and classes.
     binding: list[ast.AST] = field(default_factory=list)
+    #: How names are bound in the functions that were asked for (`analysis.integers`).
+    bound_in: dict[ast.AST, BoundNames] = field(default_factory=dict)
 
     @cached_property
     def _by_kind(self) -> dict[type, list[ast.AST]]:

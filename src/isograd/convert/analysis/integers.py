@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert.tree import Tree
+from isograd.convert.tree import BoundNames, Tree
 
 #: Operators that no tuple and no text takes.
 _NUMERIC = (ast.Sub, ast.FloorDiv, ast.Pow, ast.BitAnd, ast.LShift, ast.RShift)
@@ -59,23 +59,11 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
         return False
     parameters = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     declared = next((part for part in parameters if part.arg == node.id), None)
-    values: list[ast.expr] = []
-    stores = sizes = 0
-    for part in ast.walk(function):
-        if isinstance(part, ast.Assign):
-            values += [
-                part.value for target in part.targets if getattr(target, "id", "") == node.id
-            ]
-            if _is_sizes(part.value):
-                sizes += sum(
-                    getattr(one, "id", "") == node.id
-                    for target in part.targets
-                    if isinstance(target, (ast.Tuple, ast.List))
-                    for one in target.elts
-                )
-        stores += (
-            isinstance(part, ast.Name) and part.id == node.id and not isinstance(part.ctx, ast.Load)
-        )
+    if function not in tree.bound_in:
+        tree.bound_in[function] = _bound_in(function)
+    bound = tree.bound_in[function]
+    values = bound.values.get(node.id, [])
+    stores, sizes = bound.stores[node.id], bound.sizes[node.id]
     if stores != len(values) + sizes or any(value is node for value in values):
         return False
     if declared is not None:
@@ -85,3 +73,19 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
     elif not values and not sizes:
         return False
     return all(is_integer(value, tree, depth + 1) for value in values)
+
+
+def _bound_in(function: ast.AST) -> BoundNames:
+    """What binds the names of a function, inner functions included."""
+    found = BoundNames()
+    for part in ast.walk(function):
+        if isinstance(part, ast.Assign):
+            is_sizes = _is_sizes(part.value)
+            for target in part.targets:
+                if isinstance(target, ast.Name):
+                    found.values.setdefault(target.id, []).append(part.value)
+                elif is_sizes and isinstance(target, (ast.Tuple, ast.List)):
+                    found.sizes.update(one.id for one in target.elts if isinstance(one, ast.Name))
+        elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            found.stores[part.id] += 1
+    return found

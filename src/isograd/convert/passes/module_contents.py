@@ -48,7 +48,9 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
         return
     if file.api_of_call(node.value) in _BUFFERS:
         return  # which another pass registers
-    registered = _registered(owner, target.attr, file)
+    if owner not in file.buffers:
+        file.buffers[owner] = _registered(owner, file)
+    registered = file.buffers[owner].get(target.attr)
     if registered is None:
         return
     lasting = [part.value for part in registered.keywords if part.arg == "persistent"]
@@ -59,17 +61,20 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
     file.text.insert(at[1], f"{more})")
 
 
-def _registered(owner: ast.ClassDef, name: str, file: FileEdit) -> ast.Call | None:
-    """The call that makes a buffer of that name in a class."""
+def _registered(owner: ast.ClassDef, file: FileEdit) -> dict[str, ast.Call]:
+    """The call that makes each buffer of a class, by the buffer's name."""
+    found: dict[str, ast.Call] = {}
     for part in ast.walk(owner):
         if isinstance(part, ast.Assign) and file.api_of_call(part.value) in _BUFFERS:
             assert isinstance(part.value, ast.Call)
-            if any(getattr(target, "attr", "") == name for target in part.targets):
-                return part.value
+            for target in part.targets:
+                if isinstance(target, ast.Attribute):
+                    found.setdefault(target.attr, part.value)
         if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "register_buffer":
-            if part.args and getattr(part.args[0], "value", None) == name:
-                return part
-    return None
+            name = getattr(part.args[0], "value", None) if part.args else None
+            if isinstance(name, str):
+                found.setdefault(name, part)
+    return found
 
 
 def _extend(node: ast.Call, file: FileEdit) -> None:

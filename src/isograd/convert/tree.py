@@ -59,6 +59,15 @@ class Tree:
     #: How names are bound in the functions that were asked for (`analysis.integers`).
     bound_in: dict[ast.AST, BoundNames] = field(default_factory=dict)
 
+    #: The nodes below those that were asked for.
+    _walked: dict[ast.AST, list[ast.AST]] = field(default_factory=dict)
+
+    def walked(self, node: ast.AST) -> list[ast.AST]:
+        """The node and all below it, as `ast.walk` yields them; walked once."""
+        if node not in self._walked:
+            self._walked[node] = list(ast.walk(node))
+        return self._walked[node]
+
     @cached_property
     def _by_kind(self) -> dict[type, list[ast.AST]]:
         found: dict[type, list[ast.AST]] = {}

@@ -29,7 +29,7 @@ _KINDS = frozenset(("type", "FunctionType"))
 #: What is no class of torch's: values, instances, and functions and classes of the project.
 _NO_CLASSES = (Plain, Tensor, Instance, Made, FunctionInfo, ClassInfo)
 #: The names without which no text holds such a question.
-WORDS = ("isinstance", *_OF_CLASSES, *_KINDS)
+WORDS = ("isinstance", *_OF_CLASSES)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def passed(node: ast.expr, tree: Tree) -> Mapping[str, ast.expr] | None:
         return None
     values: list[ast.expr] = []
     stores = 0
-    for part in ast.walk(function):
+    for part in tree.walked(function):
         if isinstance(part, ast.Assign) and [getattr(t, "id", "") for t in part.targets] == [
             node.id
         ]:
@@ -39,7 +39,8 @@ def passed(node: ast.expr, tree: Tree) -> Mapping[str, ast.expr] | None:
     if len(values) != 1 or stores != 1:
         return None
     found = _items(values[0])
-    if found is None or not all(_is_constant(value, function) for value in found.values()):
+    nodes = tree.walked(function)
+    if found is None or not all(_is_constant(value, nodes) for value in found.values()):
         return None
     return found
 
@@ -57,17 +58,15 @@ def _items(node: ast.expr) -> Mapping[str, ast.expr] | None:
     return {part.arg: part.value for part in node.keywords}  # type: ignore[attr-defined]
 
 
-def _is_constant(node: ast.expr, function: ast.AST) -> bool:
-    """Whether an expression has one value wherever the function evaluates it."""
+def _is_constant(node: ast.expr, nodes: list[ast.AST]) -> bool:
+    """Whether an expression has one value wherever a function of these nodes evaluates it."""
     if isinstance(node, ast.Constant):
         return True
     if not isinstance(node, ast.Name):
         return False
     stores = sum(
         isinstance(part, ast.Name) and part.id == node.id and not isinstance(part.ctx, ast.Load)
-        for part in ast.walk(function)
+        for part in nodes
     )
-    is_parameter = any(
-        isinstance(part, ast.arg) and part.arg == node.id for part in ast.walk(function)
-    )
+    is_parameter = any(isinstance(part, ast.arg) and part.arg == node.id for part in nodes)
     return stores == 0 if is_parameter else stores <= 1

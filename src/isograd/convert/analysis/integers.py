@@ -60,7 +60,7 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
     parameters = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     declared = next((part for part in parameters if part.arg == node.id), None)
     if function not in tree.bound_in:
-        tree.bound_in[function] = _bound_in(function)
+        tree.bound_in[function] = _bound_in(tree.walked(function))
     bound = tree.bound_in[function]
     values = bound.values.get(node.id, [])
     stores, sizes = bound.stores[node.id], bound.sizes[node.id]
@@ -75,10 +75,10 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
     return all(is_integer(value, tree, depth + 1) for value in values)
 
 
-def _bound_in(function: ast.AST) -> BoundNames:
-    """What binds the names of a function, inner functions included."""
+def _bound_in(nodes: list[ast.AST]) -> BoundNames:
+    """What binds the names of a function of these nodes, inner functions included."""
     found = BoundNames()
-    for part in ast.walk(function):
+    for part in nodes:
         if isinstance(part, ast.Assign):
             is_sizes = _is_sizes(part.value)
             for target in part.targets:

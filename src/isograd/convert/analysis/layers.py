@@ -176,7 +176,7 @@ class Held:
             classes = [*(own[name] for name in names if name in own)]
             if len(classes) != len(names):
                 return []
-        if any(_is_bound_otherwise(node.attr, one) for one in classes):
+        if any(_is_bound_otherwise(node.attr, self.tree.walked(one)) for one in classes):
             return []
         return [value for one in classes for value in self.bound.get((one, node.attr), [])]
 
@@ -188,7 +188,7 @@ class Held:
             return []
         stores = [
             part
-            for part in ast.walk(function)
+            for part in self.tree.walked(function)
             if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
         ]
         target = self.tree.parents.get(stores[0]) if len(stores) == 1 else None
@@ -220,7 +220,7 @@ class Held:
         function = self.tree.function(call)
         if not isinstance(call.func, ast.Name) or function is None:
             return frozenset()
-        values = _values_in(function, call.func.id)
+        values = _values_in(self.tree.walked(function), call.func.id)
         values += [value for value in (defaults_of(function).get(call.func.id),) if value]
         apis = {self.named.get(value, "") for value in values if not is_none(value)}
         return frozenset() if "" in apis else frozenset(apis)
@@ -251,10 +251,10 @@ def is_path(node: ast.expr) -> bool:
     return isinstance(node, ast.Name)
 
 
-def _values_in(scope: ast.AST, name: str) -> list[ast.expr]:
+def _values_in(nodes: list[ast.AST], name: str) -> list[ast.expr]:
     return [
         part.value
-        for part in ast.walk(scope)
+        for part in nodes
         if isinstance(part, ast.Assign)
         for target in part.targets
         if isinstance(target, ast.Name) and target.id == name
@@ -283,11 +283,14 @@ def _children_in_order(owner: ast.ClassDef) -> list[ast.expr]:
     return found if added == len(found) else []
 
 
-def _is_bound_otherwise(name: str, owner: ast.AST) -> bool:
-    """Whether `self.name` is bound by more than plain assignments: loops, `with`, unpacking."""
+def _is_bound_otherwise(name: str, nodes: list[ast.AST]) -> bool:
+    """Whether `self.name` is bound by more than plain assignments: loops, `with`, unpacking.
+
+    nodes: of the class.
+    """
     plain = {
         id(target)
-        for statement in ast.walk(owner)
+        for statement in nodes
         if isinstance(statement, (ast.Assign, ast.AnnAssign))
         for target in getattr(statement, "targets", [getattr(statement, "target", None)])
     }
@@ -296,16 +299,17 @@ def _is_bound_otherwise(name: str, owner: ast.AST) -> bool:
         and part.attr == name
         and isinstance(part.ctx, ast.Store)
         and id(part) not in plain
-        for part in ast.walk(owner)
+        for part in nodes
     )
 
 
 def _bound_locally(node: ast.Name, tree: Tree) -> list[ast.expr]:
     """All values of a name in its function; none where anything but an assignment binds it."""
     scope: ast.AST = tree.function(node) or tree.module
-    values = _values_in(scope, node.id)
+    nodes = tree.walked(scope)
+    values = _values_in(nodes, node.id)
     stores = 0
-    for part in ast.walk(scope) if values else ():
+    for part in nodes if values else ():
         if isinstance(part, ast.arg) and part.arg == node.id:
             return []
         is_name = isinstance(part, ast.Name) and part.id == node.id

@@ -58,7 +58,6 @@ class Tree:
     binding: list[ast.AST] = field(default_factory=list)
     #: How names are bound in the functions that were asked for (`analysis.integers`).
     bound_in: dict[ast.AST, BoundNames] = field(default_factory=dict)
-
     #: The nodes below those that were asked for.
     _walked: dict[ast.AST, list[ast.AST]] = field(default_factory=dict)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import lru_cache
 
 from isograd.data.inventory.census import decoded_fields
 from isograd.data.inventory.look import Gallery
-from isograd.data.model import Shown
+from isograd.data.model import Shown, SourceReport
 from isograd.data.run import DataOptions, look
 from isograd.data.sources.base import Problem
 from isograd.data.sources.open import open_samples
@@ -28,9 +29,9 @@ def samples_page(item: Item, start: int | None) -> bytes:
     first = ("All in their order", f"{address}&start=0")
     back = ("The data set", item.address)
     if start is None:
-        report = look(str(item.path), DataOptions(limit=INSPECTED, shown=CHOSEN))
-        shown: tuple[Shown, ...] = report.sources[0].shown
-        about = f"A choice of {len(shown):,} among the first {report.sources[0].samples:,} samples."
+        inspected = _inspected(item)
+        shown = inspected.shown
+        about = f"A choice of {len(shown):,} among the first {inspected.samples:,} samples."
         return view_page(shown, item.name, about, (back, first))
     shown = _window(item, start)
     links = [back, ("A choice with findings", address)]
@@ -39,6 +40,12 @@ def samples_page(item: Item, start: int | None) -> bytes:
     if shown:
         links.append(("Next", f"{address}&start={start + SIZE}"))
     return view_page(shown, item.name, f"From sample {start:,} on, in their order.", links)
+
+
+@lru_cache(maxsize=4)
+def _inspected(item: Item) -> SourceReport:
+    """Of an unchanged data set this is made once: an item holds its size and time."""
+    return look(str(item.path), DataOptions(limit=INSPECTED, shown=CHOSEN)).sources[0]
 
 
 def policy() -> str:

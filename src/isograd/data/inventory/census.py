@@ -92,8 +92,7 @@ class FieldCensus:
         self.kind = "mixed" if len(kinds) > 1 else "".join(kinds)
         self.dtypes += other.dtypes
         for shape, count in other.shapes.items():
-            known = shape in self.shapes or len(self.shapes) < MAX_SHAPES
-            self.shapes[shape if known else _MANY] += count
+            self._count_shape(shape, count)
         self.block.join(other.block, shift)
         self.empty.join(other.empty)
         if self.labels is not None:
@@ -106,8 +105,11 @@ class FieldCensus:
         self.kind = kind if self.kind in ("", kind) else "mixed"
         self.dtypes[dtype] += 1
         if shape:
-            known = shape in self.shapes or len(self.shapes) < MAX_SHAPES
-            self.shapes[shape if known else _MANY] += 1
+            self._count_shape(shape, 1)
+
+    def _count_shape(self, shape: str, count: int) -> None:
+        known = shape in self.shapes or len(self.shapes) < MAX_SHAPES
+        self.shapes[shape if known else _MANY] += count
 
     def _length(self, length: int) -> None:
         self._length_between(length, length, length)

@@ -18,7 +18,6 @@ from isograd.data.pipelines.values import Row
 from isograd.data.pipelines.worker_draws import (
     DRAWS,
     Asked,
-    Repeated,
     WorkerDraws,
     digests,
     gathered,
@@ -169,7 +168,7 @@ def _mapped(node: Any, count: int) -> Any:
     first = next(_rows(child))
     sample = tuple(first[name] for name in node.input_columns)
     one = sys.modules["mindspore.dataset"].GeneratorDataset(
-        Repeated(sample, count), node.input_columns, shuffle=False
+        Asked([sample], 0, count), node.input_columns, shuffle=False
     )
     return one.map(
         node.operations,

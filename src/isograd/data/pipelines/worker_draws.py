@@ -15,7 +15,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from isograd.data.pipelines.values import Row, as_array
@@ -78,21 +78,8 @@ def digest_of(row: Row) -> bytes:
     return digest(fields)
 
 
-class Repeated:
-    """A sequence that yields one sample at every place."""
-
-    def __init__(self, sample: Any, length: int) -> None:
-        self._sample, self._length = sample, length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, index: int) -> Any:
-        return self._sample
-
-
 class Asked:
-    """A data set that is asked for its first sample at every place."""
+    """A data set that is asked for one sample at every place."""
 
     def __init__(self, dataset: Any, index: int, length: int) -> None:
         self._dataset, self._index, self._length = dataset, index, length
@@ -111,10 +98,7 @@ def digests(rows: Iterable[Row]) -> Iterator[bytes]:
 
 def as_wire(found: Iterable[WorkerDraws]) -> list[dict[str, Any]]:
     """The answers as they cross the pipe."""
-    return [
-        {"place": one.place, "workers": one.workers, "draws": one.draws, "alike": one.alike}
-        for one in found
-    ]
+    return [asdict(one) for one in found]
 
 
 def from_wire(found: Iterable[dict[str, Any]]) -> list[WorkerDraws]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -23,6 +24,8 @@ from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import Phase
 from isograd.profile.read.open import open_profile
 from isograd.profile.record.variants import FLOAT32
+from isograd.runs.reader import Run
+from isograd.runs.writer import RunWriter
 
 
 class _Samples(Dataset[Any]):
@@ -105,6 +108,23 @@ def test_windows_phases_modules_and_lines(slow: Path) -> None:
     assert profile.host.excluded.keys() == {"first step, with compilation", "warm-up"}
     assert profile.structure is not None
     assert json.loads((slow / "run.json").read_text())["state"] == "complete"
+
+
+def test_losses_are_written_between_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(writer: RunWriter, step: int, values: dict[str, float]) -> None:
+        time.sleep(0.05)
+        written(writer, step, values)
+
+    written = RunWriter.scalars
+    monkeypatch.setattr(RunWriter, "scalars", slow)
+    network = _network()
+    with isograd.profile(network, tmp_path / "a", steps=10):
+        losses = _train(network, _Samples(), 12)
+    steps = open_profile(tmp_path / "a").steps
+    assert float(np.median(steps.seconds)) < 0.05
+    kept = Run(tmp_path / "a").scalars.series("loss")[1].tolist()
+    assert kept == pytest.approx(losses[: len(kept)])
+    assert len(kept) > 2
 
 
 def test_nothing_is_left_behind_and_nothing_is_changed(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from isograd.convert.tree import (
     names_of,
     pairs_of,
 )
+from isograd.static_graph.scope import children
 
 ScopeNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
@@ -81,7 +82,7 @@ class Bindings:
             node = nodes.pop()
             found.append(node)
             if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                nodes.extend(ast.iter_child_nodes(node))
+                nodes.extend(children(node))
         return found
 
     @cached_property

@@ -15,6 +15,7 @@ from isograd.convert.text import narrow
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.marks import mark, mark_first, packages_in
 from isograd.knowledge.rewrite import Call, NotRewritten, Rewritten, reference, rewrite
+from isograd.static_graph.scope import below
 
 
 @dataclass
@@ -125,7 +126,7 @@ class FileEdit(FileFacts):
 
     def forget(self, node: ast.AST) -> None:
         """No pass needs to look into this node: it is written."""
-        self.done.update(ast.walk(node))
+        self.done.update(below(node))
 
     # ---- what the knowledge says
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.tree import Tree, names_of
+from isograd.static_graph.scope import below
 
 
 def loops_that_keep(tree: Tree) -> list[ast.For]:
@@ -19,7 +20,7 @@ def kept_by(loop: ast.For) -> str:
     """The name that a loop puts through its layers and keeps; empty if there is none."""
     layers = set(names_of(loop.target))
     # `layer = getattr(self, name)` in the loop gives one as well.
-    inside = [part for statement in loop.body for part in ast.walk(statement)]
+    inside = [part for statement in loop.body for part in below(statement)]
     for part in inside:
         if isinstance(part, ast.Assign) and isinstance(part.value, (ast.Call, ast.Subscript)):
             if layers.intersection(names_of(part.value)) and isinstance(part.targets[0], ast.Name):

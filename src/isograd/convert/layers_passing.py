@@ -7,6 +7,7 @@ from collections.abc import Mapping, Set
 from typing import TypeGuard
 
 from isograd.convert.tree import Tree
+from isograd.static_graph.scope import below
 
 #: The function whose result is as much one with its argument as the layer's is.
 _AS_FUNCTION = {
@@ -54,7 +55,7 @@ def _returns_its_input(node: ast.AST) -> TypeGuard[ast.ClassDef]:
     for part in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(part, ast.FunctionDef) and part.name == "forward" and part.args.args[1:]:
             name = part.args.args[1].arg
-            inside = list(ast.walk(part))
+            inside = below(part)
             read = [one for one in inside if isinstance(one, ast.Name) and one.id == name]
             returned = [one.value for one in inside if isinstance(one, ast.Return)]
             is_one = all(isinstance(one.ctx, ast.Load) for one in read)

@@ -10,6 +10,8 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar, overload
 
+from isograd.static_graph.scope import below
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 #: Nodes that read or bind names.
@@ -62,9 +64,9 @@ class Tree:
     _walked: dict[ast.AST, list[ast.AST]] = field(default_factory=dict)
 
     def walked(self, node: ast.AST) -> list[ast.AST]:
-        """The node and all below it, as `ast.walk` yields them; walked once."""
+        """The node and all below it, as `below` gives them; walked once."""
         if node not in self._walked:
-            self._walked[node] = list(ast.walk(node))
+            self._walked[node] = below(node)
         return self._walked[node]
 
     @cached_property
@@ -191,7 +193,7 @@ class Tree:
 
 def names_of(node: ast.AST) -> list[str]:
     """The names that stand in an expression or in what is assigned to."""
-    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+    return [part.id for part in below(node) if isinstance(part, ast.Name)]
 
 
 def counted_by(loop: ast.For | ast.comprehension) -> list[str]:
@@ -254,7 +256,7 @@ def _note(tree: Tree, node: ast.AST) -> None:
             tree.stored.add(node.id)
             tree.binding.append(node)
     elif isinstance(node, ast.FormattedValue):
-        tree.formatted.update(ast.walk(node.value))
+        tree.formatted.update(below(node.value))
     elif isinstance(node, ast.arg):
         tree.stored.add(node.arg)
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

@@ -19,7 +19,7 @@ _IMPORT = re.compile(
 
 
 #: So many files are held as trees for the static graph; a tree takes 33 times its text.
-_MOST_SCOPES = 16
+_MOST_SCOPES = 48
 
 
 class ModuleIndex:

@@ -97,6 +97,18 @@ def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(f for f in kind._fields if f not in _NO_NODES or (holds_names and f == "names"))
 
 
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes just below a node as `ast.iter_child_nodes`, without contexts and operators."""
+    found: list[ast.AST] = []
+    for name in _fields_of(node.__class__):  # type: ignore[arg-type] # a class is hashable
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found.extend(part for part in value if isinstance(part, ast.AST))
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
 def below(root: ast.AST) -> list[ast.AST]:
     """A node and what stands below it in the order of `ast.walk`, without contexts and operators.
 
@@ -104,12 +116,7 @@ def below(root: ast.AST) -> list[ast.AST]:
     """
     found = [root]
     for node in found:
-        for name in _fields_of(node.__class__):  # type: ignore[arg-type] # a class is hashable
-            value = getattr(node, name, None)
-            if value.__class__ is list:
-                found.extend(part for part in value if isinstance(part, ast.AST))
-            elif isinstance(value, ast.AST):
-                found.append(value)
+        found.extend(children(node))
     return found
 
 

@@ -23,6 +23,7 @@ from isograd.scan.values import (
     Tensor,
     Value,
 )
+from isograd.static_graph.scope import children
 
 _OF_CLASSES = frozenset(("issubclass", "isclass", "isfunction"))
 _KINDS = frozenset(("type", "FunctionType"))
@@ -68,7 +69,7 @@ def questions(module: ast.Module, state: State) -> Questions:
                 found.add(name)
             if getattr(node.func, "id", "") == "isinstance" and len(node.args) == 2:
                 asked.append(node.args[1])
-        waiting += [(child, name, parameters) for child in ast.iter_child_nodes(node)]
+        waiting += [(child, name, parameters) for child in children(node)]
     named = {(line, column) for line, column, *_ in state.uses} if asked else set()
     is_known = functools.partial(_is_class, state=state, named=named, local=local)
     return Questions(frozenset(found), not all(map(is_known, asked)))

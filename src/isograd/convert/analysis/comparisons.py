@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.tree import is_type_of
 from isograd.scan.state import REFERENCE, State
+from isograd.static_graph.scope import below
 
 
 def compared(tree: ast.Module, state: State) -> frozenset[str]:
@@ -19,11 +20,11 @@ def compared(tree: ast.Module, state: State) -> frozenset[str]:
         return frozenset()
     return frozenset(
         named[part.lineno, part.col_offset]
-        for node in ast.walk(tree)
+        for node in below(tree)
         if isinstance(node, ast.Compare)
         if not any(is_type_of(operand) for operand in (node.left, *node.comparators))
         for operand in (node.left, *node.comparators)
-        for part in ast.walk(operand)
+        for part in below(operand)
         if isinstance(part, (ast.Name, ast.Attribute))
         if (part.lineno, part.col_offset) in named
     )

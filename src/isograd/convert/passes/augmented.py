@@ -229,7 +229,7 @@ def _is_used_as_tensor(name: str, node: ast.AST, file: FileEdit) -> bool:
 def _used_as_tensors(scope: Scope, file: FileEdit) -> frozenset[str]:
     """The names of which a scope asks a tensor's methods."""
     found = set()
-    for part in ast.walk(scope.node) if scope.parameters else scope.nodes:
+    for part in file.tree.walked(scope.node) if scope.parameters else scope.nodes:
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
             use = file.use(part)
             if use is not None and use.api.startswith("torch.Tensor."):

@@ -25,7 +25,7 @@ class LateChildren:
         if file.is_shaped("torch.nn.Module") or not is_module_class(node, file):
             return False
         made = [part for part in node.body if getattr(part, "name", "") == "__init__"]
-        if not made or not any(_puts_late(part) for part in ast.walk(node)):
+        if not made or not any(_puts_late(part) for part in file.tree.walked(node)):
             return False
         last = made[-1].body[-1]  # type: ignore[attr-defined]
         first = made[-1].body[0]  # type: ignore[attr-defined]

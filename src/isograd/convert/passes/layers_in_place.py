@@ -236,7 +236,7 @@ def _is_in_place(node: ast.AST, file: FileEdit) -> bool:
 
 
 def _layers_made_in(owner: ast.ClassDef, file: FileEdit) -> Iterator[ast.AST]:
-    for part in ast.walk(owner):
+    for part in file.tree.walked(owner):
         if _is_in_place(part, file) and file.names.kind(file.api_of_call(part)) == "M":
             yield part
 

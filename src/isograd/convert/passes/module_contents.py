@@ -64,7 +64,7 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
 def _registered(owner: ast.ClassDef, file: FileEdit) -> dict[str, ast.Call]:
     """The call that makes each buffer of a class, by the buffer's name."""
     found: dict[str, ast.Call] = {}
-    for part in ast.walk(owner):
+    for part in file.tree.walked(owner):
         if isinstance(part, ast.Assign) and file.api_of_call(part.value) in _BUFFERS:
             assert isinstance(part.value, ast.Call)
             for target in part.targets:

@@ -9,6 +9,7 @@ from isograd.convert.analysis.starting import is_registered, leaves_training
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.building import has_modes
 from isograd.scan.values import ClassInfo
+from isograd.static_graph.scope import children
 
 _CODE = "starting-mode"
 _ADVICE = "Call set_train() on the network where it is made."
@@ -105,7 +106,7 @@ def _returns(method: ast.FunctionDef) -> Iterator[ast.Return]:
         if isinstance(part, ast.Return):
             yield part
         if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(part)
+            waiting += children(part)
 
 
 def _is_alone(node: ast.stmt, file: FileEdit) -> bool:
@@ -132,7 +133,7 @@ def _insert_behind(last: ast.stmt, method: ast.FunctionDef, code: str, file: Fil
 
 def _report_inference(node: ast.ClassDef, file: FileEdit) -> None:
     """Report a part that a constructor sets to inference: what sets the whole sets it back."""
-    for part in ast.walk(node):
+    for part in file.tree.walked(node):
         if not isinstance(part, ast.Call) or not leaves_training(part):
             continue
         use = file.use(part.func)

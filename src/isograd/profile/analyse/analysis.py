@@ -11,7 +11,7 @@ from isograd.profile.analyse.breakdown import (
     Limit,
     break_down,
     delayed_share,
-    slowdown,
+    prolongation,
     waits,
 )
 from isograd.profile.analyse.jitter import Jitter, find_jitter
@@ -175,7 +175,7 @@ def _operators(
         found, self_ns = summarise(profile.spans, window, tiny_types(profile.source_operators))
         if not any(operator.shapes for operator in found) and profile.source_operators:
             found = _with_only_shapes(found, profile)
-    factor = 1.0 / slowdown(profile)
+    factor = 1.0 / prolongation(profile)
     if count > 1:
         found = tuple(
             replace(

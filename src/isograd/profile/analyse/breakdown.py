@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -41,12 +41,17 @@ LEAD = 0.08
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Seconds of each step by limit, shape (steps, len(LIMITS)); rows add up to `step_s`."""
+    """Seconds of each step by limit, shape (steps, len(LIMITS)); rows add up to `step_s`.
+
+    work_noise_s: half of the range of what operators took in the profiled steps. The host's time
+    is what they leave, so it is known no better.
+    """
 
     step_s: Floats
     seconds: Floats
     small_calls: float = 0.0
     known: tuple[Limit, ...] = LIMITS
+    work_noise_s: float = 0.0
 
     def of(self, limit: Limit) -> float:
         """Median seconds per step of a limit."""
@@ -246,6 +251,22 @@ def slowdown(profile: Profile) -> float:
     return max(here / usual, 1.0) if usual > 0 else 1.0
 
 
+def prolongation(profile: Profile) -> float:
+    """How many times longer operators take in profiled steps than in plain ones, at least 1.
+
+    torch's profiler adds its time around operators and within the shortest, so that others take
+    longer only where other processes have the processor; divided by `slowdown`, their work would
+    be taken for dispatch. MindSpore's adds it within them, and so do calls that wait for a device.
+    """
+    profiled = profile.marks.take("profiled") if profile.marks is not None else None
+    is_plain = profile.framework == "torch" and profile.device == "CPU"
+    if not is_plain or profiled is None or not len(profiled):
+        return slowdown(profile)
+    wait = np.nan_to_num(profiled.phase(Phase.DATA))
+    own = float(np.median(profiled.seconds - wait))
+    return max(float(np.median(profiled.clock_s - wait)) / own, 1.0) if own > 0 else 1.0
+
+
 def delayed_share(steps: Steps) -> float:
     """Share of the clock's time in which other processes had the processor, 0 where unknown."""
     total = float(steps.clock_s.sum())
@@ -271,7 +292,8 @@ def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
         else:
             tiny = tiny_types(profile.source_operators)
             work, small = _work(profile.spans, self_ns, begin, end, waits(profile), tiny)
-            work = work / slowdown(profile)
+            work = work / prolongation(profile)
+    noise = float(np.ptp(work.sum(axis=1))) / 2
     seconds = np.tile(np.median(work, axis=0), (len(plain), 1))
     data_s = np.nan_to_num(plain.phase(Phase.DATA))
     sent = np.nan_to_num(plain.phase(Phase.COMMUNICATION))
@@ -280,4 +302,4 @@ def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
     seconds *= factor[:, None]
     seconds[:, LIMITS.index(Limit.DATA)] = data_s
     seconds[:, LIMITS.index(Limit.COMMUNICATION)] += sent
-    return _rest_is_host(plain.seconds, seconds, small)
+    return replace(_rest_is_host(plain.seconds, seconds, small), work_noise_s=noise)

@@ -120,6 +120,7 @@ class ProfileRecorder:
         self._window = ""
         self._is_active = False
         self._writer: Any = None
+        self._losses: dict[int, float] = {}
 
     def __enter__(self) -> ProfileRecorder:
         """Observe; raise UsageError where the folder is not empty."""
@@ -161,6 +162,7 @@ class ProfileRecorder:
             problem = own
             raise
         finally:
+            self._write_losses()
             reason = "" if problem is None else f"{type(problem).__name__}: {problem}"
             self._writer.close(RunState.COMPLETE if problem is None else RunState.FAILED, reason)
 
@@ -188,7 +190,7 @@ class ProfileRecorder:
     def loss(self, value: float) -> None:
         """Called by the side with the number whose gradient is taken; kept in the run's scalars."""
         if self._is_active and self._window in ("warm-up", "plain"):
-            self._writer.scalars(self._marks.number, {"loss": value})
+            self._losses[self._marks.number] = value
 
     @property
     def phase(self) -> Phase | None:
@@ -201,6 +203,7 @@ class ProfileRecorder:
         return self._window
 
     def _at_boundary(self, number: int) -> None:
+        self._write_losses()
         window = self._plan[number] if number < len(self._plan) else DONE
         if window == self._window:
             return
@@ -212,6 +215,11 @@ class ProfileRecorder:
         self._side.begin_window(window, self.folder)
         if window == "profiled":
             self._sampler.start()
+
+    def _write_losses(self) -> None:
+        """Between steps, so that writing is no part of one."""
+        for step in list(self._losses):
+            self._writer.scalars(step, {"loss": self._losses.pop(step)})
 
     def _end_window(self) -> None:
         if self._window == "profiled":

@@ -77,6 +77,11 @@ def slow_transform() -> Profile:
     return recording(100.0, [_WORK], data_ms=80.0, loader=_loader(0, 0.010))
 
 
+def short_wait() -> Profile:
+    """1.2 of 10 ms are a wait for samples; a batch from a worker would take as long to get."""
+    return recording(10.0, [_WORK], data_ms=1.2, loader=_loader(0, 0.0001))
+
+
 def short_queue() -> Profile:
     """Two workers make a batch in 40 ms of 60, and yet the step waits."""
     return recording(70.0, [replace(_WORK, count=3)], data_ms=10.0, loader=_loader(2, 0.010))
@@ -142,6 +147,12 @@ def small_operators() -> Profile:
     return recording(28.0, [call], sources=[source])
 
 
+def some_small_operators() -> Profile:
+    """400 operators of 2 µs beside 7 ms of large ones, in 10 ms."""
+    call = Call("aten::mul", 0.002, "[[8], [8]]", count=400)
+    return recording(10.0, [replace(_WORK, ms=7.0), call])
+
+
 def long_update() -> Profile:
     """An update of 30 ms in a step of 55."""
     update = Call("aten::_foreach_add_", 10.0, "[[4096, 4096]]", count=3)
@@ -168,6 +179,13 @@ def slow_shape() -> Profile:
     slow = Call("aten::mm", 20.0, "[[512, 512], [512, 511]]")
     fast = Call("aten::mm", 1.0, "[[512, 512], [512, 512]]", count=5)
     return recording(30.0, [slow, fast])
+
+
+def slow_shape_among_short_calls() -> Profile:
+    """A matrix and a vector at 8 GFLOP/s, squares at 89, and short products at 20."""
+    short = [Call("aten::mm", 0.2, f"[[8, 512], [512, {wide}]]") for wide in (512, 510, 508)]
+    slow = Call("aten::mm", 2.4, "[[3200, 3200], [3200, 1]]", count=25)
+    return recording(70.0, [slow, Call("aten::mm", 1.44, "[[400, 400], [400, 400]]"), *short])
 
 
 def in_float64_by_line() -> Profile:

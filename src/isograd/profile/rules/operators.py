@@ -341,7 +341,9 @@ RULES = (
         (
             made.example("one matrix is 20 times slower", made.slow_shape, "GFLOP/s"),
             made.example(
-                "short calls do not say what is usual", made.slow_shape_among_short_calls, "shapes 88.8"
+                "short calls do not say what is usual",
+                made.slow_shape_among_short_calls,
+                "other shapes 88.8",
             ),
         ),
         (made.example("rates that are alike", made.healthy),),

@@ -24,6 +24,7 @@ help:
 
 environment: $(READY)
 
+# --no-compile: Python compiles what it imports; all of torch and MindSpore takes half a minute.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' || { \
 	  echo "isograd: $(PYTHON) is not Python 3.10 to 3.12. Give one: make PYTHON=/path/to/python3.11" >&2; \
@@ -32,7 +33,7 @@ $(READY): pyproject.toml constraints.txt
 	  echo "isograd: $(PYTHON) cannot make a virtual environment. Install it: apt-get install python3-venv" >&2; \
 	  exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint constraints.txt --editable '.[all,dev]'
 	@touch $@
 

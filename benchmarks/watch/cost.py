@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import resource
 import shutil
@@ -63,7 +64,9 @@ def folders(root: Path) -> Iterator[Path]:
         yield root / f"run-{number}"
 
 
-def torch_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]:
+def torch_cost(
+    root: Path, blocks: int, steps: int, size: int, msprobe: Path | None = None
+) -> dict[str, Any]:
     import torch
 
     sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "resnet50"))
@@ -75,8 +78,10 @@ def torch_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     draw = torch.Generator().manual_seed(0)
     fresh = folders(root)
+    trained = [(model, optimizer)]
 
     def step() -> None:
+        model, optimizer = trained[-1]
         x = torch.randn(8, 3, size, size, generator=draw)
         y = torch.randint(0, 100, (8,), generator=draw)
         optimizer.zero_grad()
@@ -95,10 +100,44 @@ def torch_cost(root: Path, blocks: int, steps: int, size: int) -> dict[str, Any]
         "isograd.record": lambda: isograd.record(model, next(fresh), optimizer=optimizer),
         "detect_anomaly": lambda: torch.autograd.detect_anomaly(check_nan=True),
     }
+    if msprobe is not None:
+        other = build()
+        twin = other, torch.optim.SGD(other.parameters(), lr=0.01, momentum=0.9)
+        monitor_by_msprobe(*twin, msprobe, root)
+
+        @contextlib.contextmanager
+        def monitored() -> Iterator[None]:
+            trained.append(twin)
+            yield
+            trained.pop()
+
+        forms["msprobe's monitor"] = monitored
     found = interleaved(step, forms, blocks, steps)
     found["steps"] = blocks * steps
     found["replay"] = replay_cost(model, root / "replay", size, found["plain"]["cpu_s"])
     return found
+
+
+def monitor_by_msprobe(model: Any, optimizer: Any, installed: Path, root: Path) -> None:
+    """Let msprobe's monitor write statistics of modules, gradients and parameters every step.
+
+    installed: a folder with mindstudio-probe and what it needs (`pip install --target`), which is
+    searched last. Its hooks cannot be taken off, so that the network must be one of its own.
+    """
+    sys.path.append(str(installed))
+    os.environ["MONITOR_OUTPUT_DIR"] = str(root / "msprobe")
+    from msprobe.pytorch import TrainerMon  # type: ignore[import-not-found,unused-ignore]
+
+    settings = {
+        "targets": {}, "all_xy": True, "xy_distribution": True, "wg_distribution": True,
+        "param_distribution": True, "mv_distribution": False, "format": "csv",
+        "ops": ["min", "max", "mean", "norm", "nans"],
+    }  # fmt: skip
+    path = root / "monitor.json"
+    path.write_text(json.dumps(settings))
+    with contextlib.redirect_stdout(io.StringIO()):
+        monitor = TrainerMon(str(path), params_have_main_grad=False)
+        monitor.set_monitor(model, optimizer=optimizer, grad_acc_steps=1)
 
 
 def replay_cost(model: Any, folder: Path, size: int, plain_s: float) -> dict[str, Any]:
@@ -250,6 +289,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["torch", "replay", "mindspore", "folder"])
     parser.add_argument("--blocks", type=int, default=6, help="of each form, 4 steps (default 6)")
     parser.add_argument("--edge", type=int, default=48, help="of MindSpore's pictures (default 48)")
+    parser.add_argument("--msprobe", type=Path, help="a folder with mindstudio-probe installed")
     options = parser.parse_args()
     # With AVX-512 convolutions of MindSpore 2.10 are the slow reference implementation.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
@@ -263,7 +303,7 @@ def main() -> None:
             found["folder"] = opening(root, *large)
             found["memory"] = memory_growth(root, 200 if options.sample else 2000)
         if options.only in (None, "torch"):
-            found["torch"] = torch_cost(root, blocks, steps, 64)
+            found["torch"] = torch_cost(root, blocks, steps, 64, options.msprobe)
         if options.only == "replay":
             found["torch"] = torch_cost(root, 1, 1, 64)
         if options.only in (None, "mindspore"):

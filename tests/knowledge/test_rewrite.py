@@ -244,3 +244,23 @@ def test_retired_arguments_name_the_reduction(given: str, reduction: str) -> Non
 def test_a_retired_argument_that_is_no_constant_is_not_dropped() -> None:
     with pytest.raises(NoPortError, match="size_average"):
         port_of("torch.nn.functional.mse_loss(x, y, size_average=flag)", load_knowledge())
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_native"),
+    [
+        pytest.param("-r", "r", True, id="a name"),
+        pytest.param("-0.1", "0.1", True, id="a number"),
+        pytest.param("-0.1", "0.2", False, id="another number"),
+        pytest.param("r", "r", False, id="no minus"),
+        pytest.param("-next(r)", "next(r)", False, id="a call, which would happen once"),
+    ],
+)
+def test_a_place_that_is_another_with_a_minus(low: str, high: str, is_native: bool) -> None:
+    entry = load_knowledge().find("torch.nn.init.uniform_")
+    assert entry is not None
+    call = Call(("m.weight", low, high), parameters=frozenset({"m.weight"}))
+    found = rewrite(entry, call)
+    assert isinstance(found, Rewritten)
+    assert ("initializer.Uniform(" in found.code) == is_native
+    assert ("composites." in found.code) == (not is_native)

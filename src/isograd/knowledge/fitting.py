@@ -24,6 +24,15 @@ def is_plain(code: str) -> bool:
     return all(isinstance(part, (ast.Name, ast.Constant)) for part in bare)
 
 
+def is_negated(code: str, other: str) -> bool:
+    """Whether an expression is the other one, a name or a number, with a minus before it."""
+    node, positive = expression(code), expression(other)
+    if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.USub):
+        return False
+    is_same = positive is not None and ast.dump(node.operand) == ast.dump(positive)
+    return is_same and isinstance(positive, (ast.Name, ast.Constant))
+
+
 @lru_cache(maxsize=4096)
 def is_list(text: str) -> bool:
     """Whether an expression is a list whatever its names mean."""

@@ -12,6 +12,7 @@ A template is MindSpore's expression with torch's arguments in braces:
     {size:plain}      as {size}, and the template fits names, numbers and tuples of them alone,
                       whose source may stand twice
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
+    {a~b}             nothing, and the template fits only where `a` is `-b`
     {self}            the receiver of a method
 
 An entry without a template but with a target is a call of the target, its arguments renamed by
@@ -29,7 +30,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from isograd.knowledge.entry import Entry
-from isograd.knowledge.fitting import expression, is_list, is_plain
+from isograd.knowledge.fitting import expression, is_list, is_negated, is_plain
 
 #: What the first name of a template means; who writes the code imports it.
 PACKAGES = {
@@ -64,6 +65,7 @@ SYNONYMS = {
 }  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
+    r"(?:~(?P<negated>\w+))?"
     r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?\}"
 )
 #: What needs no brackets wherever it stands.
@@ -343,6 +345,8 @@ def _filled(
     def fill(found: re.Match[str]) -> str:
         name = found["name"]
         value = bound.get(name)
+        if found["negated"]:
+            return ""
         if found["optional"]:
             if value is None:
                 return ""
@@ -378,6 +382,8 @@ def _unfit(
         return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
     if found["param"] and given not in call.parameters:
         return NotRewritten(f"{name} of {entry.api} is not known to be a Parameter", name)
+    if found["negated"] and not is_negated(given, _one(bound.get(found["negated"], ""))):
+        return NotRewritten(f"{name} of {entry.api} is not -{found['negated']}", name)
     if found["list"] and not is_list(given):
         return NotRewritten(f"{name} of {entry.api} is no written-out list", name)
     if bound.get(name) == "None" and _is_operand(found):

@@ -5,13 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
 
 from isograd.profile.model import Phase
 from isograd.profile.record.sampler import Sampler
 
 BLOCK = bytes(4096)
 TEXT = json.dumps(list(range(30_000)))
+LONG = json.dumps(list(range(500_000)))
+NUMBERS = np.random.default_rng(0).random(500_000)
 
 
 def _parse_and_yield(seconds: float) -> None:
@@ -34,3 +42,50 @@ def test_a_call_that_keeps_the_interpreters_lock_is_found_at_its_own_line() -> N
     lines = {line.where.rpartition(":")[2]: line.samples for line in sampler.lines()}
     at_parsing, at_yielding = lines.get(str(first + 3), 0), lines.get(str(first + 4), 0)
     assert at_parsing > at_yielding
+
+
+def _parse_until(stop: threading.Event) -> None:
+    while not stop.is_set():
+        json.loads(LONG)  # keeps the lock for some 20 ms
+
+
+def _sort_until(stop: threading.Event) -> None:
+    while not stop.is_set():
+        np.sort(NUMBERS)  # gives the lock away
+
+
+def _sleep_until(stop: threading.Event) -> None:
+    while not stop.is_set():
+        time.sleep(0.02)
+
+
+def _hash_for(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        hashlib.sha256(BLOCK)  # gives the lock away, and must get it back
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux counts waits")
+@pytest.mark.parametrize(
+    ("beside", "is_kept"),
+    [
+        pytest.param(_parse_until, True, id="parsing keeps the lock"),
+        pytest.param(_sort_until, False, id="sorting gives it away"),
+        pytest.param(_sleep_until, False, id="sleeping needs none"),
+    ],
+)
+def test_a_thread_that_keeps_the_lock_is_named(
+    beside: Callable[[threading.Event], None], is_kept: bool
+) -> None:
+    stop, sampler = threading.Event(), Sampler(lambda: Phase.FORWARD)
+    thread = threading.Thread(target=beside, args=(stop,))
+    thread.start()
+    sampler.start()
+    try:
+        _hash_for(1.0)
+    finally:
+        sampler.stop()
+        stop.set()
+        thread.join()
+    kept = {line.function: line.lock_s for line in sampler.lines() if line.lock_s > 0.05}
+    assert set(kept) == ({beside.__name__} if is_kept else set())

@@ -258,7 +258,11 @@ class Link:
 
 @dataclass(frozen=True)
 class HostLine:
-    """A line of the user's Python at which samples found a thread. calls: names called there."""
+    """A line of the user's Python at which samples found a thread.
+
+    calls: names called there. lock_s: how long the thread kept the interpreter's lock while the
+    main thread did not run and was not waiting for its data.
+    """
 
     where: str
     function: str
@@ -267,6 +271,7 @@ class HostLine:
     samples: int
     seconds: float
     calls: tuple[str, ...] = ()
+    lock_s: float = 0.0
 
 
 @dataclass(frozen=True)

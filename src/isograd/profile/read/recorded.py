@@ -202,6 +202,7 @@ def _host(entry: dict[str, Any]) -> Host:
                 samples=int(line["samples"]),
                 seconds=float(line["seconds"]),
                 calls=tuple(str(name) for name in line.get("calls", ())),
+                lock_s=_number(line.get("lock_s", 0.0)),
             )
             for line in entry["lines"]
         ),

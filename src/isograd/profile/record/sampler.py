@@ -6,6 +6,8 @@ irregularly. Each one counts as the time since the one before, at most `LONGEST_
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import threading
 import time
@@ -21,6 +23,9 @@ LONGEST_S = 0.25
 #: many calls that keep it (json.loads, tolist); their time would be found where it is next given
 #: away by itself, at another line.
 SWITCH_S = 0.0002
+#: A sampler that waits longer than its interval and this has waited for the interpreter's lock: one
+#: that a system wakes late is late by a tenth of it.
+LATE_S = 0.0005
 _Key = tuple[str, str, Phase, bool, tuple[str, int]]
 
 
@@ -35,10 +40,13 @@ class Sampler:
         self._usual_switch_s = sys.getswitchinterval()
         self._count: defaultdict[_Key, int] = defaultdict(int)
         self._seconds: defaultdict[_Key, float] = defaultdict(float)
+        self._lock_s: defaultdict[_Key, float] = defaultdict(float)
+        self._kept_s = 0.0
+        self._main_native = 0
 
     def start(self) -> None:
         """Begin; the caller's thread is the main one."""
-        self._main = threading.get_ident()
+        self._main, self._main_native = threading.get_ident(), threading.get_native_id()
         self._stop.clear()
         self._usual_switch_s = sys.getswitchinterval()
         sys.setswitchinterval(min(SWITCH_S, self._usual_switch_s))
@@ -55,6 +63,9 @@ class Sampler:
 
     def lines(self) -> tuple[HostLine, ...]:
         """What was found, most time first."""
+        # A thread that has left Python when the sampler gets the lock was the one that kept it.
+        seen = sum(self._lock_s.values())
+        scale = self._kept_s / seen if seen else 0.0
         found = []
         for key in sorted(self._seconds, key=lambda key: -self._seconds[key]):
             where, function, phase, is_main, (file, line) = key
@@ -67,18 +78,24 @@ class Sampler:
                     samples=self._count[key],
                     seconds=self._seconds[key],
                     calls=calls_on_line(file, line),
+                    lock_s=self._lock_s.get(key, 0.0) * scale,
                 )
             )
         return tuple(found)
 
     def _run(self) -> None:
         own, before = threading.get_ident(), time.perf_counter()
+        main, here = _Schedule(self._main_native), _Schedule(threading.get_native_id())
         while not self._stop.wait(INTERVAL_S):
             now = time.perf_counter()
             weight, before = min(now - before, LONGEST_S), now
+            # What the main thread ran meanwhile, it did not wait for the lock.
+            kept = weight - INTERVAL_S - here.advance()[1] - sum(main.advance())
+            is_kept = kept > LATE_S and main.is_known
             phase = self._phase()
             if phase is None:
                 continue
+            others = []
             for ident, frame in sys._current_frames().items():
                 if ident == own:
                     continue
@@ -90,3 +107,40 @@ class Sampler:
                 key = (place_of(user), code.co_name, phase, ident == self._main, source)
                 self._count[key] += 1
                 self._seconds[key] += weight
+                others += [key] if ident != self._main else []
+            if is_kept and phase is not Phase.DATA:
+                self._kept_s += kept
+                for key in others:
+                    self._lock_s[key] += kept / len(others)
+
+
+class _Schedule:
+    """How long a thread has run, and waited for a processor, since it was asked last."""
+
+    def __init__(self, thread: int) -> None:
+        self._last = 0.0, 0.0
+        self._file: int | None = None
+        with contextlib.suppress(OSError):  # Linux alone counts it
+            self._file = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY)
+        self.advance()
+
+    @property
+    def is_known(self) -> bool:
+        return self._file is not None
+
+    def advance(self) -> tuple[float, float]:
+        """Seconds on a processor and in its queue; zeros where the system does not say."""
+        if self._file is None:
+            return 0.0, 0.0
+        try:
+            ran, queued = (int(part) / 1e9 for part in os.pread(self._file, 96, 0).split()[:2])
+        except (OSError, ValueError):
+            self.close()
+            return 0.0, 0.0
+        last, self._last = self._last, (ran, queued)
+        return ran - last[0], queued - last[1]
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

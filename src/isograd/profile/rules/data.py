@@ -26,6 +26,7 @@ HANDOVER_S = 1.5e-3
 def check_wait(analysis: Analysis) -> Iterable[ProfileFinding]:
     """The wait for data, with what causes it as far as it is known."""
     wait = analysis.breakdown.of(Limit.DATA)
+    wait -= analysis.breakdown.locked_s if analysis.profile.queues else 0.0
     handed = HANDOVER_S if analysis.profile.loader is not None else 0.0
     if analysis.share(wait - handed) <= 0.05:
         return []
@@ -150,6 +151,31 @@ def _line_of_samples(lines: Sequence[HostLine]) -> tuple[str | None, str]:
     return None, ""
 
 
+def check_lock(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """A thread of Python beside the training keeps the interpreter's lock."""
+    host, seconds = analysis.profile.host, analysis.breakdown.locked_s
+    lines = host.lines if host is not None else ()
+    line = max(lines, key=lambda line: line.lock_s, default=None)
+    if line is None or not line.lock_s > 0:
+        return []
+    advice = "Run it in a process of its own, or with calls that give the lock away (numpy)."
+    if analysis.profile.queues:
+        advice = (
+            "python_multiprocessing=True for this map or generator (each worker is a process then) "
+            "or transforms of mindspore.dataset.vision, which need no Python."
+        )
+    return claim(
+        analysis,
+        "data.lock" if analysis.profile.queues else "host.lock",
+        seconds,
+        f"{line.function} ({line.where}) keeps Python's lock beside the training, which waits for "
+        f"it {milliseconds(seconds)} of each step.",
+        advice,
+        where=line.where,
+        culprit=line.function,
+    )
+
+
 def check_device_queue(analysis: Analysis) -> Iterable[ProfileFinding]:
     """Ascend's device queue: empty too often although the pipeline may keep up."""
     from isograd.profile.analyse.pipeline import EMPTY_SHARE, empty_share
@@ -175,7 +201,8 @@ RULES = (
     Rule(
         "data.wait",
         "Does the step wait for its data, and which transform, worker count or queue causes it?",
-        "5 % of the step; MindInsight's pipeline thresholds [0.8, 0.6] and 0.1",
+        "5 % of the step, beyond 1.5 ms with a DataLoader (a worker's batch takes as long to get); "
+        "MindInsight's pipeline thresholds [0.8, 0.6] and 0.1",
         check_wait,
         (
             made.example("one slow transform, no workers", made.slow_transform, "waits"),
@@ -189,6 +216,17 @@ RULES = (
             made.example("data is there at once", made.healthy),
             made.example("a wait as short as a worker's", made.short_wait),
         ),
+    ),
+    Rule(
+        "data.lock",
+        "Does another thread's Python code keep the interpreter's lock?",
+        "5 % of the step in waits of half a millisecond and more, while the training does not run",
+        check_lock,
+        (
+            made.example("a map that parses JSON in MindSpore", made.locking_map, "keeps Python"),
+            made.example("a thread beside a training", made.locking_thread, "keeps Python"),
+        ),
+        (made.example("no other thread", made.healthy),),
     ),
     Rule(
         "data.device_queue",

@@ -110,6 +110,23 @@ def slow_generator() -> Profile:
     return replace(run, queues=queues)
 
 
+def _locked() -> list[HostLine]:
+    parsing = HostLine("data.py:5", "parsed", Phase.FORWARD, False, 60, 0.13, ("loads",), 0.12)
+    return [line("train.py:9", 60), parsing]
+
+
+def locking_map() -> Profile:
+    """MindSpore: the queue is full, and its worker keeps the lock for 60 of 100 ms."""
+    queues = (Queue(0, "Map", 16, np.full(9, 15, dtype=np.int64), 1),)
+    run = recording(100.0, [_WORK], framework="mindspore", lines=_locked())
+    return replace(run, queues=queues)
+
+
+def locking_thread() -> Profile:
+    """A thread of the user's parses text beside the training."""
+    return recording(100.0, [_WORK], lines=_locked())
+
+
 def _device_queue(sizes: list[int]) -> Profile:
     queue = Queue(-1, "device queue", 64, np.asarray(sizes, dtype=np.int64), 1)
     return replace(healthy(), queues=(queue,))

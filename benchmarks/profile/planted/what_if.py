@@ -20,8 +20,9 @@ import numpy as np
 from benchmarks.profile.planted.cases import CASES, Case
 from benchmarks.profile.planted.run import finished, planted_lines, profiled, summarise
 
-#: Width and batch: large, so that the step that remains is long enough to be measured.
-SIZE = (4096, 32)
+#: Width and batch: the step that remains takes about 100 ms, as long as many plants; of a step that
+#: is nothing but its plant, what remains is the noise of the plant.
+SIZE = (32768, 32)
 #: Advice that changes which steps update, so that no single step shows what is won.
 LEFT_OUT = frozenset({"update.dominates"})
 
@@ -51,13 +52,14 @@ def compared(case: Case, rounds: int) -> dict[str, Any]:
 
 
 def prediction(case: Case, report: dict[str, Any]) -> float | None:
-    """The step that the finding of the plant predicts."""
+    """The step that the finding of the plant predicts; where none names it, the first finding."""
     planted = planted_lines(case.script(*SIZE))
-    for one in report.get("findings", []):
+    found = [one for one in report.get("findings", []) if one["what_if"] is not None]
+    for one in found:
         is_named = any(str(one["where"] or "").endswith(f"train.py:{n}") for n in planted)
-        if one["what_if"] is not None and (is_named or one["code"] in case.codes):
+        if is_named or one["code"] in case.codes:
             return float(one["what_if"]["step_s"])
-    return None
+    return float(found[0]["what_if"]["step_s"]) if found else None
 
 
 def main() -> None:

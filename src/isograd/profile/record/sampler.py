@@ -26,6 +26,9 @@ SWITCH_S = 0.0002
 #: A sampler that waits longer than its interval and this has waited for the interpreter's lock: one
 #: that a system wakes late is late by a tenth of it.
 LATE_S = 0.0005
+#: What was seen of a thread that keeps the lock may be a third of it, not less: the rest would be
+#: others', of which nothing is known.
+MOST_UNSEEN = 3.0
 _Key = tuple[str, str, Phase, bool, tuple[str, int]]
 
 
@@ -65,7 +68,7 @@ class Sampler:
         """What was found, most time first."""
         # A thread that has left Python when the sampler gets the lock was the one that kept it.
         seen = sum(self._lock_s.values())
-        scale = self._kept_s / seen if seen else 0.0
+        scale = min(self._kept_s / seen, MOST_UNSEEN) if seen else 0.0
         found = []
         for key in sorted(self._seconds, key=lambda key: -self._seconds[key]):
             where, function, phase, is_main, (file, line) = key
@@ -112,6 +115,8 @@ class Sampler:
                 self._kept_s += kept
                 for key in others:
                     self._lock_s[key] += kept / len(others)
+        main.close()
+        here.close()
 
 
 class _Schedule:

@@ -2,7 +2,7 @@
 
 `python benchmarks/profile/planted/what_if.py [--only WORD] [--out FILE --resume] [--table FILE]`.
 The prediction is the one of the finding that names the plant; the measured step is the median plain
-step of the same script without the plant. Both runs alternate; of each the faster round counts.
+step of the same script without the plant. Both runs alternate; of each the least round counts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def compared(case: Case, rounds: int) -> dict[str, Any]:
     row: dict[str, Any] = {"case": case.name, "framework": case.framework, "errors": errors}
     if not after:
         return row
-    best = int(np.argmin(before))
+    best = int(np.argmin(predicted))  # other work on the machine only adds
     error = predicted[best] / min(after) - 1.0
     times = {"before_s": before[best], "predicted_s": predicted[best], "measured_s": min(after)}
     return {**row, **times, "error": error, "rounds": [before, predicted, after]}

@@ -59,6 +59,10 @@ def _sleep_until(stop: threading.Event) -> None:
         time.sleep(0.02)
 
 
+def _nothing_for(seconds: float) -> None:
+    time.sleep(seconds)
+
+
 def _hash_for(seconds: float) -> None:
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -67,22 +71,23 @@ def _hash_for(seconds: float) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux counts waits")
 @pytest.mark.parametrize(
-    ("beside", "is_kept"),
+    ("beside", "main", "is_kept"),
     [
-        pytest.param(_parse_until, True, id="parsing keeps the lock"),
-        pytest.param(_sort_until, False, id="sorting gives it away"),
-        pytest.param(_sleep_until, False, id="sleeping needs none"),
+        pytest.param(_parse_until, _hash_for, True, id="parsing keeps the lock"),
+        pytest.param(_sort_until, _hash_for, False, id="sorting gives it away"),
+        pytest.param(_sleep_until, _hash_for, False, id="sleeping needs none"),
+        pytest.param(_sleep_until, _nothing_for, False, id="both sleep"),
     ],
 )
 def test_a_thread_that_keeps_the_lock_is_named(
-    beside: Callable[[threading.Event], None], is_kept: bool
+    beside: Callable[[threading.Event], None], main: Callable[[float], None], is_kept: bool
 ) -> None:
     stop, sampler = threading.Event(), Sampler(lambda: Phase.FORWARD)
     thread = threading.Thread(target=beside, args=(stop,))
     thread.start()
     sampler.start()
     try:
-        _hash_for(1.0)
+        main(1.0)
     finally:
         sampler.stop()
         stop.set()

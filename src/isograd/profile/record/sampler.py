@@ -89,11 +89,15 @@ class Sampler:
     def _run(self) -> None:
         own, before = threading.get_ident(), time.perf_counter()
         main, here = _Schedule(self._main_native), _Schedule(threading.get_native_id())
+        used = time.process_time()
         while not self._stop.wait(INTERVAL_S):
             now = time.perf_counter()
             weight, before = min(now - before, LONGEST_S), now
-            # What the main thread ran meanwhile, it did not wait for the lock.
-            kept = weight - INTERVAL_S - here.advance()[1] - sum(main.advance())
+            spent, used = used, time.process_time()
+            (mine, delayed), (ran, queued) = here.advance(), main.advance()
+            # What the main thread ran meanwhile, it did not wait; and who keeps the lock runs.
+            late = weight - INTERVAL_S - delayed - ran - queued
+            kept = min(late, used - spent - mine - ran)
             is_kept = kept > LATE_S and main.is_known
             phase = self._phase()
             if phase is None:

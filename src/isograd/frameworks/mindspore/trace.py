@@ -83,18 +83,10 @@ class FunctionTrace:
         finally:
             self._depth -= 1
 
-    def noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that does the same and is noted."""
-
-        @functools.wraps(original)
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            return self._run(name, original, args, kwargs)
-
-        return noted
-
-    def _run(
+    def run(
         self, name: str, original: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
+        """Call a function, and note what it returns unless another that is noted has called it."""
         if self._depth:
             return original(*args, **kwargs)
         with self.silent():
@@ -135,51 +127,38 @@ class FunctionTrace:
             _put(place, name, value)
 
         try:
-            wrapped = self._wrap_functions(replace)
+            wrapped = _wrap_functions(replace)
             for holder in (*_user_modules(), *cells):
                 for name, value in list(vars(holder).items()):
                     again = _wrapped_again(value, wrapped)
                     if again is not None:
                         replace(holder, name, again)
-            for name in _methods():
-                replace(ms.Tensor, name, self.noting(name, getattr(ms.Tensor, name)))
-            for kind in _primitives():
-                replace(kind, "__call__", self._noting_primitive(vars(kind)["__call__"]))
-            replace(nn.Cell, "__call__", self._noting_cell(nn.Cell.__call__))
-            yield
+            if not _ACTIVE:
+                for name in _methods():
+                    replace(ms.Tensor, name, _noting(name, getattr(ms.Tensor, name)))
+                for kind in _primitives():
+                    replace(kind, "__call__", _noting_primitive(vars(kind)["__call__"]))
+                replace(nn.Cell, "__call__", _noting_cell(nn.Cell.__call__))
+            _ACTIVE.append(self)
+            try:
+                yield
+            finally:
+                _ACTIVE.pop()
         finally:
             for place, name, before in reversed(undo):
                 _put(place, name, before)
 
-    def _wrap_functions(self, replace: Callable[[Any, str, Any], None]) -> dict[int, Any]:
-        wrapped: dict[int, Any] = {}
-        for place in (*_PLACES, *_numpy()):
-            for name, value in list(vars(place).items()):
-                if isinstance(value, types.FunctionType) and not name.startswith("_"):
-                    if id(value) not in wrapped:
-                        wrapped[id(value)] = self.noting(name, value)
-                    replace(place, name, wrapped[id(value)])
-        return wrapped
-
-    def _noting_primitive(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def call(primitive: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return self._run(str(primitive.name), original, (primitive, *args), kwargs)
-
-        return call
-
-    def _noting_cell(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if self._depth or not self._is_event(cell):
-                return original(cell, *args, **kwargs)
-            with self.silent():
-                result = original(cell, *args, **kwargs)
-                if any(id(tensor) in self._given for tensor in _tensors(result)):
-                    return result
-                return self._note(type(cell).__name__, result, (args, kwargs))
-
-        return call
+    def run_cell(
+        self, original: Callable[..., Any], cell: nn.Cell, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call a cell, and note what it returns if it is one function of the library."""
+        if self._depth or not self._is_event(cell):
+            return original(cell, *args, **kwargs)
+        with self.silent():
+            result = original(cell, *args, **kwargs)
+            if any(id(tensor) in self._given for tensor in _tensors(result)):
+                return result
+            return self._note(type(cell).__name__, result, (args, kwargs))
 
     def _is_event(self, cell: nn.Cell) -> bool:
         """Whether a cell is one function of the library, and not a frame around the user's code."""
@@ -190,6 +169,77 @@ class FunctionTrace:
                 return True
         self._open.add(id(cell))
         return False
+
+
+#: The traces that watch now, the innermost last. What is wrapped asks them, so that wrapping a
+#: thousand functions anew for every block, most of its time, is wrapping them once.
+_ACTIVE: list[FunctionTrace] = []
+
+
+@functools.cache
+def _noting(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that does the same, and is noted by all traces that watch."""
+
+    @functools.wraps(original)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        return _noted(len(_ACTIVE), name, original, args, kwargs)
+
+    return noted
+
+
+def _noted(
+    level: int, name: str, original: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+) -> Any:
+    if level == 0:
+        return original(*args, **kwargs)
+
+    def inner(*given: Any, **named: Any) -> Any:
+        return _noted(level - 1, name, original, given, named)
+
+    return _ACTIVE[level - 1].run(name, inner if level > 1 else original, args, kwargs)
+
+
+@functools.cache
+def _noting_primitive(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(primitive: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return _noted(len(_ACTIVE), str(primitive.name), original, (primitive, *args), kwargs)
+
+    return call
+
+
+@functools.cache
+def _noting_cell(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(cell: Any, /, *args: Any, **kwargs: Any) -> Any:
+        called = original
+        for trace in _ACTIVE[:-1]:
+            called = functools.partial(_through, trace, called)
+        if not _ACTIVE:
+            return called(cell, *args, **kwargs)
+        return _ACTIVE[-1].run_cell(called, cell, args, kwargs)
+
+    return call
+
+
+def _through(
+    trace: FunctionTrace, original: Callable[..., Any], cell: nn.Cell, *args: Any, **kwargs: Any
+) -> Any:
+    return trace.run_cell(original, cell, args, kwargs)
+
+
+def _wrap_functions(replace: Callable[[Any, str, Any], None]) -> dict[int, Any]:
+    """Wrap the library's functions, unless they are; returns the wrapped ones by the bare id."""
+    wrapped: dict[int, Any] = {}
+    for place in (*_PLACES, *_numpy()):
+        for name, value in list(vars(place).items()):
+            if isinstance(value, types.FunctionType) and not name.startswith("_"):
+                bare = getattr(value, "__wrapped__", value) if _ACTIVE else value
+                if id(bare) not in wrapped:
+                    wrapped[id(bare)] = _noting(name, bare)
+                if not _ACTIVE:
+                    replace(place, name, wrapped[id(bare)])
+    return wrapped
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -251,11 +301,14 @@ def _numpy() -> tuple[Any, ...]:
     return (module,) if module is not None else ()
 
 
+_is_of_user = functools.cache(_is_users)
+
+
 def _user_modules() -> list[Any]:
     found = []
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None) or ""
         if name.partition(".")[0] not in ("mindspore", "isograd", "numpy") and path:
-            if _is_users(path):
+            if _is_of_user(path):
                 found.append(module)
     return found

@@ -259,6 +259,7 @@ def test_a_retired_argument_that_is_no_constant_is_not_dropped() -> None:
 def test_a_place_that_is_another_with_a_minus(low: str, high: str, is_native: bool) -> None:
     entry = load_knowledge().find("torch.nn.init.uniform_")
     assert entry is not None
+    assert reference(entry) == "composites.init_uniform"  # in a partial, or with *bounds
     call = Call(("m.weight", low, high), parameters=frozenset({"m.weight"}))
     found = rewrite(entry, call)
     assert isinstance(found, Rewritten)

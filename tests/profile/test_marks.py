@@ -16,7 +16,7 @@ from isograd.profile.analyse.breakdown import delayed_share
 from isograd.profile.analyse.marks import find_steps, of_one_process
 from isograd.profile.model import Phase, Steps
 from isograd.profile.read.chrome import read_chrome
-from isograd.profile.record import marks
+from isograd.profile.record import marks, schedule
 from isograd.profile.rules.making import Call, recording
 from isograd.profile.spans import Spans
 
@@ -52,7 +52,7 @@ def test_a_thread_without_rivals_is_hardly_delayed_and_a_missing_file_counts_not
     assert 0 <= second[1] - first[1] < 100 * MS
     clock.close()
     assert clock.read()[1] == 0
-    monkeypatch.setattr(marks, "_SCHEDULE", "/nowhere/schedstat")
+    monkeypatch.setattr(schedule, "FILE", "/nowhere/{}/schedstat")
     assert marks.Clock().read()[1] == 0
 
 

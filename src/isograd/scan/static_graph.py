@@ -26,12 +26,6 @@ _ENDS = {
 }
 
 
-def framework_of(file: FileScope) -> str:
-    """Which framework a file is written for, by its imports: mindspore, torch, or empty."""
-    roots = {name.partition(".")[0] for name in file.imports.values()}
-    return next((name for name in ("mindspore", "torch") if name in roots), "")
-
-
 def static_graph_hazards(
     tree: ast.Module,
     modules: Callable[[str], FileScope | None] | None = None,
@@ -43,7 +37,7 @@ def static_graph_hazards(
     is reported where it is called.
     """
     file = FileScope(tree, modules, package)
-    framework = framework_of(file)
+    framework = file.framework
     if not framework:
         return
     seen: set[tuple[str, int]] = set()

@@ -105,15 +105,9 @@ class _Plain(ast.NodeTransformer):
 
 def executed_verdict(file: FileScope, name: str) -> Executed | None:
     """What was executed of a definition that is a copy of a runtime function; None otherwise."""
-    if name not in _names() or _is_of_torch(file):
+    if name not in _names() or file.framework == "torch":  # no copy imports torch alone
         return None
     return _table_row(fingerprint(file, name))
-
-
-def _is_of_torch(file: FileScope) -> bool:
-    """Whether a file imports torch and not MindSpore: no copy of a runtime function does."""
-    roots = {name.partition(".")[0] for name in file.imports.values()}
-    return "torch" in roots and "mindspore" not in roots
 
 
 def is_executed_as_same(file: FileScope, name: str) -> bool:

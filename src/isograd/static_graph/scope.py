@@ -156,6 +156,12 @@ class FileScope:
         for node in tree.body:
             self._top_level(node)
 
+    @property
+    def framework(self) -> str:
+        """Which framework the file is written for, by its imports: mindspore, torch, or empty."""
+        roots = {name.partition(".")[0] for name in self.imports.values()}
+        return next((name for name in ("mindspore", "torch") if name in roots), "")
+
     def by_type(self, function: ast.AST) -> dict[type[ast.AST], list[Any]]:
         """What stands below a function of the file, by type; walked once."""
         found = self._by_type.get(function)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import os
 import time
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from isograd.profile.model import PHASES, Marks, Phase, Steps
-
-#: One line of three numbers: ns on a processor, ns waiting for one, turns (Linux, sched-stats).
-_SCHEDULE = "/proc/thread-self/schedstat"
-
+from isograd.profile.record.schedule import Schedule
 
 #: Reads of the clock until no wait lies beside one.
 _TRIES = 3
@@ -24,12 +19,11 @@ _TRIES = 3
 class Clock:
     """The time, and how long the thread that asks first has waited for a processor, in ns.
 
-    The wait is always 0 where the system does not count it. A read takes about two microseconds.
+    The wait is always 0 where the system does not count it.
     """
 
     def __init__(self) -> None:
-        self._file: BinaryIO | None = None
-        self._is_open = False
+        self._schedule: Schedule | None = None
 
     def read(self) -> tuple[int, int]:
         """The time since the epoch, and the wait until then since the thread began."""
@@ -42,22 +36,14 @@ class Clock:
         return now, delay
 
     def _delay(self) -> int:
-        if not self._is_open:
-            self._is_open = True
-            with contextlib.suppress(OSError):
-                self._file = open(_SCHEDULE, "rb", buffering=0)  # noqa: SIM115  # kept open
-        if self._file is None:
-            return 0
-        try:
-            return int(os.pread(self._file.fileno(), 96, 0).split()[1])
-        except (OSError, IndexError, ValueError):
-            return 0
+        if self._schedule is None:
+            self._schedule = Schedule()
+        return self._schedule.read()[1]
 
     def close(self) -> None:
         """The wait is 0 from now on."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._schedule is not None:
+            self._schedule.close()
 
 
 #: Phases that follow one another in a step; waiting and sending interrupt them.

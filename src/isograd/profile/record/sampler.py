@@ -6,8 +6,6 @@ irregularly. Each one counts as the time since the one before, at most `LONGEST_
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import threading
 import time
@@ -16,6 +14,7 @@ from collections.abc import Callable
 
 from isograd.profile.model import HostLine, Phase
 from isograd.profile.record.places import calls_on_line, place_of, users_frame
+from isograd.profile.record.schedule import Schedule
 
 INTERVAL_S = 0.001
 LONGEST_S = 0.25
@@ -24,8 +23,8 @@ LONGEST_S = 0.25
 #: away by itself, at another line.
 SWITCH_S = 0.0002
 #: A sampler that waits longer than its interval and this has waited for the interpreter's lock: one
-#: that a system wakes late is late by a tenth of it.
-LATE_S = 0.0005
+#: that a busy system wakes late is late by less.
+LATE_S = 0.005
 #: What was seen of a thread that keeps the lock may be a third of it, not less: the rest would be
 #: others', of which nothing is known.
 MOST_UNSEEN = 3.0
@@ -88,13 +87,16 @@ class Sampler:
 
     def _run(self) -> None:
         own, before = threading.get_ident(), time.perf_counter()
-        main, here = _Schedule(self._main_native), _Schedule(threading.get_native_id())
-        used = time.process_time()
+        main, here = Schedule(self._main_native), Schedule()
+        used, last = time.process_time(), (*here.read(), *main.read())
         while not self._stop.wait(INTERVAL_S):
             now = time.perf_counter()
             weight, before = min(now - before, LONGEST_S), now
             spent, used = used, time.process_time()
-            (mine, delayed), (ran, queued) = here.advance(), main.advance()
+            before_it, last = last, (*here.read(), *main.read())
+            mine, delayed, ran, queued = (
+                (a - b) / 1e9 for a, b in zip(last, before_it, strict=True)
+            )
             # What the main thread ran meanwhile, it did not wait; and who keeps the lock runs.
             late = weight - INTERVAL_S - delayed - ran - queued
             kept = min(late, used - spent - mine - ran)
@@ -121,35 +123,3 @@ class Sampler:
                     self._lock_s[key] += kept / len(others)
         main.close()
         here.close()
-
-
-class _Schedule:
-    """How long a thread has run, and waited for a processor, since it was asked last."""
-
-    def __init__(self, thread: int) -> None:
-        self._last = 0.0, 0.0
-        self._file: int | None = None
-        with contextlib.suppress(OSError):  # Linux alone counts it
-            self._file = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY)
-        self.advance()
-
-    @property
-    def is_known(self) -> bool:
-        return self._file is not None
-
-    def advance(self) -> tuple[float, float]:
-        """Seconds on a processor and in its queue; zeros where the system does not say."""
-        if self._file is None:
-            return 0.0, 0.0
-        try:
-            ran, queued = (int(part) / 1e9 for part in os.pread(self._file, 96, 0).split()[:2])
-        except (OSError, ValueError):
-            self.close()
-            return 0.0, 0.0
-        last, self._last = self._last, (ran, queued)
-        return ran - last[0], queued - last[1]
-
-    def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None

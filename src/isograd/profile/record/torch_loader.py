@@ -7,13 +7,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from isograd.profile.model import Loader, Phase
 from isograd.profile.record.sampler import Sampler
+from isograd.profile.record.schedule import Schedule
 
 #: Samples that a probe asks the dataset for, and the seconds that it may take.
 PROBED = 12
@@ -112,7 +112,8 @@ def _probe(iterator: Any) -> tuple[float, float, float, tuple[tuple[str, str, fl
     with _same_random_numbers():
         dataset[chosen[0]]  # what is cached by the first call is no part of a sample
         sampler.start()
-        busy, queued, began = time.thread_time(), _queued_s(), time.perf_counter()
+        schedule = Schedule()
+        busy, queued, began = time.thread_time(), schedule.read()[1], time.perf_counter()
         for index in chosen:
             start = time.perf_counter()
             taken.append(dataset[index])
@@ -120,7 +121,9 @@ def _probe(iterator: Any) -> tuple[float, float, float, tuple[tuple[str, str, fl
             if time.perf_counter() - began > LONGEST_S:
                 break
         spent = time.perf_counter() - began
-        alone = max(spent - (_queued_s() - queued), 1e-9)  # without waiting for a processor
+        waited = (schedule.read()[1] - queued) / 1e9
+        schedule.close()
+        alone = max(spent - waited, 1e-9)  # without waiting for a processor
         share = min((time.thread_time() - busy) / alone, 1.0)
         sampler.stop()
         collate_s = _collate(iterator, taken)
@@ -128,14 +131,6 @@ def _probe(iterator: Any) -> tuple[float, float, float, tuple[tuple[str, str, fl
     total = sum(line.seconds for line in found)
     lines = tuple((one.where, one.function, one.seconds / total) for one in found[:5])
     return float(np.mean(times)), share, collate_s, lines
-
-
-def _queued_s() -> float:
-    """Seconds that this thread has waited for a processor, 0 where the system does not say."""
-    try:
-        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
 
 
 def _collate(iterator: Any, taken: list[Any]) -> float:

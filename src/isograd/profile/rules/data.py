@@ -220,7 +220,7 @@ RULES = (
     Rule(
         "data.lock",
         "Does another thread's Python code keep the interpreter's lock?",
-        "5 % of the step in waits of half a millisecond and more, while the training does not run",
+        "5 % of the step in waits of 5 ms and more, while the training does not run",
         check_lock,
         (
             made.example("a map that parses JSON in MindSpore", made.locking_map, "keeps Python"),

@@ -247,6 +247,34 @@ def test_a_retired_argument_that_is_no_constant_is_not_dropped() -> None:
 
 
 @pytest.mark.parametrize(
+    "name", "uniform normal trunc_normal xavier_uniform kaiming_normal constant".split()
+)
+def test_a_reference_to_an_initializer_is_the_runtimes_function(name: str) -> None:
+    entry = load_knowledge().find(f"torch.nn.init.{name}_")
+    assert entry is not None
+    assert reference(entry) == f"composites.init_{name}"  # in a partial, or with *bounds
+
+
+@pytest.mark.parametrize(
+    ("std", "computations", "is_native"),
+    [
+        pytest.param("0.02", (), True, id="number"),
+        pytest.param("math.sqrt(1 / n)", ("math.sqrt(1 / n)",), True, id="only computes"),
+        pytest.param("next(draws)", (), False, id="may do something each time"),
+    ],
+)
+def test_what_is_written_twice_only_computes(
+    std: str, computations: tuple[str, ...], is_native: bool
+) -> None:
+    entry = load_knowledge().find("torch.nn.init.trunc_normal_")
+    assert entry is not None
+    known = {"parameters": frozenset({"m.weight"}), "computations": frozenset(computations)}
+    found = rewrite(entry, Call(("m.weight",), {"std": std}, **known))
+    assert isinstance(found, Rewritten)
+    assert found.code.startswith("composites.") is not is_native
+
+
+@pytest.mark.parametrize(
     ("low", "high", "is_native"),
     [
         pytest.param("-r", "r", True, id="a name"),
@@ -259,7 +287,6 @@ def test_a_retired_argument_that_is_no_constant_is_not_dropped() -> None:
 def test_a_place_that_is_another_with_a_minus(low: str, high: str, is_native: bool) -> None:
     entry = load_knowledge().find("torch.nn.init.uniform_")
     assert entry is not None
-    assert reference(entry) == "composites.init_uniform"  # in a partial, or with *bounds
     call = Call(("m.weight", low, high), parameters=frozenset({"m.weight"}))
     found = rewrite(entry, call)
     assert isinstance(found, Rewritten)

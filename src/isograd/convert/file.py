@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from isograd.convert.analysis.computations import only_computes
 from isograd.convert.analysis.dictionaries import passed
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.file_facts import FileFacts, parsed
@@ -193,6 +194,7 @@ class FileEdit(FileFacts):
             receiver,
             frozenset(self.argument(part) for part in given if is_integer(part, self.tree)),
             frozenset(self.source(part) for part in given if self.is_parameter(part)),
+            frozenset(self.argument(part) for part in given if only_computes(part, self.tree)),
         )
 
     def argument(self, node: ast.expr) -> str:

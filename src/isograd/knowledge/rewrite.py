@@ -9,8 +9,8 @@ A template is MindSpore's expression with torch's arguments in braces:
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits integers written out alone
     {modules:list}    as {modules}, and the template fits lists written out alone
-    {size:plain}      as {size}, and the template fits names, numbers and tuples of them alone,
-                      whose source may stand twice
+    {size:plain}      as {size}, and the template fits names, numbers, tuples of them, and what only
+                      computes from them: their source may stand twice
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
     {a~b}             nothing, and the template fits only where `a` is `-b`
     {self}            the receiver of a method
@@ -120,7 +120,8 @@ class Call:
     """A call's arguments as source text; a starred one keeps its star.
 
     integers: the texts that are known to be integers, beside numbers written out.  parameters:
-    those that name a Parameter, and cost nothing to name again (`m.weight`).
+    those that name a Parameter, and cost nothing to name again (`m.weight`).  computations: those
+    that only compute, so that they may be written twice (`math.sqrt(2 / n)`).
     """
 
     positional: tuple[str, ...] = ()
@@ -128,6 +129,7 @@ class Call:
     receiver: str = ""
     integers: frozenset[str] = frozenset()
     parameters: frozenset[str] = frozenset()
+    computations: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -378,7 +380,7 @@ def _unfit(
     given = _one(bound.get(name, str(defaults.get(name))))
     if found["int"] and not (given.isdecimal() or given in call.integers):
         return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
-    if found["plain"] and not is_plain(given):
+    if found["plain"] and not (is_plain(given) or given in call.computations):
         return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
     if found["param"] and given not in call.parameters:
         return NotRewritten(f"{name} of {entry.api} is not known to be a Parameter", name)

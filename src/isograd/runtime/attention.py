@@ -10,18 +10,14 @@ from mindspore import nn, ops  # noqa: TID253
 
 from isograd.runtime import layers
 from isograd.runtime.pointwise import softmax_by_hand
-from isograd.runtime.starting import (
-    init_constant,
-    init_xavier_normal,
-    init_xavier_uniform,
-)
-from isograd.runtime.torch_convolutions import parameter
-from isograd.runtime.torch_layers import Linear
-from isograd.runtime.torch_module import Module
 
 
-class MultiheadAttention(Module, nn.MultiheadAttention):  # type: ignore[misc]
-    """torch.nn.MultiheadAttention."""
+class MultiheadAttention(nn.MultiheadAttention):  # type: ignore[misc]
+    """torch.nn.MultiheadAttention.
+
+    MindSpore's own returns one part where no weights are asked for, and its mask of keys has
+    another shape.
+    """
 
     def __init__(
         self,
@@ -37,35 +33,15 @@ class MultiheadAttention(Module, nn.MultiheadAttention):  # type: ignore[misc]
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        if embed_dim % num_heads:
-            raise ValueError("embed_dim must be divisible by num_heads")
-        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
-        self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
-        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
-        self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim
-        names = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
-        shapes: dict[str, tuple[int, int]] = {"in_proj_weight": (3 * embed_dim, embed_dim)}
-        if not self._qkv_same_embed_dim:
-            widths = (embed_dim, self.kdim, self.vdim)
-            shapes = {n: (embed_dim, w) for n, w in zip(names[1:], widths)}
-        for name in names:
-            setattr(self, name, parameter(*shapes[name], dtype=dtype) if name in shapes else None)
-        self.in_proj_bias = parameter(3 * embed_dim, dtype=dtype) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype=dtype)
-        self.bias_k = parameter(1, 1, embed_dim, dtype=dtype) if add_bias_kv else None
-        self.bias_v = parameter(1, 1, embed_dim, dtype=dtype) if add_bias_kv else None
-        self._reset_parameters()
+        widths = {"kdim": kdim, "vdim": vdim, "dtype": ms.float32 if dtype is None else dtype}
+        more = (bias, add_bias_kv, add_zero_attn)
+        super().__init__(embed_dim, num_heads, dropout, *more, batch_first=batch_first, **widths)
+        self.out_proj = nn.Dense(
+            embed_dim, embed_dim, bias_init="zeros", has_bias=bias, dtype=widths["dtype"]
+        )
 
-    def _reset_parameters(self) -> None:
-        for name, own in self.named_parameters(recurse=False):
-            if name.endswith("weight"):
-                init_xavier_uniform(own)
-            elif name.startswith("bias_"):
-                init_xavier_normal(own)
-        for bias in (self.in_proj_bias, self.out_proj.bias):
-            if bias is not None:
-                init_constant(bias, 0.0)
+    #: MindSpore's own looks for its inputs among the positions alone.
+    __call__ = nn.Cell.__call__
 
     def construct(
         self,

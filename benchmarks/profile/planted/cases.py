@@ -23,7 +23,7 @@ import torch
 from torch import nn
 torch.manual_seed(0)
 torch.set_num_threads(1)
-WORKERS, BATCH, PREFETCH, COLLATE, WIDTH = 0, {batch}, None, None, {width}
+WORKERS, BATCH, PREFETCH, COLLATE, WIDTH, ROWS = 0, {batch}, None, None, {width}, {rows}
 {setup}
 
 class Data(torch.utils.data.Dataset):
@@ -40,9 +40,9 @@ class Net(nn.Module):
         self.c = nn.Linear(512, 4)
         {layers}
     def forward(self, x):
-        x = self.b(self.a(x).relu())
+        x = self.b(self.a(x.repeat(ROWS, 1)).relu())
         {forward}
-        return self.c(x)
+        return self.c(x).view(ROWS, -1, 4).mean(0)
 
 net = Net()
 {optimizer}
@@ -70,7 +70,7 @@ import numpy as np
 import mindspore, mindspore.dataset as ds
 from mindspore import nn, ops
 mindspore.runtime.launch_blocking()  # else eager MindSpore spins, and hides the plant when busy
-WIDTH, BATCH = {width}, {batch}
+WIDTH, BATCH, ROWS = {width}, {batch}, {rows}
 {setup}
 
 class Net(nn.Cell):
@@ -78,9 +78,9 @@ class Net(nn.Cell):
         super().__init__()
         self.a, self.b, self.c = nn.Dense(64, WIDTH), nn.Dense(WIDTH, 512), nn.Dense(512, 4)
     def construct(self, x):
-        x = self.a(x)
+        x = self.a(ops.tile(x, (ROWS, 1)))
         {forward}
-        return self.c(self.b(x))
+        return self.c(self.b(x)).reshape(ROWS, -1, 4).mean(0)
 
 def rows():
     for index in range(4000):
@@ -119,8 +119,14 @@ class Case:
     codes: tuple[str, ...] = ()
     mended: dict[str, str] = field(default_factory=dict)
 
-    def script(self, width: int = 512, batch: int = 8, *, is_mended: bool = False) -> str:
-        """The training script, with a network of this size; is_mended: without the plant."""
+    def script(
+        self, width: int = 512, batch: int = 8, rows: int = 1, *, is_mended: bool = False
+    ) -> str:
+        """The training script, with a network of this size.
+
+        rows: how often the network takes each sample in a step, for more work with the same
+        weights.  is_mended: without the plant.
+        """
         parts = self.mended_parts() if is_mended else self.parts
         text = TORCH if self.framework == "torch" else MINDSPORE
         for name in PARTS:
@@ -129,7 +135,9 @@ class Case:
                 (line[: len(line) - len(line.lstrip())] for line in text.splitlines()
                  if f"{{{name}}}" in line), "")  # fmt: skip
             text = text.replace(f"{{{name}}}", part.replace("\n", "\n" + indent))
-        return text.replace("{width}", str(width)).replace("{batch}", str(batch))
+        for name, value in (("width", width), ("batch", batch), ("rows", rows)):
+            text = text.replace(f"{{{name}}}", str(value))
+        return text
 
     def mended_parts(self) -> dict[str, str]:
         """Parts without the plant: what `mended` gives, else only those that prepare something."""

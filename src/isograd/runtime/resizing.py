@@ -8,11 +8,6 @@ from typing import Any
 import numpy as np
 
 from isograd.runtime.basics import Numbers, many, resample, take
-from isograd.runtime.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-)
 
 
 def interpolate(
@@ -42,10 +37,6 @@ def interpolate(
         for axis, matrix in enumerate(matrices, 2):
             input = take(input, axis, matrix.argmax(1))
         return input
-    if mode == "area":
-        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dimensions - 1](
-            input, tuple(news)
-        )
     return resample(input, matrices)
 
 
@@ -56,7 +47,12 @@ def _resizing(
     ratio = old / new if scale is None else 1 / scale
     places = np.arange(new)
     if mode == "area":
-        return np.zeros((new, old))
+        edges = np.arange(new + 1) * old / new
+        inside = (np.arange(old) >= np.floor(edges[:-1, None])) & (
+            np.arange(old) < np.ceil(edges[1:, None])
+        )
+        mean: Numbers = inside / inside.sum(1, keepdims=True)
+        return mean
     if mode.startswith("nearest"):
         # Torch computes positions in float32.
         shift = np.float32(0.5 if mode == "nearest-exact" else 0.0)

@@ -126,14 +126,16 @@ class FunctionTrace:
             undo.append((place, name, vars(place).get(name)))
             _put(place, name, value)
 
+        is_outermost = not _ACTIVE
         try:
-            wrapped = _wrap_functions(replace)
+            if is_outermost:
+                _FUNCTIONS.wrap()
             for holder in (*_user_modules(), *cells):
                 for name, value in list(vars(holder).items()):
-                    again = _wrapped_again(value, wrapped)
+                    again = _wrapped_again(value, _FUNCTIONS.wrapped)
                     if again is not None:
                         replace(holder, name, again)
-            if not _ACTIVE:
+            if is_outermost:
                 for name in _methods():
                     replace(ms.Tensor, name, _noting(name, getattr(ms.Tensor, name)))
                 for kind in _primitives():
@@ -147,6 +149,8 @@ class FunctionTrace:
         finally:
             for place, name, before in reversed(undo):
                 _put(place, name, before)
+            if is_outermost:
+                _FUNCTIONS.unwrap()
 
     def run_cell(
         self, original: Callable[..., Any], cell: nn.Cell, args: Any, kwargs: Mapping[str, Any]
@@ -228,18 +232,56 @@ def _through(
     return trace.run_cell(original, cell, args, kwargs)
 
 
-def _wrap_functions(replace: Callable[[Any, str, Any], None]) -> dict[int, Any]:
-    """Wrap the library's functions, unless they are; returns the wrapped ones by the bare id."""
-    wrapped: dict[int, Any] = {}
-    for place in (*_PLACES, *_numpy()):
-        for name, value in list(vars(place).items()):
-            if isinstance(value, types.FunctionType) and not name.startswith("_"):
-                bare = getattr(value, "__wrapped__", value) if _ACTIVE else value
-                if id(bare) not in wrapped:
-                    wrapped[id(bare)] = _noting(name, bare)
-                if not _ACTIVE:
-                    replace(place, name, wrapped[id(bare)])
-    return wrapped
+class _LibraryFunctions:
+    """The functions of the library's modules, which are looked up once, not for every block.
+
+    wrapped: what notes a function, by the id of the bare one.
+    """
+
+    def __init__(self) -> None:
+        self.wrapped: dict[int, Any] = {}
+        self._bare: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._noting: list[dict[str, Any]] = []
+        self._sizes: list[int] = []
+
+    def wrap(self) -> None:
+        """Put what notes the functions into the library's modules."""
+        places = [vars(place) for place in (*_PLACES, *_numpy())]
+        if not self._are_of(places):
+            self._read(places)
+        for place, noting in zip(places, self._noting, strict=True):
+            place.update(noting)
+
+    def unwrap(self) -> None:
+        """Put the bare functions back."""
+        for place, bare in self._bare:
+            place.update(bare)
+
+    def _are_of(self, places: list[dict[str, Any]]) -> bool:
+        if [len(place) for place in places] != self._sizes:
+            return False
+        return all(bare.items() <= place.items() for place, bare in self._bare)
+
+    def _read(self, places: list[dict[str, Any]]) -> None:
+        self._bare = [(place, _functions_of(place)) for place in places]
+        self._sizes = [len(place) for place in places]
+        self.wrapped = {}
+        self._noting = []
+        for _, bare in self._bare:
+            for name, value in bare.items():
+                self.wrapped.setdefault(id(value), _noting(name, value))
+            self._noting.append({name: self.wrapped[id(value)] for name, value in bare.items()})
+
+
+def _functions_of(place: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in place.items()
+        if isinstance(value, types.FunctionType) and not name.startswith("_")
+    }
+
+
+_FUNCTIONS = _LibraryFunctions()
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -301,14 +343,15 @@ def _numpy() -> tuple[Any, ...]:
     return (module,) if module is not None else ()
 
 
-_is_of_user = functools.cache(_is_users)
+@functools.cache
+def _is_of_user(name: str, path: str) -> bool:
+    return name.partition(".")[0] not in ("mindspore", "isograd", "numpy") and _is_users(path)
 
 
 def _user_modules() -> list[Any]:
     found = []
     for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None) or ""
-        if name.partition(".")[0] not in ("mindspore", "isograd", "numpy") and path:
-            if _is_of_user(path):
-                found.append(module)
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and _is_of_user(name, path):
+            found.append(module)
     return found

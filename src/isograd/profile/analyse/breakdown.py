@@ -253,6 +253,37 @@ def slowdown(profile: Profile) -> float:
     return max(here / usual, 1.0) if usual > 0 else 1.0
 
 
+def stretch(profile: Profile, phase: Phase) -> float:
+    """How many times longer a phase's lines take in samples of profiled steps than in plain ones.
+
+    By the phase itself, which plain steps time as well. Where its time is not known (eager
+    MindSpore issues a phase's operators, and runs them later) samples are longer by what other
+    threads have the processor for; MindSpore's profiler adds its time within operators.
+    """
+    marks = profile.marks
+    if marks is None:
+        return 1.0
+    plain, profiled = marks.take("plain"), marks.take("profiled")
+    if not len(plain) or not len(profiled):
+        return 1.0
+    usual, here = _lasting(plain, phase), _lasting(profiled, phase)
+    if usual > 0 and here > 0:
+        return here / usual
+    if profile.framework == "mindspore":
+        return float(np.median(profiled.clock_s / np.maximum(profiled.seconds, 1e-12)))
+    return slowdown(profile)
+
+
+def _lasting(steps: Steps, phase: Phase) -> float:
+    """Median seconds of a phase on the clock; NaN where the passes are not timed."""
+    if not (steps.phase(Phase.FORWARD) > 0).any():
+        return float("nan")
+    if phase is not Phase.OTHER:
+        return float(np.nanmedian(np.append(steps.phase(phase), np.nan)))
+    named = np.stack([steps.phase(one) for one in PHASES if one is not Phase.OTHER])
+    return float(np.median(steps.clock_s - np.nansum(named, axis=0)))
+
+
 def prolongation(profile: Profile) -> float:
     """How many times longer operators take in profiled steps than in plain ones, at least 1.
 
@@ -300,12 +331,28 @@ def _of_recording(profile: Profile, self_ns: Ints | None) -> Breakdown:
     data_s = np.nan_to_num(plain.phase(Phase.DATA))
     sent = np.nan_to_num(plain.phase(Phase.COMMUNICATION))
     room = np.maximum(plain.seconds - data_s - sent, 0.0)
+    if profile.spans is not None and not has_device(profile.spans):
+        room = np.minimum(room, _room_of_passes(plain, profiled, float(seconds[0].sum())))
     factor = np.minimum(1.0, room / np.maximum(seconds.sum(axis=1), 1e-12))
     seconds *= factor[:, None]
     seconds[:, LIMITS.index(Limit.DATA)] = data_s
     seconds[:, LIMITS.index(Limit.COMMUNICATION)] += sent
     found = replace(_rest_is_host(plain.seconds, seconds, small), work_noise_s=noise)
     return _with_lock(found, profile)
+
+
+def _room_of_passes(plain: Steps, profiled: Steps, work_s: float) -> float:
+    """The longest that operators can take in a plain step; infinite where passes are not timed.
+
+    Operators of the passes take no longer than the passes themselves, which plain steps time.
+    """
+    usual, here = (
+        sum(_lasting(steps, one) for one in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE))
+        for steps in (plain, profiled)
+    )
+    if not (usual > 0 and here > 0):
+        return float("inf")
+    return usual + max(work_s - here, 0.0)
 
 
 def _with_lock(found: Breakdown, profile: Profile) -> Breakdown:

@@ -10,7 +10,7 @@ from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import HostLine, Loader, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
-from isograd.profile.whatif.changes import without_data_wait
+from isograd.profile.whatif.changes import together, without_data_wait, without_host
 
 #: A line must hold this share of the samples to be named.
 LINE_SHARE = 0.3
@@ -120,7 +120,11 @@ def _of_pipeline(analysis: Analysis, wait: float) -> list[ProfileFinding]:
         "refuses more than there are); or make it faster; or store its result (MindRecord).",
         where=where,
         culprit=queue.name,
-        change=without_data_wait(),
+        change=together(
+            "no wait for data, nor for the lock that its code keeps",
+            without_data_wait(),
+            without_host(analysis.breakdown.locked_s),
+        ),
     )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from isograd.profile.analyse.analysis import Analysis
-from isograd.profile.analyse.breakdown import Limit, limit_of, slowdown
+from isograd.profile.analyse.breakdown import Limit, limit_of, stretch
 from isograd.profile.analyse.kinds import Kind, kind_of
-from isograd.profile.model import HostLine, Phase
+from isograd.profile.model import PHASES, HostLine, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
 from isograd.profile.whatif.changes import (
@@ -38,8 +38,10 @@ COLLECTING = frozenset({"collect"})
 SHORT_KERNEL_S = 10e-6
 #: So many small calls per step make a network wait for its dispatch.
 MANY_CALLS = 100
-#: What dispatching one operator takes at most: torch 2 to 10 µs, eager MindSpore 20 to 50 µs.
-DISPATCH_S = 50e-6
+#: What dispatching one operator takes at most: torch 2 to 10 µs; eager MindSpore 20 to 50 µs, with
+#: `launch_blocking` and gradients 85 µs and more (2.10, 2 cores).
+DISPATCH_S = {"mindspore": 200e-6}
+USUAL_DISPATCH_S = 50e-6
 #: Healthy networks of 8 to 17 layers spend up to 24 % of steps of 5 to 10 ms between their
 #: operators (2 cores, torch 2.13); torch.compile wins none of it.
 DISPATCH_SHARE = 0.3
@@ -66,10 +68,10 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
         if operator.where is not None and is_work:
             in_operators[operator.where] += operator.self_s
     left = analysis.breakdown.of(Limit.HOST)
-    slower = slowdown(profile)
+    slower = {phase: stretch(profile, phase) for phase in PHASES}
     found = []
     for line in _merged(host.lines):
-        seconds = line.seconds / host.sampled_steps / slower
+        seconds = line.seconds / host.sampled_steps / slower[line.phase]
         seconds = min(seconds - in_operators[line.where], left)
         if line.samples >= LEAST_SAMPLES and seconds > 0:
             found.append((line, seconds))
@@ -144,7 +146,7 @@ def _without_line(analysis: Analysis, line: HostLine, seconds: float) -> Change:
     host, spans = analysis.profile.host, analysis.profile.spans
     if not _works_beside(analysis) or host is None or spans is None:
         return without_host(seconds, line.phase)
-    whole = line.seconds / host.sampled_steps / slowdown(analysis.profile)
+    whole = line.seconds / host.sampled_steps / stretch(analysis.profile, line.phase)
     short = [
         (one, 1.0)
         for one in analysis.operators
@@ -189,7 +191,8 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
     host = analysis.profile.host
     elsewhere += host.pause_s if host is not None else 0.0
     left = analysis.breakdown.of(Limit.HOST) - elsewhere - analysis.breakdown.work_noise_s
-    seconds = min(left, analysis.breakdown.small_calls * DISPATCH_S)
+    most = DISPATCH_S.get(analysis.profile.framework, USUAL_DISPATCH_S)
+    seconds = min(left, analysis.breakdown.small_calls * most)
     where, module, calls = _busiest_line(analysis)
     place = f", most of them at {where}" if where else ""
     advice = "Compile this part (torch.compile, mindspore.jit) or compute it on whole tensors."

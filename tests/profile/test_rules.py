@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from isograd.profile.analyse.analysis import analyse
+from isograd.profile.model import HostLine, Phase
 from isograd.profile.rules.catalogue import all_rules, apply_rules
 from isograd.profile.rules.documentation import rules_page
-from isograd.profile.rules.examples import healthy
+from isograd.profile.rules.examples import healthy, slow_map
+from isograd.profile.rules.making import Call, recording
 from isograd.profile.rules.rule import Example, Rule
 
 CASES = [
@@ -37,6 +40,33 @@ def test_every_rule_has_both_kinds_of_examples(rule: Rule) -> None:
 
 def test_nothing_is_claimed_of_a_healthy_run() -> None:
     assert apply_rules(analyse(healthy())) == ()
+
+
+def test_a_slow_pipelines_step_loses_the_lock_that_its_code_keeps() -> None:
+    """100 ms: 20 of work, 30 of waiting for the Map, 50 of waiting for the lock that it keeps."""
+    parsing = HostLine("data.py:5", "parsed", Phase.FORWARD, False, 60, 0.1, ("loads",), 0.1)
+    product = Call("aten::mm", 20.0, "[[512, 512], [512, 512]]")
+    run = recording(100.0, [product], data_ms=30.0, lines=[parsing], framework="mindspore")
+    found = apply_rules(analyse(replace(run, queues=slow_map().queues)))
+    predicted = {one.code: one.what_if.step_s for one in found if one.what_if is not None}
+    assert predicted["data.slow_operator"] == pytest.approx(0.02, abs=1e-3)
+    assert predicted["data.lock"] == pytest.approx(0.05, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("framework", "dispatch_ms"),
+    [
+        pytest.param("torch", 10.0, id="torch: 50 µs a call at most"),
+        pytest.param("mindspore", 17.0, id="MindSpore: 200 µs, so all of the host's 17 ms"),
+    ],
+)
+def test_dispatch_is_no_more_than_what_its_calls_can_take(
+    framework: str, dispatch_ms: float
+) -> None:
+    call = Call("Mul", 0.004, "[[8], [8]]", count=200)
+    run = recording(17.8, [call], framework=framework)
+    found = {one.code: one.seconds for one in apply_rules(analyse(run))}
+    assert found["host.small_operators"] * 1e3 == pytest.approx(dispatch_ms, abs=0.9)
 
 
 def test_predictions_lie_within_their_interval() -> None:

@@ -6,8 +6,10 @@ import ast
 
 from isograd.convert.tree import BoundNames, Tree
 
-#: Operators that no tuple and no text takes.
-_NUMERIC = (ast.Sub, ast.FloorDiv, ast.Pow, ast.BitAnd, ast.LShift, ast.RShift)
+#: Operators that make an integer of integers.
+_WHOLE = (
+    ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv, ast.BitAnd, ast.LShift, ast.RShift,
+)  # fmt: skip
 _DEEPEST = 8
 
 
@@ -19,11 +21,10 @@ def is_integer(node: ast.expr, tree: Tree, depth: int = 0) -> bool:
         return False
     if isinstance(node, ast.BinOp):
         sides = (node.left, node.right)
-        if isinstance(node.op, _NUMERIC):
-            return all(is_integer(side, tree, depth + 1) or _is_open(side) for side in sides)
-        if isinstance(node.op, (ast.Add, ast.Mult, ast.Mod)):
-            return all(is_integer(side, tree, depth + 1) for side in sides)
-        return False
+        if isinstance(node.op, ast.Pow) and not _is_literal(node.right):
+            return False  # 2 ** -1 is 0.5
+        is_whole = isinstance(node.op, (*_WHOLE, ast.Pow))
+        return is_whole and all(is_integer(side, tree, depth + 1) for side in sides)
     if isinstance(node, ast.IfExp):
         return is_integer(node.body, tree, depth + 1) and is_integer(node.orelse, tree, depth + 1)
     if isinstance(node, ast.UnaryOp):
@@ -47,9 +48,9 @@ def _is_sizes(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
-def _is_open(node: ast.expr) -> bool:
-    """A name, an attribute or an element: what no operator of numbers takes unless it is one."""
-    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+def _is_literal(node: ast.expr) -> bool:
+    """An integer that is written out, without a minus."""
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:

@@ -1,0 +1,31 @@
+"""Which expressions are integers whatever runs."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from isograd.convert.analysis.integers import is_integer
+from isograd.convert.tree import read_tree
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        pytest.param("3", True, id="literal"),
+        pytest.param("x.shape[0] - 1", True, id="a size less one"),
+        pytest.param("2 * x.size(1) // n.shape[2]", True, id="arithmetic of sizes"),
+        pytest.param("x.shape[0] ** 2", True, id="a square"),
+        pytest.param("int(scale * n) - 1", True, id="int() of anything"),
+        pytest.param("high - low", False, id="two names, which may be fractions"),
+        pytest.param("n // 2", False, id="a name, which may be a tensor"),
+        pytest.param("2 ** -1", False, id="a power that is a fraction"),
+        pytest.param("x.shape[0] / 2", False, id="a fraction"),
+    ],
+)
+def test_is_integer(code: str, expected: bool) -> None:
+    module = ast.parse(code)
+    statement = module.body[0]
+    assert isinstance(statement, ast.Expr)
+    assert is_integer(statement.value, read_tree(module, ())) is expected

@@ -129,6 +129,18 @@ class Steps:
         """
         return np.asarray(self.phases_s[:, PHASES.index(phase)], dtype=np.float64)
 
+    def usual_s(self, phase: Phase) -> float:
+        """Median seconds of a phase; NaN where the passes are not timed.
+
+        OTHER is what no phase has of the step.
+        """
+        if not (self.phase(Phase.FORWARD) > 0).any():
+            return float("nan")
+        if phase is not Phase.OTHER:
+            return float(np.median(np.nan_to_num(self.phase(phase))))
+        named = np.stack([self.phase(one) for one in PHASES if one is not Phase.OTHER])
+        return float(np.median(self.seconds - np.nansum(named, axis=0)))
+
 
 PHASES = tuple(Phase)
 

@@ -266,22 +266,11 @@ def stretch(profile: Profile, phase: Phase) -> float:
     plain, profiled = marks.take("plain"), marks.take("profiled")
     if not len(plain) or not len(profiled):
         return 1.0
-    usual, here = _lasting(plain, phase), _lasting(profiled, phase)
+    late = float(np.median(profiled.clock_s / np.maximum(profiled.seconds, 1e-12)))
+    usual, here = plain.usual_s(phase), profiled.usual_s(phase)
     if usual > 0 and here > 0:
-        return here / usual
-    if profile.framework == "mindspore":
-        return float(np.median(profiled.clock_s / np.maximum(profiled.seconds, 1e-12)))
-    return slowdown(profile)
-
-
-def _lasting(steps: Steps, phase: Phase) -> float:
-    """Median seconds of a phase on the clock; NaN where the passes are not timed."""
-    if not (steps.phase(Phase.FORWARD) > 0).any():
-        return float("nan")
-    if phase is not Phase.OTHER:
-        return float(np.nanmedian(np.append(steps.phase(phase), np.nan)))
-    named = np.stack([steps.phase(one) for one in PHASES if one is not Phase.OTHER])
-    return float(np.median(steps.clock_s - np.nansum(named, axis=0)))
+        return here / usual * late
+    return late if profile.framework == "mindspore" else slowdown(profile)
 
 
 def prolongation(profile: Profile) -> float:
@@ -347,7 +336,7 @@ def _room_of_passes(plain: Steps, profiled: Steps, work_s: float) -> float:
     Operators of the passes take no longer than the passes themselves, which plain steps time.
     """
     usual, here = (
-        sum(_lasting(steps, one) for one in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE))
+        sum(steps.usual_s(one) for one in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE))
         for steps in (plain, profiled)
     )
     if not (usual > 0 and here > 0):

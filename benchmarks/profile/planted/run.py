@@ -29,11 +29,11 @@ LIMIT_S = 600
 KEEPS_MEMORY = f"glibc.malloc.mmap_threshold={1 << 40}:glibc.malloc.trim_threshold={1 << 40}"
 
 
-def profiled(script: str, folder: Path) -> dict[str, Any]:
+def profiled(script: str, folder: Path, *, on_one_processor: bool = False) -> dict[str, Any]:
     """The report of a script as JSON, or {"error": …}."""
     (folder / "train.py").write_text(script)
     call = ["--out", str(folder / "run"), "--steps", "16", str(folder / "train.py")]
-    return _report(call, folder)
+    return _report(call, folder, on_one_processor=on_one_processor)
 
 
 def read(write: Callable[[Path], None], folder: Path) -> dict[str, Any]:
@@ -43,10 +43,14 @@ def read(write: Callable[[Path], None], folder: Path) -> dict[str, Any]:
     return _report([str(folder / "run")], folder)
 
 
-def _report(arguments: list[str], folder: Path) -> dict[str, Any]:
+def _report(
+    arguments: list[str], folder: Path, *, on_one_processor: bool = False
+) -> dict[str, Any]:
     call = [sys.executable, "-m", "isograd", "profile", "--quiet", *arguments]
     call += ["--json", str(folder / "report.json")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": KEEPS_MEMORY}
+    if on_one_processor:
+        call = ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *call]
     try:
         done = subprocess.run(
             call, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S

@@ -15,8 +15,8 @@ from isograd.runtime.pointwise import softmax_by_hand
 class MultiheadAttention(nn.MultiheadAttention):  # type: ignore[misc]
     """torch.nn.MultiheadAttention.
 
-    MindSpore's own returns one part where no weights are asked for, and its mask of keys has
-    another shape.
+    MindSpore's own returns one part where no weights are asked for, takes its inputs by place
+    alone, and begins with a bias of the output that is not 0.
     """
 
     def __init__(

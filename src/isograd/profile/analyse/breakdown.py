@@ -237,17 +237,23 @@ def waits(profile: Profile) -> tuple[Ints, Ints]:
     return merge(found[:, 1] - profile.base_ns, found[:, 2] - profile.base_ns)
 
 
+def _plain_and_profiled(profile: Profile) -> tuple[Steps, Steps] | None:
+    """The steps of both windows of a recording; None where it lacks one."""
+    if profile.marks is None:
+        return None
+    plain, profiled = profile.marks.take("plain"), profile.marks.take("profiled")
+    return (plain, profiled) if len(plain) and len(profiled) else None
+
+
 def slowdown(profile: Profile) -> float:
     """How many times longer profiled steps take on the clock than plain ones, at least 1.
 
     Waits for data are left out of both: a profiler does not make them longer.
     """
-    marks = profile.marks
-    if marks is None:
+    both = _plain_and_profiled(profile)
+    if both is None:
         return 1.0
-    plain, profiled = marks.take("plain"), marks.take("profiled")
-    if not len(plain) or not len(profiled):
-        return 1.0
+    plain, profiled = both
     usual = float(np.median(plain.seconds - np.nan_to_num(plain.phase(Phase.DATA))))
     here = float(np.median(profiled.clock_s - np.nan_to_num(profiled.phase(Phase.DATA))))
     return max(here / usual, 1.0) if usual > 0 else 1.0
@@ -260,12 +266,10 @@ def stretch(profile: Profile, phase: Phase) -> float:
     MindSpore issues a phase's operators, and runs them later) samples are longer by what other
     threads have the processor for; MindSpore's profiler adds its time within operators.
     """
-    marks = profile.marks
-    if marks is None:
+    both = _plain_and_profiled(profile)
+    if both is None:
         return 1.0
-    plain, profiled = marks.take("plain"), marks.take("profiled")
-    if not len(plain) or not len(profiled):
-        return 1.0
+    plain, profiled = both
     late = float(np.median(profiled.clock_s / np.maximum(profiled.seconds, 1e-12)))
     usual, here = plain.usual_s(phase), profiled.usual_s(phase)
     if usual > 0 and here > 0:

@@ -138,15 +138,10 @@ def _by_phase(steps: tuple[Step, ...], plain: Steps) -> tuple[Step, ...]:
     """
     for phase in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER):
         usual = plain.usual_s(phase) * 1e9
-        masks = [step.of(*_OF_HOST) & step.within(phase) for step in steps]
-        pairs = tuple(zip(steps, masks, strict=True))
-        there = float(np.mean([step.duration_ns[mask].sum() for step, mask in pairs]))
+        parts = [step.duration_ns[step.of(*_OF_HOST) & step.within(phase)] for step in steps]
+        there = float(np.mean([part.sum() for part in parts]))
         if usual > 0 and there > 0:
-            factor = usual / there
-            steps = tuple(
-                step.lasting(np.where(mask, step.duration_ns * factor, step.duration_ns))
-                for step, mask in pairs
-            )
+            steps = tuple(_scaled(step, usual / there, *_OF_HOST, phase=phase) for step in steps)
     return steps
 
 
@@ -197,8 +192,10 @@ def without_overhead(step: Step, wanted_ns: float) -> Step:
     return step.lasting(np.where(mask, less, step.duration_ns))
 
 
-def _scaled(step: Step, factor: float, *roles: Role) -> Step:
-    return step.lasting(np.where(step.of(*roles), step.duration_ns * factor, step.duration_ns))
+def _scaled(step: Step, factor: float, *roles: Role, phase: Phase | None = None) -> Step:
+    """The step with another time for the tasks of these roles, in one phase or in all."""
+    mask = step.of(*roles) if phase is None else step.of(*roles) & step.within(phase)
+    return step.lasting(np.where(mask, step.duration_ns * factor, step.duration_ns))
 
 
 def _receiving(step: Step, sent_ns: int) -> Step:

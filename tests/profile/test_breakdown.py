@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from isograd.profile.analyse.analysis import analyse
-from isograd.profile.analyse.breakdown import Limit, stretch
-from isograd.profile.model import PHASES, Phase, Profile
+from isograd.profile.analyse.breakdown import Limit, plain_line_s, slowdown, stretch
+from isograd.profile.model import PHASES, Host, HostLine, Phase, Profile, Queue
 from isograd.profile.rules.making import MS, PLAIN, Call, recording
 
 
@@ -78,12 +79,33 @@ def test_a_line_is_longer_by_what_its_phase_is(phase: Phase, expected: float) ->
     assert stretch(run, phase) == pytest.approx(expected)
 
 
-def test_where_no_pass_is_timed_a_line_in_mindspore_is_as_long_as_its_thread_runs() -> None:
-    """Profiled steps take 15 ms on the clock, 3 of them while another thread has the processor."""
+def test_where_no_pass_is_timed_the_part_of_a_line_in_which_it_waits_takes_no_longer() -> None:
+    """Profiled steps take 15 ms instead of 10, in 4 of which a line sleeps."""
     run = _profiled(15.0, 10.0, 9.0, "mindspore")
-    assert run.marks is not None
-    steps = run.marks.steps
-    late = ((steps.number >= PLAIN) * 3 * MS).astype("int64")
-    run = replace(run, marks=replace(run.marks, steps=replace(steps, delayed_ns=late)))
-    assert stretch(run, Phase.OTHER) == pytest.approx(15 / 12)
-    assert stretch(replace(run, framework="torch"), Phase.OTHER) == pytest.approx(1.5)
+    sleeping = HostLine("train.py:9", "<module>", Phase.OTHER, True, 40, 0.02, waited_s=0.008)
+    host = Host(lines=(sleeping,), sampled_steps=2)
+    assert slowdown(run) == pytest.approx(1.5)
+    assert slowdown(replace(run, host=host)) == pytest.approx(11 / 6)
+    # 10 ms a step, of which 4 are waited
+    assert plain_line_s(replace(run, host=host), sleeping) == pytest.approx(0.004 + 0.006 * 6 / 11)
+
+
+@pytest.mark.parametrize(
+    ("plain_ms", "seen_ms", "hindered_ms"),
+    [
+        pytest.param(16.0, 5.0, 6.0, id="the lock is kept longer in plain steps"),
+        pytest.param(15.0, 5.0, 5.0, id="as long as in profiled steps"),
+        pytest.param(40.0, 5.0, 10.0, id="at most twice as long"),
+        pytest.param(16.0, 0.0, 0.0, id="no thread makes batches"),
+    ],
+)
+def test_threads_of_the_pipeline_that_run_beside_the_training_belong_to_its_data(
+    plain_ms: float, seen_ms: float, hindered_ms: float
+) -> None:
+    run = _profiled(15.0, plain_ms, 9.0, "mindspore")
+    queue = Queue(0, "Map", 16, np.zeros(9, dtype=np.int64), 1)
+    host = Host(sampled_steps=2, beside_s=2 * seen_ms / 1e3)
+    found = analyse(replace(run, host=host, queues=(queue,))).breakdown
+    assert found.hindered_s == pytest.approx(hindered_ms / 1e3)
+    assert found.of(Limit.DATA) == pytest.approx(hindered_ms / 1e3)
+    assert found.seconds.sum(axis=1) == pytest.approx(found.step_s)

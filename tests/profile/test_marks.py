@@ -62,13 +62,35 @@ def test_a_wait_beside_a_look_at_the_clock_makes_no_negative_time(
     # The thread loses the processor for 5 ms between each look at the clock and the one at the
     # wait, for the first two looks of a read.
     waits = iter([0, 5, 5, 5, 10, 10, 10, 10] + [10] * 100)
-    times = iter(range(0, 1_000 * MS, MS))
+    times = iter(range(0, 5_000 * MS, 5 * MS))
     monkeypatch.setattr(marks.time, "time_ns", lambda: next(times))
     monkeypatch.setattr(marks.Clock, "_delay", lambda self: next(waits) * MS)
     clock = marks.Clock()
     first, second = clock.read(), clock.read()
-    assert first == (1 * MS, 5 * MS)
-    assert second == (3 * MS, 10 * MS)
+    assert first == (5 * MS, 0)
+    assert second == (15 * MS, 5 * MS)
+
+
+@pytest.mark.parametrize(
+    ("ran_ms", "others_ms"),
+    [
+        pytest.param(60, 40, id="another process runs whenever this one waits"),
+        pytest.param(100, 0, id="a thread of this process runs whenever this one waits"),
+        pytest.param(85, 15, id="both"),
+    ],
+)
+def test_a_wait_for_a_thread_of_this_process_is_no_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch, ran_ms: int, others_ms: int
+) -> None:
+    # 100 ms on one processor, of which the thread that is measured waits 40.
+    times, waits, ran = iter([0, 100]), iter([0, 0, 40, 40]), iter([0, ran_ms])
+    monkeypatch.setattr(marks, "processors", lambda: 1)
+    monkeypatch.setattr(marks.time, "time_ns", lambda: next(times) * MS)
+    monkeypatch.setattr(marks.time, "process_time_ns", lambda: next(ran) * MS)
+    monkeypatch.setattr(marks.Clock, "_delay", lambda self: next(waits) * MS)
+    clock = marks.Clock()
+    first, second = clock.read(), clock.read()
+    assert second[1] - first[1] == others_ms * MS
 
 
 def test_a_busy_machine_is_mentioned() -> None:

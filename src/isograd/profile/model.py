@@ -273,7 +273,8 @@ class HostLine:
     """A line of the user's Python at which samples found a thread.
 
     calls: names called there. lock_s: how long the thread kept the interpreter's lock while the
-    main thread did not run and was not waiting for its data.
+    main thread did not run and was not waiting for its data. waited_s: of `seconds`, those in which
+    the main thread neither ran nor could have run, as where it sleeps.
     """
 
     where: str
@@ -284,6 +285,7 @@ class HostLine:
     seconds: float
     calls: tuple[str, ...] = ()
     lock_s: float = 0.0
+    waited_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -328,6 +330,8 @@ class Host:
     lines: of sampled_steps steps together. pause_s: seconds per step in garbage collection.
     plain_step_s, profiled_step_s: median step without and with the framework's profiler.
     excluded: what the excluded steps cost, by name (`compilation`, `warm-up`), in seconds.
+    beside_s: of sampled_steps steps together, for how long threads that make batches ran instead of
+    the training while it did not wait for one.
     """
 
     lines: tuple[HostLine, ...] = ()
@@ -338,6 +342,7 @@ class Host:
     profiled_step_s: float = float("nan")
     excluded: dict[str, float] = field(default_factory=dict)
     cores: int = 0
+    beside_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from isograd.profile.analyse.operators import (
     operator_rows,
     tiny_types,
 )
-from isograd.profile.model import PHASES, Phase, Profile, Steps
+from isograd.profile.model import PHASES, HostLine, Phase, Profile, Steps
 from isograd.profile.spans import Floats, Ints, Spans
 
 
@@ -37,6 +37,9 @@ LIMITS = (Limit.DATA, Limit.HOST, Limit.COMPUTE, Limit.COMMUNICATION, Limit.MEMO
 #: A limit below this share of the step, or that leads by less, leaves the step balanced.
 LEADING_SHARE = 0.40
 LEAD = 0.08
+#: A step whose rest is shorter than a tenth does not show how much longer that becomes.
+MOST_WAITED = 0.9
+MOST_KEPT = 2.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Breakdown:
     work_noise_s: half of the range of what operators took in the profiled steps. The host's time
     is what they leave, so it is known no better. locked_s: seconds per step for which the training
     waits for the interpreter's lock; a part of DATA where a data pipeline keeps it, else of HOST.
+    hindered_s: seconds per step, these among them, for which threads of the data pipeline keep the
+    training from running; a part of DATA.
     """
 
     step_s: Floats
@@ -54,6 +59,7 @@ class Breakdown:
     known: tuple[Limit, ...] = LIMITS
     work_noise_s: float = 0.0
     locked_s: float = 0.0
+    hindered_s: float = 0.0
 
     def of(self, limit: Limit) -> float:
         """Median seconds per step of a limit."""
@@ -248,7 +254,8 @@ def _plain_and_profiled(profile: Profile) -> tuple[Steps, Steps] | None:
 def slowdown(profile: Profile) -> float:
     """How many times longer profiled steps take on the clock than plain ones, at least 1.
 
-    Waits for data are left out of both: a profiler does not make them longer.
+    Waits for data, and others outside of the passes, are left out of both: a profiler does not
+    make them longer.
     """
     both = _plain_and_profiled(profile)
     if both is None:
@@ -256,15 +263,24 @@ def slowdown(profile: Profile) -> float:
     plain, profiled = both
     usual = float(np.median(plain.seconds - np.nan_to_num(plain.phase(Phase.DATA))))
     here = float(np.median(profiled.clock_s - np.nan_to_num(profiled.phase(Phase.DATA))))
-    return max(here / usual, 1.0) if usual > 0 else 1.0
+    waited = min(_waited_s(profile), MOST_WAITED * min(usual, here))
+    return max((here - waited) / (usual - waited), 1.0) if usual > 0 else 1.0
+
+
+def _waited_s(profile: Profile) -> float:
+    """Seconds per step in which a line outside of the passes waits, for a disk for instance."""
+    host = profile.host
+    if host is None or not host.sampled_steps:
+        return 0.0
+    lines = (one for one in host.lines if one.is_main_thread and one.phase is Phase.OTHER)
+    return sum(line.waited_s for line in lines) / host.sampled_steps
 
 
 def stretch(profile: Profile, phase: Phase) -> float:
     """How many times longer a phase's lines take in samples of profiled steps than in plain ones.
 
     By the phase itself, which plain steps time as well. Where its time is not known (eager
-    MindSpore issues a phase's operators, and runs them later) samples are longer by what other
-    threads have the processor for; MindSpore's profiler adds its time within operators.
+    MindSpore issues a phase's operators, and runs them later) the whole step must do.
     """
     both = _plain_and_profiled(profile)
     if both is None:
@@ -274,7 +290,17 @@ def stretch(profile: Profile, phase: Phase) -> float:
     usual, here = plain.usual_s(phase), profiled.usual_s(phase)
     if usual > 0 and here > 0:
         return here / usual * late
-    return late if profile.framework == "mindspore" else slowdown(profile)
+    return slowdown(profile)
+
+
+def plain_line_s(profile: Profile, line: HostLine) -> float:
+    """Seconds that a sampled line takes in a plain step."""
+    assert profile.host is not None
+    seconds, factor = line.seconds, stretch(profile, line.phase)
+    both = _plain_and_profiled(profile)
+    if both is not None and not both[0].usual_s(line.phase) > 0:
+        return (line.waited_s + (seconds - line.waited_s) / factor) / profile.host.sampled_steps
+    return seconds / factor / profile.host.sampled_steps
 
 
 def prolongation(profile: Profile) -> float:
@@ -353,12 +379,37 @@ def _with_lock(found: Breakdown, profile: Profile) -> Breakdown:
     host = profile.host
     if host is None or not host.sampled_steps:
         return found
-    kept = sum(line.lock_s for line in host.lines) / host.sampled_steps / slowdown(profile)
-    place = LIMITS.index(Limit.HOST)
-    locked = np.minimum(kept, found.seconds[:, place])
-    if profile.queues:
-        seconds = found.seconds.copy()
-        seconds[:, place] -= locked
-        seconds[:, LIMITS.index(Limit.DATA)] += locked
-        found = replace(found, seconds=seconds)
-    return replace(found, locked_s=float(np.median(locked)))
+    steps, place = host.sampled_steps * slowdown(profile), LIMITS.index(Limit.HOST)
+    locked = np.minimum(sum(line.lock_s for line in host.lines) / steps, found.seconds[:, place])
+    found = replace(found, locked_s=float(np.median(locked)))
+    if not profile.queues:
+        return found
+    hindered = np.maximum(locked, _hindered_s(profile))
+    seconds, data = found.seconds.copy(), LIMITS.index(Limit.DATA)
+    # The host waits first; operators, whose time was taken beside the pipeline, share the rest.
+    by_host = np.minimum(hindered, seconds[:, place])
+    seconds[:, place] -= by_host
+    work = seconds.sum(axis=1) - seconds[:, data] - seconds[:, place]
+    left = np.minimum(hindered - by_host, MOST_WAITED * work)
+    kept = 1.0 - left / np.maximum(work, 1e-12)
+    rest = [n for n in range(len(LIMITS)) if n not in (data, place)]
+    seconds[:, rest] *= kept[:, None]
+    seconds[:, data] += by_host + left
+    return replace(found, seconds=seconds, hindered_s=float(np.median(by_host + left)))
+
+
+def _hindered_s(profile: Profile) -> float:
+    """Seconds of a plain step, beside its wait for data, in which the pipeline's threads run.
+
+    Profiled steps show how long these threads run there, and so what the training needs. In plain
+    steps a thread of Python keeps the interpreter's lock longer (5 ms; `sampler.SWITCH_S`), up to
+    MOST_KEPT times as long as it was seen to run.
+    """
+    both, host = _plain_and_profiled(profile), profile.host
+    if both is None or host is None or not host.beside_s > 0:
+        return 0.0
+    plain, profiled = (
+        float(np.median(steps.seconds - np.nan_to_num(steps.phase(Phase.DATA)))) for steps in both
+    )
+    seen = host.beside_s / host.sampled_steps
+    return float(np.clip(plain - (profiled - seen), seen / slowdown(profile), MOST_KEPT * seen))

@@ -203,6 +203,7 @@ def _host(entry: dict[str, Any]) -> Host:
                 seconds=float(line["seconds"]),
                 calls=tuple(str(name) for name in line.get("calls", ())),
                 lock_s=_number(line.get("lock_s", 0.0)),
+                waited_s=_number(line.get("waited_s", 0.0)),
             )
             for line in entry["lines"]
         ),
@@ -213,6 +214,7 @@ def _host(entry: dict[str, Any]) -> Host:
         profiled_step_s=_number(entry["profiled_step_s"]),
         excluded={str(name): _number(value) for name, value in entry["excluded"].items()},
         cores=int(entry["cores"]),
+        beside_s=_number(entry.get("beside_s", 0.0)),
     )
 
 

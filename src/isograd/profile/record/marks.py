@@ -10,30 +10,39 @@ from typing import Any
 import numpy as np
 
 from isograd.profile.model import PHASES, Marks, Phase, Steps
-from isograd.profile.record.schedule import Schedule
+from isograd.profile.record.schedule import Schedule, processors
 
 #: Reads of the clock until no wait lies beside one.
 _TRIES = 3
 
 
 class Clock:
-    """The time, and how long the thread that asks first has waited for a processor, in ns.
+    """The time, and how long other processes have kept the thread that asks first waiting, in ns.
 
-    The wait is always 0 where the system does not count it.
+    The system counts each wait for a processor, also one in which a thread of this process had it;
+    the others' part is at most what this process left of the processors' time. The wait is always
+    0 where the system does not count it.
     """
 
     def __init__(self) -> None:
         self._schedule: Schedule | None = None
+        self._processors = processors()
+        self._last: tuple[int, int, int] | None = None  # time, wait, time on all processors
+        self._others = 0
 
     def read(self) -> tuple[int, int]:
-        """The time since the epoch, and the wait until then since the thread began."""
+        """The time since the epoch, and the wait for others from the first read until then."""
         delay = self._delay()
         for _ in range(_TRIES):
             now, before = time.time_ns(), delay
             delay = self._delay()
             if delay == before:  # no wait lies between the two
                 break
-        return now, delay
+        here = now, delay, time.process_time_ns()
+        passed, waited, ran = (a - b for a, b in zip(here, self._last or here, strict=True))
+        self._last = here
+        self._others += max(min(waited, passed * self._processors - ran), 0)
+        return now, self._others
 
     def _delay(self) -> int:
         if self._schedule is None:
@@ -42,6 +51,7 @@ class Clock:
 
     def close(self) -> None:
         """The wait is 0 from now on."""
+        self._others = 0
         if self._schedule is not None:
             self._schedule.close()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import tempfile
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from isograd.profile.model import Queue
 
 #: Milliseconds between two samples of the queues.
 SAMPLING_MS = 10
+#: Short steps end before MindSpore has looked at its queues twice.
+LEAST_SAMPLED_S = 0.15
 #: Batches that are made to learn how long one takes, and the time after which fewer must do.
 PROBED, LEAST_PROBED, LONGEST_S = 16, 3, 2.0
 #: The last samples of a queue: whether it was full at the end.
@@ -47,14 +51,15 @@ class PipelineWatch:
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
         self._manager: Any = None
-        self._is_sampled = False
+        self._is_sampled = self._is_prepared = False
+        self._began: float | None = None
         self._queues: tuple[Queue, ...] = ()
         self._dataset: Any = None
         self._notes: list[str] = []
         self._before: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def attach(self, begin: Callable[[], None], end: Callable[[], None], notes: list[str]) -> None:
-        """Call begin and end around every wait; queues of pipelines built from now on are known.
+        """Call begin and end around every wait; prepare pipelines built from now on.
 
         notes: where what could not be recorded is reported, until `detach` has returned.
         """
@@ -76,7 +81,7 @@ class PipelineWatch:
         self.sample(notes)
 
     def sample(self, notes: list[str]) -> None:
-        """Let MindSpore sample the queues of pipelines built from now on; a second call is none."""
+        """Prepare pipelines built from now on for `begin_sampling`; a second call does nothing."""
         if self._is_sampled:
             return
         self._is_sampled = True
@@ -88,11 +93,31 @@ class PipelineWatch:
             )
             return
         try:
-            self._start_sampling()
+            self._prepare()
         except Exception as error:  # a private interface of MindSpore, which may change
             notes.append(f"The pipeline's queues are not sampled: {type(error).__name__}: {error}")
 
-    def _start_sampling(self) -> None:
+    def begin_sampling(self) -> None:
+        """Sample the queues from now on.
+
+        The thread of MindSpore 2.10 that samples also counts every thread's work: a sample takes
+        20 ms of a processor (2 cores), which steps that are timed may need.
+        """
+        if self._manager is not None:
+            self._manager.start()
+            self._began = time.perf_counter()
+
+    def end_sampling(self) -> None:
+        """Read the queues, after LEAST_SAMPLED_S at least; nothing where none are sampled."""
+        if self._manager is None or self._began is None:
+            return
+        passed = time.perf_counter() - self._began
+        time.sleep(max(LEAST_SAMPLED_S - passed, 0.0))
+        # What was made meanwhile no step takes.
+        share = min(passed / LEAST_SAMPLED_S, 1.0)
+        self._queues, self._manager = tuple(_first(q, share) for q in self._read()), None
+
+    def _prepare(self) -> None:
         import mindspore.dataset as dataset
         from mindspore._c_dataengine import GlobalContext
 
@@ -104,15 +129,19 @@ class PipelineWatch:
             self._undo.append(_forget_rank)
         manager = GlobalContext.profiling_manager()
         manager.init()
-        manager.start()
         self._manager, self._before = manager, weakref.WeakSet(_iterators())
+        self._is_prepared = True
 
     def detach(self) -> None:
-        """Read the queues and put everything back; a second call does nothing."""
-        if self._manager is not None:
-            self._queues = self._read()
+        """Put everything back; a second call does nothing."""
+        if self._manager is not None:  # the training has ended before
+            if self._began is None:
+                self._manager.start()
+            self._manager.stop()
             self._manager = None
+        if self._is_prepared:
             _SAMPLED.update(one for one in _iterators() if one not in self._before)
+            self._is_prepared = False
         while self._undo:
             self._undo.pop()()
 
@@ -134,7 +163,7 @@ class PipelineWatch:
         return ()
 
     def queues(self) -> tuple[Queue, ...]:
-        """The queues, known after detach; empty where no pipeline was built meanwhile."""
+        """The queues, known after end_sampling; empty where no pipeline was built meanwhile."""
         return self._queues
 
     def alone_s(self) -> float:
@@ -154,9 +183,16 @@ class PipelineWatch:
             np.random.set_state(states[1])  # noqa: NPY002 - the user's generator
 
 
+def _first(queue: Queue, share: float) -> Queue:
+    """The queue with this share of its samples, at least the first."""
+    return replace(queue, sizes=queue.sizes[: max(math.ceil(share * queue.sizes.size), 1)])
+
+
 def _is_full(queue: Queue) -> bool:
     last = queue.sizes[-max(round(queue.sizes.size * LAST), 1) :]
-    return queue.capacity <= 0 or not last.size or float(np.mean(last)) >= FULL * queue.capacity
+    if queue.capacity <= 0 or not last.size:
+        return queue.capacity <= 0
+    return float(np.mean(last)) >= FULL * queue.capacity
 
 
 def _batch_s(batches: Any) -> float:

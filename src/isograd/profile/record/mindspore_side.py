@@ -42,6 +42,7 @@ class MindSporeSide:
     """Hooks on the network, on optimizers and on dataset iterators; undone by detach."""
 
     framework = "mindspore"
+    has_queues = True
 
     def __init__(self, model: Any, optimizer: Any, pipeline: PipelineWatch | None = None) -> None:
         """Nothing is changed before attach. optimizer: only its updates end steps, if given.
@@ -170,7 +171,9 @@ class MindSporeSide:
 
     def begin_window(self, name: str, folder: Path) -> None:
         """Start the profiler, the modules' clocks, or the look at lines."""
-        if name == "profiled":
+        if name == "queues":
+            self._pipeline.begin_sampling()
+        elif name == "profiled":
             self._profiler = _profiler(folder / FRAMEWORK_FOLDER)
         elif name == "modules":
             self._modules.start()
@@ -183,7 +186,9 @@ class MindSporeSide:
 
     def end_window(self, name: str, folder: Path) -> None:
         """Stop them again; the profiler's files are put in order."""
-        if name == "profiled" and self._profiler is not None:
+        if name == "queues":
+            self._pipeline.end_sampling()
+        elif name == "profiled" and self._profiler is not None:
             self.settle()
             self._profiler.stop()
             self._profiler = None

@@ -6,7 +6,6 @@ A framework is looked at only if it has been imported; what differs is behind `S
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +31,7 @@ from isograd.profile.model import (
 from isograd.profile.record.marks import Collections, StepMarks
 from isograd.profile.record.plan import DEFAULT_STEPS, DONE, windows
 from isograd.profile.record.sampler import Sampler
+from isograd.profile.record.schedule import processors
 
 if TYPE_CHECKING:
     from isograd.profile.record.mindspore_pipeline import PipelineWatch
@@ -40,9 +40,13 @@ __all__ = ["DEFAULT_STEPS", "ProfileRecorder", "Side"]
 
 
 class Side(Protocol):
-    """Observes one framework. attach may raise before anything changes; detach undoes all."""
+    """Observes one framework. attach may raise before anything changes; detach undoes all.
+
+    has_queues: whether the window `queues` shows those of the data pipeline.
+    """
 
     framework: str
+    has_queues: bool
     version: str
     notes: list[str]
 
@@ -112,8 +116,8 @@ class ProfileRecorder:
         pipeline: what samples the queues of MindSpore's data pipelines already.
         """
         self.folder = folder
-        self._plan = windows(steps)
         self._side = _side(model, optimizer, pipeline)
+        self._plan = windows(steps, has_queues=self._side.has_queues)
         self._marks = StepMarks(self._at_boundary, self._side.settle)
         self._sampler = Sampler(lambda: self._marks.phase)
         self._collections = Collections(lambda: self._marks.window)
@@ -189,7 +193,7 @@ class ProfileRecorder:
 
     def loss(self, value: float) -> None:
         """Called by the side with the number whose gradient is taken; kept in the run's scalars."""
-        if self._is_active and self._window in ("warm-up", "plain"):
+        if self._is_active and self._window in ("warm-up", "plain", "queues"):
             self._losses[self._marks.number] = value
 
     @property
@@ -277,7 +281,8 @@ class ProfileRecorder:
             plain_step_s=_median(plain),
             profiled_step_s=_median(profiled),
             excluded=_excluded(warm, _median(plain)),
-            cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+            cores=processors(),
+            beside_s=self._sampler.beside_s,
         )
 
 

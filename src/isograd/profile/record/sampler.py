@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from isograd.profile.model import HostLine, Phase
+from isograd.profile.record.beside import Beside
 from isograd.profile.record.places import calls_on_line, place_of, users_frame
 from isograd.profile.record.schedule import Schedule
 
@@ -43,7 +44,9 @@ class Sampler:
         self._count: defaultdict[_Key, int] = defaultdict(int)
         self._seconds: defaultdict[_Key, float] = defaultdict(float)
         self._lock_s: defaultdict[_Key, float] = defaultdict(float)
+        self._waited_s: defaultdict[_Key, float] = defaultdict(float)
         self._kept_s = 0.0
+        self.beside_s = 0.0
         self._main_native = 0
 
     def start(self) -> None:
@@ -81,6 +84,7 @@ class Sampler:
                     seconds=self._seconds[key],
                     calls=calls_on_line(file, line),
                     lock_s=self._lock_s.get(key, 0.0) * scale,
+                    waited_s=min(max(self._waited_s.get(key, 0.0), 0.0), self._seconds[key]),
                 )
             )
         return tuple(found)
@@ -88,6 +92,7 @@ class Sampler:
     def _run(self) -> None:
         own, before = threading.get_ident(), time.perf_counter()
         main, here = Schedule(self._main_native), Schedule()
+        beside = Beside(threading.get_native_id(), self._main_native)
         used, last = time.process_time(), (*here.read(), *main.read())
         while not self._stop.wait(INTERVAL_S):
             now = time.perf_counter()
@@ -102,6 +107,7 @@ class Sampler:
             kept = min(late, used - spent - mine - ran)
             is_kept = kept > LATE_S and main.is_known
             phase = self._phase()
+            beside.saw(phase is Phase.DATA, weight)
             if phase is None:
                 continue
             others = []
@@ -116,10 +122,14 @@ class Sampler:
                 key = (place_of(user), code.co_name, phase, ident == self._main, source)
                 self._count[key] += 1
                 self._seconds[key] += weight
-                others += [key] if ident != self._main else []
+                if ident == self._main:
+                    self._waited_s[key] += weight - ran - queued if main.is_known else 0.0
+                else:
+                    others.append(key)
             if is_kept and phase is not Phase.DATA:
                 self._kept_s += kept
                 for key in others:
                     self._lock_s[key] += kept / len(others)
+        self.beside_s += beside.close()
         main.close()
         here.close()

@@ -10,6 +10,11 @@ import threading
 FILE = "/proc/self/task/{}/schedstat"
 
 
+def processors() -> int:
+    """On how many processors this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Schedule:
     """The times of one thread since it began, in ns; a read takes about two microseconds.
 

@@ -35,6 +35,7 @@ class TorchSide:
     """Hooks on the network, all optimizers and all DataLoaders; undone by detach."""
 
     framework = "torch"
+    has_queues = False
 
     def __init__(self, model: Any, optimizer: Any) -> None:
         """Nothing is changed before attach. optimizer: only its updates end steps, if given."""

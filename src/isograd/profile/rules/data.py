@@ -10,7 +10,7 @@ from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import HostLine, Loader, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
-from isograd.profile.whatif.changes import together, without_data_wait, without_host
+from isograd.profile.whatif.changes import together, without_data_wait, without_hindrance
 
 #: A line must hold this share of the samples to be named.
 LINE_SHARE = 0.3
@@ -25,8 +25,7 @@ HANDOVER_S = 1.5e-3
 
 def check_wait(analysis: Analysis) -> Iterable[ProfileFinding]:
     """The wait for data, with what causes it as far as it is known."""
-    wait = analysis.breakdown.of(Limit.DATA)
-    wait -= analysis.breakdown.locked_s if analysis.profile.queues else 0.0
+    wait = analysis.breakdown.of(Limit.DATA) - analysis.breakdown.hindered_s
     handed = HANDOVER_S if analysis.profile.loader is not None else 0.0
     if analysis.share(wait - handed) <= 0.05:
         return []
@@ -121,9 +120,9 @@ def _of_pipeline(analysis: Analysis, wait: float) -> list[ProfileFinding]:
         where=where,
         culprit=queue.name,
         change=together(
-            "no wait for data, nor for the lock that its code keeps",
+            "no wait for data, nor for its threads",
             without_data_wait(),
-            without_host(analysis.breakdown.locked_s),
+            without_hindrance(analysis.breakdown.hindered_s),
         ),
     )
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from isograd.profile.analyse.analysis import Analysis
-from isograd.profile.analyse.breakdown import Limit, limit_of, stretch
+from isograd.profile.analyse.breakdown import Limit, limit_of, plain_line_s
 from isograd.profile.analyse.kinds import Kind, kind_of
-from isograd.profile.model import PHASES, HostLine, Phase
+from isograd.profile.model import HostLine, Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
 from isograd.profile.whatif.changes import (
@@ -68,10 +68,9 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
         if operator.where is not None and is_work:
             in_operators[operator.where] += operator.self_s
     left = analysis.breakdown.of(Limit.HOST)
-    slower = {phase: stretch(profile, phase) for phase in PHASES}
     found = []
     for line in _merged(host.lines):
-        seconds = line.seconds / host.sampled_steps / slower[line.phase]
+        seconds = plain_line_s(profile, line)
         seconds = min(seconds - in_operators[line.where], left)
         if line.samples >= LEAST_SAMPLES and seconds > 0:
             found.append((line, seconds))
@@ -90,6 +89,7 @@ def _merged(lines: Iterable[HostLine]) -> Iterable[HostLine]:
             most,
             samples=sum(line.samples for line in same),
             seconds=sum(line.seconds for line in same),
+            waited_s=sum(line.waited_s for line in same),
             calls=tuple(dict.fromkeys(call for line in same for call in line.calls)),
         )
 
@@ -146,7 +146,7 @@ def _without_line(analysis: Analysis, line: HostLine, seconds: float) -> Change:
     host, spans = analysis.profile.host, analysis.profile.spans
     if not _works_beside(analysis) or host is None or spans is None:
         return without_host(seconds, line.phase)
-    whole = line.seconds / host.sampled_steps / stretch(analysis.profile, line.phase)
+    whole = plain_line_s(analysis.profile, line)
     short = [
         (one, 1.0)
         for one in analysis.operators

@@ -116,6 +116,17 @@ def _shortened(
     return changed
 
 
+def without_hindrance(seconds: float) -> Change:
+    """Nothing beside the training keeps it from running, for `seconds` of each step."""
+
+    def apply(work: Work) -> Work:
+        masks = [step.of(Role.HOST, Role.OPERATOR, Role.SYNCHRONISE) for step in work.steps]
+        pairs = zip(work.steps, masks, strict=True)
+        return work.lasting([_shortened(step, seconds * 1e9, [mask]) for step, mask in pairs])
+
+    return Change("nothing beside the training", apply)
+
+
 def without_dispatch(seconds: float) -> Change:
     """Short operators, then the Python between operators, take `seconds` less in each step."""
 

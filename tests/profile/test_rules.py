@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from isograd.profile.analyse.analysis import analyse
-from isograd.profile.model import HostLine, Phase
+from isograd.profile.model import HostLine, Peaks, Phase, Profile
 from isograd.profile.rules.catalogue import all_rules, apply_rules
 from isograd.profile.rules.documentation import rules_page
-from isograd.profile.rules.examples import healthy, slow_map
+from isograd.profile.rules.examples import (
+    healthy,
+    in_float64,
+    in_float64_by_line,
+    slow_map,
+)
 from isograd.profile.rules.making import Call, recording
 from isograd.profile.rules.rule import Example, Rule
 
@@ -51,6 +58,23 @@ def test_a_slow_pipelines_step_loses_the_lock_that_its_code_keeps() -> None:
     predicted = {one.code: one.what_if.step_s for one in found if one.what_if is not None}
     assert predicted["data.slow_operator"] == pytest.approx(0.02, abs=1e-3)
     assert predicted["data.lock"] == pytest.approx(0.05, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("example", "rate", "won_ms"),
+    [
+        pytest.param(in_float64, math.nan, 10.0, id="half of 20 ms where nothing was measured"),
+        pytest.param(in_float64, 20.0, 16.0, id="products that float32 makes five times as fast"),
+        pytest.param(in_float64_by_line, 20.0, 32.0, id="dtypes known by the line only"),
+        pytest.param(in_float64, 200.0, 0.0, id="float64 is as fast: nothing can be won"),
+    ],
+)
+def test_float64_loses_what_the_machine_was_measured_to_lose(
+    example: Callable[[], Profile], rate: float, won_ms: float
+) -> None:
+    run = replace(example(), peaks=Peaks(100.0, 10.0, "measured", rate))
+    found = [one for one in apply_rules(analyse(run)) if one.code == "operators.float64"]
+    assert sum(one.seconds for one in found) * 1e3 == pytest.approx(won_ms, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -308,11 +308,15 @@ class SourceOperator:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What the machine reaches at most: arithmetic and copying. source: how that is known."""
+    """What the machine reaches at most: arithmetic and copying. source: how that is known.
+
+    float64_flops_per_s: of matrix products in float64, NaN where it is not known.
+    """
 
     flops_per_s: float
     bytes_per_s: float
     source: str
+    float64_flops_per_s: float = float("nan")
 
 
 @dataclass(frozen=True)

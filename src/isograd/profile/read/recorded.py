@@ -146,7 +146,9 @@ def _peaks(entry: dict[str, Any] | None) -> Peaks | None:
     if entry is None:
         return None
     flops, moved = float(entry["flops_per_s"]), float(entry["bytes_per_s"])
-    return Peaks(flops, moved, str(entry["source"])) if min(flops, moved) > 0 else None
+    if not min(flops, moved) > 0:
+        return None
+    return Peaks(flops, moved, str(entry["source"]), _number(entry.get("float64_flops_per_s")))
 
 
 def _name(value: Any) -> str | None:

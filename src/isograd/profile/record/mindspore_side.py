@@ -32,7 +32,12 @@ from isograd.profile.record.mindspore_memory import MemoryWatch
 from isograd.profile.record.mindspore_modules import CellClock
 from isograd.profile.record.mindspore_pipeline import PipelineWatch
 from isograd.profile.record.mindspore_source import source_of
-from isograd.profile.record.peaks import COPIED_BYTES, measured_peaks
+from isograd.profile.record.peaks import (
+    COPIED_BYTES,
+    SIDE_IN_FLOAT64,
+    measured_peaks,
+    product_rate,
+)
 
 if TYPE_CHECKING:
     from isograd.profile.record.recorder import ProfileRecorder
@@ -229,6 +234,13 @@ class MindSporeSide:
         return measured_peaks(
             side, lambda: mint.matmul(matrix, matrix), lambda: source * 2, self.settle
         )
+
+    def float64_flops_per_s(self) -> float:
+        """By a product of float64 matrices; raises where the device has none."""
+        from mindspore import float64, mint
+
+        matrix = mint.ones((SIDE_IN_FLOAT64, SIDE_IN_FLOAT64), dtype=float64)
+        return product_rate(SIDE_IN_FLOAT64, lambda: mint.matmul(matrix, matrix), self.settle)
 
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the dataset's operators."""

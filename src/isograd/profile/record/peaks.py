@@ -9,6 +9,8 @@ from isograd.profile.model import Peaks
 
 #: Larger than the last cache of a core's share, so that the copy is one of memory.
 COPIED_BYTES = 64 << 20
+#: Not every machine has arithmetic of its own for float64: this takes half a second at most.
+SIDE_IN_FLOAT64 = 768
 LEAST_RUNS, MOST_RUNS, BUDGET_S = 3, 30, 0.3
 
 
@@ -23,13 +25,17 @@ def measured_peaks(
     multiply: a product of two matrices of this side. copy: of COPIED_BYTES. settle: waits until
     the device has done it.
     """
-    product_s = _fastest_s(multiply, settle)
     copy_s = _fastest_s(copy, settle)
     return Peaks(
-        flops_per_s=2.0 * side**3 / product_s,
+        flops_per_s=product_rate(side, multiply, settle),
         bytes_per_s=2.0 * COPIED_BYTES / copy_s,
         source="measured by a float32 matrix product and a copy",
     )
+
+
+def product_rate(side: int, multiply: Callable[[], object], settle: Callable[[], None]) -> float:
+    """Operations per second of a product of two matrices of this side."""
+    return 2.0 * side**3 / _fastest_s(multiply, settle)
 
 
 def _fastest_s(run: Callable[[], object], settle: Callable[[], None]) -> float:

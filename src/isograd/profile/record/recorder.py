@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -82,6 +83,9 @@ class Side(Protocol):
 
     def peaks(self) -> Peaks:
         """What the machine reaches at most, measured now."""
+
+    def float64_flops_per_s(self) -> float:
+        """What it reaches in products of float64, measured now."""
 
     def queues(self) -> tuple[Queue, ...]:
         """Queues of the data pipeline."""
@@ -256,7 +260,7 @@ class ProfileRecorder:
             device=side.device(),
             modules=side.modules(),
             memory_peak=side.memory_peak(),
-            peaks=_quietly(side.peaks, side.notes),
+            peaks=_peaks(side),
             queues=side.queues(),
             queue_waits=_quietly(side.queue_waits, side.notes) or {},
             collectives=side.collectives(),
@@ -299,6 +303,15 @@ def _excluded(warm: Steps, plain_s: float) -> dict[str, float]:
         "first step, with compilation": float(extra[0]),
         "warm-up": float(extra[1:].sum()),
     }
+
+
+def _peaks(side: Side) -> Peaks | None:
+    """Those in float64, too, where the network computes in it."""
+    found = _quietly(side.peaks, side.notes)
+    if found is None or not any("float64" in one.dtypes for one in side.source_operators()):
+        return cast("Peaks | None", found)
+    rate = _quietly(side.float64_flops_per_s, side.notes)
+    return cast("Peaks", found if rate is None else replace(found, float64_flops_per_s=rate))
 
 
 def _quietly(ask: Any, notes: list[str]) -> Any:

@@ -20,7 +20,12 @@ from isograd.profile.model import (
     Queue,
     SourceOperator,
 )
-from isograd.profile.record.peaks import COPIED_BYTES, measured_peaks
+from isograd.profile.record.peaks import (
+    COPIED_BYTES,
+    SIDE_IN_FLOAT64,
+    measured_peaks,
+    product_rate,
+)
 from isograd.profile.record.torch_ddp import BucketClock
 from isograd.profile.record.torch_loader import LoaderWatch
 from isograd.profile.record.torch_memory import MemoryWatch
@@ -203,6 +208,15 @@ class TorchSide:
                 lambda: target.copy_(source),
                 self.settle,
             )
+
+    def float64_flops_per_s(self) -> float:
+        """By a product of float64 matrices on the network's device."""
+        import torch
+
+        side, device = SIDE_IN_FLOAT64, "cuda" if self.device() == "GPU" else "cpu"
+        matrix = torch.ones(side, side, dtype=torch.float64, device=device)
+        with torch.no_grad():
+            return product_rate(side, lambda: torch.mm(matrix, matrix), self.settle)
 
     def queues(self) -> tuple[Queue, ...]:
         """Nothing: torch's DataLoader has one queue, which `loader` knows."""

@@ -29,3 +29,21 @@ def test_is_integer(code: str, expected: bool) -> None:
     statement = module.body[0]
     assert isinstance(statement, ast.Expr)
     assert is_integer(statement.value, read_tree(module, ())) is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        pytest.param("import torch", True, id="Python's own"),
+        pytest.param("def len(x): return 0.5", False, id="a function of the file"),
+        pytest.param("from mine import length as len", False, id="another file's"),
+        pytest.param("len = sizes.get", False, id="a name that is bound"),
+        pytest.param("class C:\n  def f(self, len): pass", False, id="an argument somewhere"),
+    ],
+)
+def test_the_name_of_a_function_of_pythons_is_not_enough(before: str, expected: bool) -> None:
+    module = ast.parse(f"{before}\nlen(x)")
+    statement = module.body[-1]
+    assert isinstance(statement, ast.Expr)
+    tree = read_tree(module, (ast.Import, ast.ImportFrom))
+    assert is_integer(statement.value, tree) is expected

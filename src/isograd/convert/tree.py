@@ -77,6 +77,17 @@ class Tree:
         return found
 
     @cached_property
+    def own_names(self) -> frozenset[str]:
+        """The names that the file binds anywhere; those of imports where they were asked for."""
+        defined = (node.name for node in self.binding if not isinstance(node, ast.Name))  # type: ignore[attr-defined]
+        imported = (
+            part.asname or part.name.partition(".")[0]
+            for node in self.of(ast.Import, ast.ImportFrom)
+            for part in node.names
+        )
+        return frozenset((*self.stored, *defined, *imported))
+
+    @cached_property
     def values_of_module(self) -> dict[str, list[ast.expr]]:
         """What assignments outside of functions bind to names."""
         found: dict[str, list[ast.expr]] = {}

@@ -5,6 +5,8 @@ before those around them.  It looks at the node through `FileEdit` and writes:
 
     class Example:
         kinds = (ast.Call,)                      # node classes
+        examples = (Example("…", "…"),)          # its tests and docs/convert-rules.md
+        counterexamples = (Example("…", "…"),)
 
         def convert(self, node, file):           # True: no later pass needs to see this node
             if file.api_of_call(node) != "torch.example":
@@ -37,6 +39,7 @@ from isograd.convert.passes.complex_numbers import ComplexNumbers
 from isograd.convert.passes.data_aliases import WrittenData
 from isograd.convert.passes.decorators import Decorators
 from isograd.convert.passes.device_moves import DeviceMoves
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.formats import Formats
 from isograd.convert.passes.fresh_modules import FreshModules
 from isograd.convert.passes.imports_by_name import ImportsByName
@@ -78,6 +81,14 @@ class Pass(Protocol):
     @property
     def kinds(self) -> tuple[type[ast.AST], ...]:
         """The classes of nodes that it looks at."""
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Texts that it changes, or of which it says something."""
+
+    @property
+    def counterexamples(self) -> tuple[Example, ...]:
+        """Texts that are near to these, and of which it says and changes nothing."""
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the node if it is of this kind; True where no later pass needs to see it."""

@@ -18,6 +18,7 @@ from isograd.convert.passes.elements import (
     key_of,
     may_be_parameter,
 )
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import (
     scope_of,
     sight_of,
@@ -40,6 +41,35 @@ class AugmentedAssignments:
     """`x += y`: written into the tensor where others see it."""
 
     kinds = (ast.AugAssign,)
+    examples = (
+        Example(
+            "a tensor that the caller holds, too",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                y = x
+                y += 1
+                return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a tensor of its own",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                z = x + y
+                z += 1
+                return z
+            """,
+        ),
+        Example(
+            "a number",
+            """
+            count = 0
+            count += 1
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the new value into a shared tensor; leave the rest as it is."""

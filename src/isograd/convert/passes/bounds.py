@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.convert.tree import is_none
 
@@ -13,6 +14,24 @@ class Bounds:
     """Calls that limit a tensor; the function itself is for other passes."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a number beside a tensor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.clamp(x, 0, y.max())
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "two numbers",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.clamp(x, 0, 1)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a number beside a tensor as a tensor."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 
 _BUFFER = frozenset(("torch.nn.Buffer", "torch.nn.parameter.Buffer"))
 
@@ -14,6 +15,34 @@ class Buffers:
 
     kinds = (ast.Assign,)
     is_early = True
+    examples = (
+        Example(
+            "a buffer that is assigned",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.scale = nn.Buffer(torch.ones(3))
+
+                def forward(self, x):
+                    return x * self.scale
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a registered one",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer('scale', torch.ones(3))
+
+                def forward(self, x):
+                    return x * self.scale
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the call around the value, which is for other passes."""

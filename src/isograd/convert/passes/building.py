@@ -11,6 +11,7 @@ from isograd.convert.analysis.layers import is_path
 from isograd.convert.analysis.starting import leaves_training
 from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 
 _CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
@@ -21,6 +22,40 @@ class Building:
     """Calls that build a module of the project."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a network with dropout that a script makes",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.drop = nn.Dropout(0.1)
+
+                def forward(self, x):
+                    return self.drop(x)
+
+
+            network = Net()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "one without modes",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+
+                def forward(self, x):
+                    return self.layer(x)
+
+
+            network = Net()
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Add the call that starts training."""

@@ -10,6 +10,7 @@ from isograd.convert.generated import library
 from isograd.convert.model import Level
 from isograd.convert.passes.building import start_training, starts_training
 from isograd.convert.passes.chains import is_in_chain
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
 from isograd.convert.tree import is_none
@@ -33,6 +34,27 @@ class Calls:
     """`torch.f(…)`, `nn.Layer(…)` and `x.method(…)`."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a function, a layer and a method",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.relu(x).permute(1, 0)
+
+
+            layer = nn.Linear(2, 3)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a function of Python's",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return len(x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the call by its entry; what has none becomes a finding."""

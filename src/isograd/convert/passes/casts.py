@@ -15,6 +15,7 @@ from isograd.convert.integer_expressions import (
     is_integer_dtype,
     may_be_integer,
 )
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.indexed_copies import written_around
 from isograd.convert.passes.reach_of_writes import scope_of
 
@@ -29,6 +30,24 @@ class Casts:
     """`x.long()`, `x.to(torch.int64)`: of what may have a gradient."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "integers of what has a gradient",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x - x.long()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "integers of integers",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.argmax(1).long()
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Stop the gradient before the cast; the cast itself is for other passes."""

@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.scan.values import Tensor
 
@@ -24,6 +25,24 @@ class ComplexNumbers:
     """`abs(spectrum)`, which is complex in MindSpore, and `1j * x`, which raises there."""
 
     kinds = (ast.Call, ast.Constant)
+    examples = (
+        Example(
+            "an imaginary factor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.exp(1j * x)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a real factor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.exp(2 * x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a runtime function, or report it."""

@@ -7,6 +7,7 @@ import ast
 from isograd.convert.data_aliases import is_data, owner_of
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import is_without_gradient
+from isograd.convert.passes.example import Example
 
 _INIT = "torch.nn.init."
 #: What may be asked of a tensor without reading its numbers.
@@ -17,6 +18,25 @@ class WrittenData:
     """Tensors' data that names hold, and where a forward method reads such a name."""
 
     kinds = (ast.Attribute, ast.Call, ast.Name)
+    examples = (
+        Example(
+            "a name for a layer's data that is written to",
+            """
+            layer = nn.Linear(2, 2)
+            w = layer.weight.data
+            w.fill_(0.5)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "data that is only read",
+            """
+            layer = nn.Linear(2, 2)
+            print(layer.weight.data.mean())
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the Parameter; what a loss is computed from is read without its gradient."""

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import types_and_settings
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 
 
 class Decorators:
@@ -13,6 +14,28 @@ class Decorators:
 
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     is_early = True
+    examples = (
+        Example(
+            "a function that torch.jit leaves out",
+            """
+            @torch.jit.ignore
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x + y
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a decorator of Python's",
+            """
+            import functools
+
+            @functools.lru_cache
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.relu(x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Leave out each decorator that is none of the arithmetic's."""

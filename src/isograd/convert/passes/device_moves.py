@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import POSTFIX
+from isograd.convert.passes.example import Example
 
 _MOVE = "torch.Tensor.to"
 _DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
@@ -16,6 +17,31 @@ class DeviceMoves:
     """Tensors that are sent to a device, and the dtype that may stand beside it."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "to another tensor's device",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.to(y.device)
+            """,
+        ),
+        Example(
+            "to a device as a dtype",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.to('cuda', torch.float16)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "to a dtype alone",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.to(torch.float16)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Leave the tensor as it is; what may be a dtype or a tensor is for other passes."""

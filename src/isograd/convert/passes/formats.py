@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 
 _FORMATS = "tensor_formats"
 #: Functions and methods of which everybody knows that they give no tensor.
@@ -18,6 +19,25 @@ class Formats:
     """A format for what may be a tensor lets tensors take formats in the whole port."""
 
     kinds = (ast.FormattedValue, ast.Call)
+    examples = (
+        Example(
+            "a number that may be a tensor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                loss = x.mean()
+                print(f'{loss:.4f}')
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a number by item()",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                print(f'{x.mean().item():.4f}')
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Have the generated module imported; the text stays."""

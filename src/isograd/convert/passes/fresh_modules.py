@@ -12,6 +12,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 
 _LOADS = "torch.nn.Module.load_state_dict"
@@ -31,6 +32,46 @@ class FreshModules:
     """`net.load_state_dict(values)` behind `net = Net()`, `self.add_module(name, layer)`."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "weights for a network that was just built",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+
+                def forward(self, x):
+                    return self.layer(x)
+
+
+            def build(values):
+                net = Net()
+                net.load_state_dict(values)
+                return net
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "weights for a network in training",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+
+                def forward(self, x):
+                    return self.layer(x)
+
+
+            def train(values, x):
+                net = Net()
+                net(x).sum().backward()
+                net.load_state_dict(values)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write MindSpore's method."""

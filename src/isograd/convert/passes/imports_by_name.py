@@ -7,6 +7,7 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.names import is_third_party, is_torch
+from isograd.convert.passes.example import Example
 from isograd.convert.tree import Tree
 
 _ADVICE = "Import what the port needs by an import statement, which is converted."
@@ -16,6 +17,26 @@ class ImportsByName:
     """A text that names torch, or a library that needs it, where something is imported."""
 
     kinds = (ast.Constant,)
+    examples = (
+        Example(
+            "a module of torch's by its name",
+            """
+            import importlib
+
+            module = importlib.import_module('torch.nn')
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a module of Python's",
+            """
+            import importlib
+
+            module = importlib.import_module('json')
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Report it; which names are taken from the module is not known."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from isograd.convert.file import FileEdit
 from isograd.convert.origins import is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.convert.tree import is_laid_out, names_of, pairs_of, parts_of
@@ -24,6 +25,27 @@ class TakenByCopy:
     """`part = x[mask]` where something writes into part behind it."""
 
     kinds = (ast.Assign, ast.For, ast.Return)
+    examples = (
+        Example(
+            "what a mask takes, written to",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                part = x[y > 0]
+                part[0] = 1
+                return part, x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "what a mask takes, read",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                part = x[y > 0]
+                return part * 2
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Take it without the way back to its tensor; the assignment itself is for other passes."""

@@ -32,6 +32,7 @@ from isograd.convert.passes.elements import (
     unshared,
     written_place,
 )
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import (
     LOST_ADVICE,
     scope_of,
@@ -64,6 +65,34 @@ class InPlace:
     """`x.add_(y)`: `x = x + y`, or `x.copy_(x + y)` where the tensor has other names."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a tensor of its own",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                z = x + y
+                z.mul_(2)
+                return z
+            """,
+        ),
+        Example(
+            "an argument",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                x.add_(y)
+                return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "the method that returns",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.add(y)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the new value, and where it goes."""

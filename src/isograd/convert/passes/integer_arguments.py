@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.integer_expressions import may_be_integer
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument
 
@@ -26,6 +27,10 @@ class RealFunctions:
     """`torch.log(torch.tensor(10000))`: the function itself is for other passes."""
 
     kinds = (ast.Call,)
+    examples = (Example("a logarithm of an integer", "value = torch.log(torch.tensor(10000))"),)
+    counterexamples = (
+        Example("a logarithm of a fraction", "value = torch.log(torch.tensor(0.5))"),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write what it is given in float32 if it is whole."""
@@ -46,6 +51,24 @@ class JoinedParts:
     """`torch.cat([x, torch.tensor([1])])`: the function itself is for other passes."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "integers beside fractions",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.cat([x, torch.tensor([1])])
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "two tensors of which nothing is known",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.cat([x, y])
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the parts in one dtype where some are whole and the others are not known to be."""

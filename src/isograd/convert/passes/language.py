@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.knowledge.entry import Applicability
 
 #: What only keeps its arguments.
@@ -20,6 +21,27 @@ class Settings:
 
     kinds = (ast.Expr, ast.Assign)
     is_early = True
+    examples = (
+        Example("a setting of cuDNN's", "torch.backends.cudnn.benchmark = True"),
+        Example(
+            "an assertion",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                torch._assert(x.dim() == 2, 'two axes')
+                return torch.relu(x)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a setting of the program's own",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                x.note = True
+                return torch.relu(x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Leave the statement out, or `pass` where a block would be empty."""
@@ -74,6 +96,15 @@ class Constants:
     """Constants that are computed from something unconverted while the file is imported."""
 
     kinds = (ast.Assign, ast.AnnAssign)
+    examples = (
+        Example(
+            "a number that the machine gives at import",
+            """
+            LIMIT = torch.cuda.get_device_properties(0).total_memory // 2
+            """,
+        ),
+    )
+    counterexamples = (Example("a table of layers", "WAYS = {'relu': nn.ReLU}"),)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Replace the whole constant, which was not converted, so that the file imports."""
@@ -99,6 +130,28 @@ class Questions:
 
     kinds = (ast.Call, ast.Subscript)
     is_early = True
+    examples = (
+        Example(
+            "whether torch.jit compiles",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                if torch.jit.is_scripting():
+                    return y
+                return torch.relu(x)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a question of the program's own",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                if x.dim() == 2:
+                    return y
+                return torch.relu(x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the answer that holds for a port."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.modules import is_module_class
 
 _PUTS = frozenset("append extend insert add_module register_module".split())
@@ -18,6 +19,40 @@ class LateChildren:
     """Constructors that put modules into what `self` holds already."""
 
     kinds = (ast.ClassDef,)
+    examples = (
+        Example(
+            "layers that a list gets later",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.blocks = nn.ModuleList()
+                    for _ in range(2):
+                        self.blocks.append(nn.Linear(2, 2))
+
+                def forward(self, x):
+                    for block in self.blocks:
+                        x = block(x)
+                    return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "layers that a list is made of",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.blocks = nn.ModuleList([nn.Linear(2, 2) for _ in range(2)])
+
+                def forward(self, x):
+                    for block in self.blocks:
+                        x = block(x)
+                    return x
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Name the parameters anew at the constructor's end."""

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.scan.values import ANY_MODULE, Api, ClassInfo, Instance, Made
 
@@ -23,6 +24,24 @@ class LayerAttributes:
     """`m.weight`, `m.weight = p`, `hasattr(m, "bias")`."""
 
     kinds = (ast.Attribute, ast.Constant, ast.Assign)
+    examples = (
+        Example(
+            "a weight by torch's name",
+            """
+            norm = nn.BatchNorm2d(3)
+            print(norm.weight.shape)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a name that both have",
+            """
+            layer = nn.Linear(2, 3)
+            print(layer.bias.shape)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write MindSpore's name, or a function that finds it where the layer is not known."""

@@ -8,6 +8,7 @@ from isograd.convert import layout
 from isograd.convert.analysis.attribute_sets import AttributeSet, is_base
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 
 _ADVICE = "If it is a layer, make the layer with this value instead."
@@ -18,6 +19,24 @@ class LayerSettings:
     """`m.eps = 1e-3`, `setattr(m, "stride", 1)`."""
 
     kinds = (ast.Attribute, ast.Assign, ast.Call)
+    examples = (
+        Example(
+            "a setting after the layer is made",
+            """
+            norm = nn.BatchNorm2d(3)
+            norm.eps = 0.001
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "an attribute of the program's own",
+            """
+            norm = nn.BatchNorm2d(3)
+            norm.title = 'first'
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Call what sets it in MindSpore's layer; report it where that is not known to be one."""

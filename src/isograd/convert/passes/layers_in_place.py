@@ -10,6 +10,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.kept_outputs import kept_by, loops_that_keep
 from isograd.convert.model import Level
 from isograd.convert.passes.chains import is_read_after, names_in
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
 from isograd.convert.settings import LayersInPlace
 from isograd.convert.tree import is_none
@@ -55,6 +56,36 @@ class InPlaceLayers:
     """`self.relu(x)` of an `nn.ReLU(inplace=True)`: x is the result from then on."""
 
     kinds = (ast.Call, ast.For)
+    examples = (
+        Example(
+            "an input that is read again",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.relu = nn.ReLU(inplace=True)
+
+                def forward(self, x):
+                    y = self.relu(x)
+                    return y + x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "an input that nothing else has",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+                    self.relu = nn.ReLU(inplace=True)
+
+                def forward(self, x):
+                    return self.relu(self.layer(x))
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Bind the result to the input's name where that is read again."""

@@ -7,6 +7,7 @@ import ast
 from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import elements
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.convert.tree import first_argument, is_ellipsis, is_none, parts_of
@@ -22,6 +23,28 @@ class LeadingAxes:
     """Values with a leading axis of one element, written into a tensor by an index."""
 
     kinds = (ast.Assign,)
+    examples = (
+        Example(
+            "a value with an axis more",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                z = torch.zeros(2, 3)
+                z[0] = y[None]
+                return z
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a value without",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                z = torch.zeros(2, 3)
+                z[0] = y
+                return z
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write them by what leaves such axes out."""

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.tree import is_none
 
 _TENSOR = "torch.tensor"
@@ -18,6 +19,16 @@ class LiteralTensors:
     """Tensors of numbers, and of lists of numbers, as they are written in the code."""
 
     kinds = (ast.Call,)
+    examples = (Example("numbers that are written out", "mean = torch.tensor([0.5, 0.25])"),)
+    counterexamples = (
+        Example(
+            "numbers that are not",
+            """
+            def f(values):
+                return torch.tensor(values)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write MindSpore's Tensor with the dtype that torch gives the numbers."""

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters
 from isograd.convert.use import Use
@@ -19,6 +20,24 @@ class Members:
     """Attributes by the knowledge's templates."""
 
     kinds = (ast.Attribute,)
+    examples = (
+        Example(
+            "data, without its gradient",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.data * 2
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a shape, which both have",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.shape
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the attribute; one that is called belongs to its call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.modules import is_module_class
 from isograd.convert.places import place
 
@@ -16,6 +17,36 @@ class ModuleContents:
     """`self.scale = …` of a buffer, `self._modules`, `self.blocks.extend(…)`."""
 
     kinds = (ast.Assign, ast.Attribute, ast.Call)
+    examples = (
+        Example(
+            "a buffer that is bound anew",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer('count', torch.zeros(1))
+
+                def forward(self, x):
+                    self.count = self.count + 1
+                    return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "an attribute that is no buffer",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.count = 0
+
+                def forward(self, x):
+                    self.count = self.count + 1
+                    return torch.relu(x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write what a Cell takes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 
 _MODULES = "torch.nn.Module.modules"
 _CHILDREN = {
@@ -19,6 +20,38 @@ class ModuleLoops:
     """Calls that yield modules, where a loop or a list goes through all of them."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a loop over all modules",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+                    for m in self.modules():
+                        print(m)
+
+                def forward(self, x):
+                    return self.layer(x)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a loop over a list",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+                    for m in [self.layer]:
+                        print(m)
+
+                def forward(self, x):
+                    return self.layer(x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write MindSpore's own iterator where its items need nothing around them."""

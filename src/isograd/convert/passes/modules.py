@@ -6,6 +6,7 @@ import ast
 import re
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.scan.values import ClassInfo, Instance, Made
 
@@ -26,6 +27,30 @@ class Forward:
     """The methods of modules, `x.forward(…)`, and `getattr(x, "forward")`."""
 
     kinds = (ast.FunctionDef, ast.Attribute, ast.Assign, ast.Constant)
+    examples = (
+        Example(
+            "the pass of a module",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+
+                def forward(self, x):
+                    return self.layer(x)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a class that is no module",
+            """
+            class Plain:
+                def forward(self, x):
+                    return torch.relu(x)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write `construct` for `forward`."""

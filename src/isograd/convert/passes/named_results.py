@@ -10,6 +10,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 
 _PAIR = ("values", "indices")
 #: The parts of what a function returns, by the function's name.
@@ -24,6 +25,28 @@ class NamedResults:
     """Parts of the result of a call, also where a local name holds it."""
 
     kinds = (ast.Attribute,)
+    examples = (
+        Example(
+            "the positions of a maximum",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                found = torch.max(x, 1)
+                return found.indices
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "an attribute of the program's own",
+            """
+            class Found:
+                indices = 3
+
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.relu(x) * Found.indices
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the place; a name that may hold anything else stays as it is."""

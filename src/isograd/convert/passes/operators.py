@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.scan.values import MASK, Tensor, Value
 
@@ -17,6 +18,24 @@ class BitwiseOperators:
     """`~n` is a logical not in MindSpore, `n >> 1` and `1 & n` raise there."""
 
     kinds = (ast.UnaryOp, ast.BinOp)
+    examples = (
+        Example(
+            "the complement of integers",
+            """
+            def f(n: torch.Tensor):
+                return ~n
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "the complement of a mask",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return ~(x > 0)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a function, or the tensor first."""

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
+from isograd.convert.passes.example import Example
 
 _AUTOCAST = "torch.autocast"
 _SAVE = "torch.save"
@@ -27,6 +28,33 @@ class Precision:
     """`with torch.autocast("cuda"):`, `torch.save(state, "best.pth")`."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "mixed precision",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                with torch.autocast('cuda'):
+                    return torch.mm(x, y)
+            """,
+        ),
+        Example(
+            "a checkpoint under torch's ending",
+            """
+            net = nn.Linear(2, 2)
+            torch.save(net.state_dict(), 'best.pth')
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "mixed precision that is off",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                with torch.autocast('cuda', enabled=False):
+                    return torch.mm(x, y)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Report it; the call itself is for other passes."""

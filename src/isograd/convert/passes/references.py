@@ -9,6 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.names_in_strings import Asked, asked_names
 from isograd.convert.passes.calls import is_in_mint, missing
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import is_type_of
 from isograd.convert.use import Use
@@ -23,6 +24,31 @@ class References:
     """`torch.float32`, `class Net(nn.Module)`, `x: torch.Tensor`, `norm_layer=nn.BatchNorm2d`."""
 
     kinds = (ast.Name, ast.Attribute)
+    examples = (
+        Example(
+            "a base, a type and a dtype",
+            """
+            class Net(nn.Module):
+                dtype = torch.float32
+
+
+            def f(x: torch.Tensor):
+                return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a name of Python's",
+            """
+            class Plain(dict):
+                kind = float
+
+
+            layer = nn.ReLU()
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the name by what it means."""

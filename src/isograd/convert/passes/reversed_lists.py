@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import is_in_forward
 
 
@@ -13,6 +14,34 @@ class ReversedLists:
     """What goes backwards through a list of its own function."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a list backwards in a pass",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(2, 2)
+
+                def forward(self, x):
+                    found = [x, self.layer(x)]
+                    for part in reversed(found):
+                        x = x + part
+                    return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a list backwards outside of one",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                for part in reversed([x, y]):
+                    x = x + part
+                return x
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a slice where the argument can be nothing but a list."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.types_and_settings import TYPED_TENSORS
 
@@ -19,6 +20,24 @@ class LegacySizes:
     """`torch.Tensor(x.size())` makes a tensor of that shape, and no tensor of two numbers."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a tensor of a shape",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.Tensor(x.size())
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a tensor of numbers",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.Tensor([1.0, 2.0])
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the sizes one by one; the call itself is for other passes."""
@@ -39,6 +58,24 @@ class Shapes:
     """`x.shape[2:].numel()`."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "the elements of a part of a shape",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.shape[2:].numel()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "the elements of a tensor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.numel()
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the product of the sizes."""

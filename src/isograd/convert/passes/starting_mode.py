@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from isograd.convert.analysis.starting import is_registered, leaves_training
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.building import has_modes
+from isograd.convert.passes.example import Example
 from isograd.scan.values import ClassInfo
 from isograd.static_graph.scope import children
 
@@ -21,6 +22,40 @@ class StartingMode:
     """`self.set_train()` at the end of a constructor."""
 
     kinds = (ast.ClassDef,)
+    examples = (
+        Example(
+            "a network that is made by its name",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.drop = nn.Dropout(0.1)
+
+                def forward(self, x):
+                    return self.drop(x)
+
+
+            network = globals()['Net']()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a network that is made in sight",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.drop = nn.Dropout(0.1)
+
+                def forward(self, x):
+                    return self.drop(x)
+
+
+            network = Net()
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the statement, or report the class."""

@@ -7,6 +7,7 @@ import ast
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import key_of, owner_of_data, owner_of_element
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import tell_if_held
 from isograd.convert.passes.reach_of_writes import tell_if_lost
 from isograd.knowledge.rewrite import NotRewritten
@@ -22,6 +23,24 @@ class StartingValues:
     """Calls that write into what they are given."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "values for a part of a weight",
+            """
+            layer = nn.Linear(4, 4)
+            nn.init.ones_(layer.weight.data[:2])
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "values for a weight",
+            """
+            layer = nn.Linear(4, 4)
+            nn.init.ones_(layer.weight)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Give them the tensor itself, or write what they return where torch's went."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.training.names import SPELLED
 
 
@@ -13,6 +14,30 @@ class StepNames:
 
     kinds = (ast.Name,)
     is_early = True
+    examples = (
+        Example(
+            "a training loop that is written as a compiled step",
+            """
+            net = nn.Linear(2, 2)
+            optimizer = torch.optim.SGD(net.parameters(), 0.1)
+            for x, y in batches():
+                loss = ((net(x) - y) ** 2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a loop without training",
+            """
+            net = nn.Linear(2, 2)
+            for x, y in batches():
+                print(net(x))
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Spell the name; others are left."""

@@ -14,6 +14,7 @@ from isograd.convert.passes.elements import (
     key_of,
     unshared,
 )
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of, tell, tell_lost, write_view
 from isograd.convert.tree import (
     is_ellipsis,
@@ -25,6 +26,25 @@ class Stores:
     """`x.view(-1)[0] = …`: what is written to a view that a port's writes do not leave."""
 
     kinds = (ast.Assign,)
+    examples = (
+        Example(
+            "an element of a view",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                x.view(-1)[0] = 1
+                return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "an element of a dictionary",
+            """
+            found = {}
+            found['a'] = torch.ones(2)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Report it; `x.data[0] = …` is written to x."""

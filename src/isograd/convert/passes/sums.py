@@ -7,6 +7,7 @@ import dataclasses
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.knowledge.rewrite import NotRewritten
 
@@ -18,6 +19,24 @@ class SumsOfSelections:
     """`loss[mask].sum()`."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "the sum of what a mask takes",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x[y > 0].sum()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "the sum of a tensor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.sum()
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the sum that is 0 of nothing."""

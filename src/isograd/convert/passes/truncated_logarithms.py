@@ -10,6 +10,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.integer_expressions import CASTS, DTYPES
+from isograd.convert.passes.example import Example
 from isograd.convert.tree import first_argument
 
 _LOGARITHMS = frozenset("log log2 log10".split())
@@ -22,6 +23,24 @@ class TruncatedLogarithms:
     """Logarithms within an expression that is rounded or cast to integers."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a logarithm that is cut",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.log(x / 8).long()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a logarithm",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.log(x / 8)
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Compute them in float64; the cast or the rounding itself is for other passes."""

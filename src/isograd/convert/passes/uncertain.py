@@ -10,6 +10,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 
 #: Methods, and the compositions that ask what the value is.
@@ -42,6 +43,26 @@ class SecondDerivatives:
     """`loss.backward(create_graph=True)`: what a port cannot do is reported at its line."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a gradient of a gradient",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                loss = x.sum()
+                loss.backward(create_graph=True)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a gradient",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                loss = x.sum()
+                loss.backward()
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Report it; the call itself is for the other passes."""
@@ -60,6 +81,24 @@ class Uncertain:
     """`loss.backward()` and its like where what they are called on is not known."""
 
     kinds = (ast.Call, ast.Attribute)
+    examples = (
+        Example(
+            "a batch of which nothing is known",
+            """
+            def f(batch):
+                return batch.to('cuda')
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a tensor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.to('cuda')
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the runtime function that asks; `x.grad` is None where nothing is kept."""

@@ -9,6 +9,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 
 #: Functions of the runtime that take any object, by the method and the most arguments of it.
@@ -28,6 +29,25 @@ class UnknownModules:
     """`model.parameters()`, `model.eval()`."""
 
     kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a network of which nothing is known",
+            """
+            def f(model):
+                model.eval()
+                return list(model.parameters())
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a network that is known",
+            """
+            net = nn.Linear(2, 2)
+            values = list(net.parameters())
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a function that asks what it is given."""

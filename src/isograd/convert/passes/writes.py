@@ -9,6 +9,7 @@ from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.operator_signs import SIGNS
+from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost
 from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters, is_true
@@ -27,6 +28,25 @@ class Writes:
     """Assignments that change a parameter in torch, and would only bind a name in a port."""
 
     kinds = (ast.Assign, ast.AugAssign, ast.Call)
+    examples = (
+        Example(
+            "new data of a parameter",
+            """
+            layer = nn.Linear(2, 2)
+            layer.weight.data = torch.ones(2, 2)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a name that is bound anew",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                y = torch.ones(2, 2)
+                return x + y
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the call that puts the values there."""
@@ -42,6 +62,8 @@ class Leaves:
     """`[torch.zeros(3, requires_grad=True)]`: leaves that are held, returned or passed on."""
 
     kinds = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.Return, ast.Call)
+    examples = (Example("leaves in a list", "values = [torch.zeros(3, requires_grad=True)]"),)
+    counterexamples = (Example("tensors in a list", "values = [torch.zeros(3)]"),)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write what makes a tensor a leaf; what holds it is for other passes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,25 +31,24 @@ class _Thread:
 class Beside:
     """Times of all threads of this process, apart for waits for data and for the rest.
 
-    own: native number of isograd's thread, which takes processor time, too. main: that of the
-    training's.
+    main: native number of the training's thread.
     """
 
-    def __init__(self, own: int, main: int) -> None:
-        self._own, self._main = own, main
+    def __init__(self, main: int) -> None:
+        self._main = main
         self._threads: dict[int, _Thread] = {}
         self._passed_s: defaultdict[bool, float] = defaultdict(float)
         self._is_waiting: bool | None = None
+        self._since_s = 0.0
 
-    def saw(self, is_waiting: bool, seconds: float) -> None:
-        """The training has waited for data, or not, for so long."""
-        if is_waiting is not self._is_waiting:
-            self._look()
-            self._is_waiting = is_waiting
-        self._passed_s[is_waiting] += seconds
+    def turn(self, is_waiting: bool) -> None:
+        """From now on the training waits for data, or does not; takes some 0.1 ms."""
+        self._look()
+        self._is_waiting = is_waiting
 
     def _look(self) -> None:
         """What threads did since the last look, in which all was of one kind."""
+        now_s = time.perf_counter()
         names: list[str] = []
         with suppress(OSError):
             names = os.listdir(FOLDER)
@@ -61,10 +61,14 @@ class Beside:
                 thread.ran_ns[self._is_waiting] += now[0] - thread.last[0]
                 thread.queued_ns[self._is_waiting] += now[1] - thread.last[1]
             thread.last = now
+        if self._is_waiting is not None:
+            self._passed_s[self._is_waiting] += now_s - self._since_s
+        self._since_s = now_s
 
-    def close(self) -> float:
+    def close(self, own: int = 0) -> float:
         """Seconds for which threads that make batches, or isograd's, ran instead of the training.
 
+        own: native number of isograd's thread, which takes processor time, too.
         On one processor all that they run outside of the waits for data; on several at most what
         the training's threads queue. 0 where no wait shows which threads they are.
         """
@@ -77,7 +81,7 @@ class Beside:
         ran, queued = 0, 0
         for number, thread in self._threads.items():
             works_on = thread.ran_ns[True] / waited >= WORKS_ON * thread.ran_ns[False] / rest
-            if number == self._own or (works_on and number != self._main):
+            if number == own or (works_on and number != self._main):
                 ran += thread.ran_ns[False]
             else:
                 queued += thread.queued_ns[False]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,7 @@ from isograd.profile.model import (
     SourceOperator,
     Steps,
 )
+from isograd.profile.record.beside import Beside
 from isograd.profile.record.marks import Collections, StepMarks
 from isograd.profile.record.plan import DEFAULT_STEPS, DONE, windows
 from isograd.profile.record.sampler import Sampler
@@ -123,6 +125,8 @@ class ProfileRecorder:
         self._side = _side(model, optimizer, pipeline)
         self._plan = windows(steps, has_queues=self._side.has_queues)
         self._marks = StepMarks(self._at_boundary, self._side.settle)
+        self._beside: Beside | None = None
+        self._beside_s = 0.0
         self._sampler = Sampler(lambda: self._marks.phase)
         self._collections = Collections(lambda: self._marks.window)
         self._window = ""
@@ -182,13 +186,19 @@ class ProfileRecorder:
 
     def begin(self, phase: Phase) -> None:
         """Called by the side where a phase begins."""
-        if self._is_active:
-            self._marks.begin(phase)
+        if not self._is_active:
+            return
+        if phase is Phase.DATA and self._beside is not None:
+            self._beside.turn(is_waiting=True)
+        self._marks.begin(phase)
 
     def end(self, phase: Phase) -> None:
         """Called by the side where a phase ends."""
-        if self._is_active:
-            self._marks.end(phase)
+        if not self._is_active:
+            return
+        self._marks.end(phase)
+        if phase is Phase.DATA and self._beside is not None:
+            self._beside.turn(is_waiting=False)
 
     def updated(self) -> None:
         """Called by the side after an optimizer's step."""
@@ -223,6 +233,7 @@ class ProfileRecorder:
         self._side.begin_window(window, self.folder)
         if window == "profiled":
             self._sampler.start()
+            self._beside = Beside(threading.get_native_id())
 
     def _write_losses(self) -> None:
         """Between steps, so that writing is no part of one."""
@@ -232,6 +243,8 @@ class ProfileRecorder:
     def _end_window(self) -> None:
         if self._window == "profiled":
             self._sampler.stop()
+            if self._beside is not None:
+                self._beside_s, self._beside = self._beside.close(self._sampler.native), None
         if self._window:
             self._side.end_window(self._window, self.folder)
         self._window = self._marks.window = ""
@@ -286,7 +299,7 @@ class ProfileRecorder:
             profiled_step_s=_median(profiled),
             excluded=_excluded(warm, _median(plain)),
             cores=processors(),
-            beside_s=self._sampler.beside_s,
+            beside_s=self._beside_s,
         )
 
 

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from isograd.profile.model import HostLine, Phase
-from isograd.profile.record.beside import Beside
 from isograd.profile.record.places import calls_on_line, place_of, users_frame
 from isograd.profile.record.schedule import Schedule
 
@@ -46,7 +45,7 @@ class Sampler:
         self._lock_s: defaultdict[_Key, float] = defaultdict(float)
         self._waited_s: defaultdict[_Key, float] = defaultdict(float)
         self._kept_s = 0.0
-        self.beside_s = 0.0
+        self.native = 0
         self._main_native = 0
 
     def start(self) -> None:
@@ -91,8 +90,8 @@ class Sampler:
 
     def _run(self) -> None:
         own, before = threading.get_ident(), time.perf_counter()
+        self.native = threading.get_native_id()
         main, here = Schedule(self._main_native), Schedule()
-        beside = Beside(threading.get_native_id(), self._main_native)
         used, last = time.process_time(), (*here.read(), *main.read())
         while not self._stop.wait(INTERVAL_S):
             now = time.perf_counter()
@@ -107,7 +106,6 @@ class Sampler:
             kept = min(late, used - spent - mine - ran)
             is_kept = kept > LATE_S and main.is_known
             phase = self._phase()
-            beside.saw(phase is Phase.DATA, weight)
             if phase is None:
                 continue
             others = []
@@ -130,6 +128,5 @@ class Sampler:
                 self._kept_s += kept
                 for key in others:
                     self._lock_s[key] += kept / len(others)
-        self.beside_s += beside.close()
         main.close()
         here.close()

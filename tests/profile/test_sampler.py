@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isograd.profile.model import Phase
+from isograd.profile.model import HostLine, Phase
 from isograd.profile.record.sampler import Sampler
 
 BLOCK = bytes(4096)
@@ -29,7 +29,8 @@ def _parse_and_yield(seconds: float) -> None:
         hashlib.sha256(BLOCK)  # gives it away, for microseconds
 
 
-def test_a_call_that_keeps_the_interpreters_lock_is_found_at_its_own_line() -> None:
+def _sampled() -> tuple[HostLine, ...]:
+    """The lines of 0.8 s that mostly keep the lock."""
     usual = sys.getswitchinterval()
     sampler = Sampler(lambda: Phase.OTHER)
     sampler.start()
@@ -38,8 +39,17 @@ def test_a_call_that_keeps_the_interpreters_lock_is_found_at_its_own_line() -> N
     finally:
         sampler.stop()
     assert sys.getswitchinterval() == usual
+    return sampler.lines()
+
+
+def test_a_call_that_keeps_the_interpreters_lock_is_found_at_its_own_line() -> None:
     first = _parse_and_yield.__code__.co_firstlineno
-    lines = {line.where.rpartition(":")[2]: line.samples for line in sampler.lines()}
+    # The sampler may hardly get the lock beside a busy machine: what it saw then says nothing.
+    for _ in range(10):
+        found = _sampled()
+        if sum(line.samples for line in found) > 60:
+            break
+    lines = {line.where.rpartition(":")[2]: line.samples for line in found}
     at_parsing, at_yielding = lines.get(str(first + 3), 0), lines.get(str(first + 4), 0)
     assert at_parsing > at_yielding
 

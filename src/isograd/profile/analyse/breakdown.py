@@ -408,8 +408,9 @@ def _hindered_s(profile: Profile) -> float:
     both, host = _plain_and_profiled(profile), profile.host
     if both is None or host is None or not host.beside_s > 0:
         return 0.0
-    plain, profiled = (
-        float(np.median(steps.seconds - np.nan_to_num(steps.phase(Phase.DATA)))) for steps in both
-    )
-    seen = host.beside_s / host.sampled_steps
-    return float(np.clip(plain - (profiled - seen), seen / slowdown(profile), MOST_KEPT * seen))
+    plain, profiled = both
+    usual_s = np.median(plain.seconds) - np.median(np.nan_to_num(plain.phase(Phase.DATA)))
+    rest_s = np.mean(profiled.seconds - np.nan_to_num(profiled.phase(Phase.DATA)))
+    seen_s = host.beside_s / host.sampled_steps
+    least = seen_s / slowdown(profile)
+    return float(np.clip(usual_s - (rest_s - seen_s), least, MOST_KEPT * seen_s))

@@ -6,6 +6,7 @@ irregularly. Each one counts as the time since the one before, at most `LONGEST_
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from isograd.profile.model import HostLine, Phase
 from isograd.profile.record.places import calls_on_line, place_of, users_frame
 from isograd.profile.record.schedule import Schedule
 
+#: On average: equal ones would meet a loop as long always at the same line.
 INTERVAL_S = 0.001
 LONGEST_S = 0.25
 #: How soon the sampled thread must give the interpreter's lock away. Python's 5 ms are longer than
@@ -93,7 +95,9 @@ class Sampler:
         self.native = threading.get_native_id()
         main, here = Schedule(self._main_native), Schedule()
         used, last = time.process_time(), (*here.read(), *main.read())
-        while not self._stop.wait(INTERVAL_S):
+        draw = random.Random(0)  # noqa: S311 - no secret
+        interval_s = INTERVAL_S
+        while not self._stop.wait(interval_s):
             now = time.perf_counter()
             weight, before = min(now - before, LONGEST_S), now
             spent, used = used, time.process_time()
@@ -102,7 +106,8 @@ class Sampler:
                 (a - b) / 1e9 for a, b in zip(last, before_it, strict=True)
             )
             # What the main thread ran meanwhile, it did not wait; and who keeps the lock runs.
-            late = weight - INTERVAL_S - delayed - ran - queued
+            late = weight - interval_s - delayed - ran - queued
+            interval_s = INTERVAL_S * draw.uniform(0.5, 1.5)
             kept = min(late, used - spent - mine - ran)
             is_kept = kept > LATE_S and main.is_known
             phase = self._phase()

@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,13 +45,10 @@ def _sampled() -> tuple[HostLine, ...]:
 
 def test_a_call_that_keeps_the_interpreters_lock_is_found_at_its_own_line() -> None:
     first = _parse_and_yield.__code__.co_firstlineno
-    # The sampler may hardly get the lock beside a busy machine: what it saw then says nothing.
-    for _ in range(10):
-        found = _sampled()
-        if sum(line.samples for line in found) > 60:
-            break
-    lines = {line.where.rpartition(":")[2]: line.samples for line in found}
-    at_parsing, at_yielding = lines.get(str(first + 3), 0), lines.get(str(first + 4), 0)
+    samples: Counter[int] = Counter()
+    for line in _sampled():
+        samples[int(line.where.rpartition(":")[2])] += line.samples
+    at_parsing, at_yielding = samples[first + 3], samples[first + 4]
     assert at_parsing > at_yielding
 
 

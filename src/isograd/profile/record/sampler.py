@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from isograd.profile.model import HostLine, Phase
-from isograd.profile.record.places import calls_on_line, place_of, users_frame
+from isograd.profile.record.places import calls_on_line, shown_path, users_frame
 from isograd.profile.record.schedule import Schedule
 
 #: On average: equal ones would meet a loop as long always at the same line.
@@ -121,8 +121,9 @@ class Sampler:
                 if user is None:
                     continue
                 code = user.f_code
-                source = (code.co_filename, user.f_lineno)
-                key = (place_of(user), code.co_name, phase, ident == self._main, source)
+                source = (code.co_filename, user.f_lineno)  # asked once: the thread goes on
+                where = f"{shown_path(code.co_filename)}:{source[1]}"
+                key = (where, code.co_name, phase, ident == self._main, source)
                 self._count[key] += 1
                 self._seconds[key] += weight
                 if ident == self._main:

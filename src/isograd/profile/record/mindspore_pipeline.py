@@ -23,6 +23,7 @@ from isograd.profile.model import Queue
 SAMPLING_MS = 10
 #: Short steps end before MindSpore has looked at its queues twice.
 LEAST_SAMPLED_S = 0.15
+_ATTEMPTS = 4
 #: Batches that are made to learn how long one takes, and the time after which fewer must do.
 PROBED, LEAST_PROBED, LONGEST_S = 16, 3, 2.0
 #: The last samples of a queue: whether it was full at the end.
@@ -112,10 +113,17 @@ class PipelineWatch:
         if self._manager is None or self._began is None:
             return
         passed = time.perf_counter() - self._began
-        time.sleep(max(LEAST_SAMPLED_S - passed, 0.0))
+        found: tuple[Queue, ...] = ()
+        for attempt in range(_ATTEMPTS):
+            if attempt:  # a busy machine has not let MindSpore look even once
+                self._manager.start()
+            time.sleep(max(LEAST_SAMPLED_S * 2**attempt - passed, 0.0))
+            found = self._read()
+            if not found or any(queue.sizes.size for queue in found):
+                break
         # What was made meanwhile no step takes.
         share = min(passed / LEAST_SAMPLED_S, 1.0)
-        self._queues, self._manager = tuple(_first(q, share) for q in self._read()), None
+        self._queues, self._manager = tuple(_first(queue, share) for queue in found), None
 
     def _prepare(self) -> None:
         import mindspore.dataset as dataset

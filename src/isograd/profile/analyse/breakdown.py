@@ -39,7 +39,7 @@ LEADING_SHARE = 0.40
 LEAD = 0.08
 #: A step whose rest is shorter than a tenth does not show how much longer that becomes.
 MOST_WAITED = 0.9
-MOST_KEPT = 2.0
+MOST_KEPT = 3.0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isograd.profile.analyse.analysis import analyse
-from isograd.profile.analyse.breakdown import Limit, plain_line_s, slowdown, stretch
+from isograd.profile.analyse.breakdown import Limit, plain_lines_s, slowdown, stretch
 from isograd.profile.model import PHASES, Host, HostLine, Phase, Profile, Queue
 from isograd.profile.rules.making import MS, PLAIN, Call, recording
 
@@ -87,7 +87,8 @@ def test_where_no_pass_is_timed_the_part_of_a_line_in_which_it_waits_takes_no_lo
     assert slowdown(run) == pytest.approx(1.5)
     assert slowdown(replace(run, host=host)) == pytest.approx(11 / 6)
     # 10 ms a step, of which 4 are waited
-    assert plain_line_s(replace(run, host=host), sleeping) == pytest.approx(0.004 + 0.006 * 6 / 11)
+    (plain_s,) = plain_lines_s(replace(run, host=host), [sleeping])
+    assert plain_s == pytest.approx(0.004 + 0.006 * 6 / 11)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ class Tree:
     @cached_property
     def own_names(self) -> frozenset[str]:
         """The names that the file binds anywhere; those of imports where they were asked for."""
-        defined = (node.name for node in self.binding if not isinstance(node, ast.Name))  # type: ignore[attr-defined]
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        defined = (node.name for node in self.binding if isinstance(node, kinds))
         imported = (
             part.asname or part.name.partition(".")[0]
             for node in self.of(ast.Import, ast.ImportFrom)

@@ -33,7 +33,8 @@ def is_integer(node: ast.expr, tree: Tree, depth: int = 0) -> bool:
         )
     if isinstance(node, ast.Call):
         is_size = getattr(node.func, "attr", "") == "size" and len(node.args) == 1
-        return is_size or _is_pythons(node.func, tree, "int", "len")
+        name = getattr(node.func, "id", "")
+        return is_size or (name in ("int", "len") and name not in tree.own_names)
     if isinstance(node, ast.Subscript):
         return _is_sizes(node.value) and is_integer(node.slice, tree, depth + 1)
     return isinstance(node, ast.Name) and _is_integer_name(node, tree, depth)
@@ -46,11 +47,6 @@ def _is_sizes(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return getattr(node.func, "attr", "") == "size" and not (node.args or node.keywords)
     return isinstance(node, ast.Attribute) and node.attr == "shape"
-
-
-def _is_pythons(node: ast.expr | None, tree: Tree, *names: str) -> bool:
-    """Whether an expression is one of these functions of Python's, and no name of the file's."""
-    return isinstance(node, ast.Name) and node.id in names and node.id not in tree.own_names
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -74,8 +70,8 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
         return False
     if declared is not None:
         annotation = declared.annotation
-        is_text = isinstance(annotation, ast.Constant) and annotation.value == "int"
-        if not (is_text or _is_pythons(annotation, tree, "int")) or "int" in tree.own_names:
+        named = getattr(annotation, "id", getattr(annotation, "value", ""))
+        if named != "int" or "int" in tree.own_names:
             return False
     elif not values and not sizes:
         return False

@@ -113,14 +113,14 @@ class PipelineWatch:
         if self._manager is None or self._began is None:
             return
         passed = time.perf_counter() - self._began
-        found: tuple[Queue, ...] = ()
-        for attempt in range(_ATTEMPTS):
-            if attempt:  # a busy machine has not let MindSpore look even once
-                self._manager.start()
-            time.sleep(max(LEAST_SAMPLED_S * 2**attempt - passed, 0.0))
-            found = self._read()
+        time.sleep(max(LEAST_SAMPLED_S - passed, 0.0))
+        found = self._read()
+        for attempt in range(1, _ATTEMPTS):
             if not found or any(queue.sizes.size for queue in found):
                 break
+            self._manager.start()  # a busy machine has not let MindSpore look even once
+            time.sleep(LEAST_SAMPLED_S * 2**attempt)
+            found = self._read()
         # What was made meanwhile no step takes.
         share = min(passed / LEAST_SAMPLED_S, 1.0)
         self._queues, self._manager = tuple(_first(queue, share) for queue in found), None

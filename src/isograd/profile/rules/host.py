@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from isograd.profile.analyse.analysis import Analysis
-from isograd.profile.analyse.breakdown import Limit, limit_of, plain_line_s
+from isograd.profile.analyse.breakdown import Limit, limit_of, plain_lines_s
 from isograd.profile.analyse.kinds import Kind, kind_of
 from isograd.profile.model import HostLine, Phase
 from isograd.profile.rules import examples as made
@@ -69,8 +69,8 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
             in_operators[operator.where] += operator.self_s
     left = analysis.breakdown.of(Limit.HOST)
     found = []
-    for line in _merged(host.lines):
-        seconds = plain_line_s(profile, line)
+    lines = tuple(_merged(host.lines))
+    for line, seconds in zip(lines, plain_lines_s(profile, lines), strict=True):
         seconds = min(seconds - in_operators[line.where], left)
         if line.samples >= LEAST_SAMPLES and seconds > 0:
             found.append((line, seconds))
@@ -146,7 +146,7 @@ def _without_line(analysis: Analysis, line: HostLine, seconds: float) -> Change:
     host, spans = analysis.profile.host, analysis.profile.spans
     if not _works_beside(analysis) or host is None or spans is None:
         return without_host(seconds, line.phase)
-    whole = plain_line_s(analysis.profile, line)
+    (whole,) = plain_lines_s(analysis.profile, [line])
     short = [
         (one, 1.0)
         for one in analysis.operators

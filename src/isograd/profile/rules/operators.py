@@ -222,9 +222,7 @@ def check_float64(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=worst.where,
         culprit=worst.name,
         module=worst.module,
-        change=_faster(
-            analysis, "float32", [(one, share * _won(one, ratio)) for one, share in slow]
-        ),
+        change=_faster(analysis, "float32", won),
     )
 
 

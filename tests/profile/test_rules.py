@@ -58,6 +58,8 @@ def test_a_slow_pipelines_step_loses_the_lock_that_its_code_keeps() -> None:
     predicted = {one.code: one.what_if.step_s for one in found if one.what_if is not None}
     assert predicted["data.slow_operator"] == pytest.approx(0.02, abs=1e-3)
     assert predicted["data.lock"] == pytest.approx(0.05, abs=1e-3)
+    (slow,) = (one for one in found if one.code == "data.slow_operator")
+    assert "For 50.0 ms more its threads run instead of the training." in slow.message
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ LEADING_SHARE = 0.40
 LEAD = 0.08
 #: A step whose rest is shorter than a tenth does not show how much longer that becomes.
 MOST_WAITED = 0.9
-#: How many times as long as in profiled steps a thread may run in plain ones: 1.4 to 1.7 with a
+#: How many times as long as in profiled steps a thread may run in plain ones: 1.3 to 1.6 with a
 #: generator in Python (MindSpore 2.10, one processor); beyond this a plain step is noisy.
 MOST_KEPT = 3.0
 

@@ -9,7 +9,7 @@ from isograd.profile.analyse.analysis import Analysis
 from isograd.profile.analyse.breakdown import Limit
 from isograd.profile.model import HostLine, Loader, Phase
 from isograd.profile.rules import examples as made
-from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
+from isograd.profile.rules.rule import CLAIM_SHARE, ProfileFinding, Rule, claim, milliseconds
 from isograd.profile.whatif.changes import together, without_data_wait, without_hindrance
 
 #: A line must hold this share of the samples to be named.
@@ -108,13 +108,17 @@ def _of_pipeline(analysis: Analysis, wait: float) -> list[ProfileFinding]:
     place = f" ({function}, {where})" if where else ""
     workers = max(queue.workers, 1)
     rest = max(analysis.step_s - wait, 1e-9)
+    hindered = analysis.breakdown.hindered_s
+    beside = ""
+    if analysis.share(hindered) > CLAIM_SHARE:
+        beside = f" For {milliseconds(hindered)} more its threads run instead of the training."
     needed = min(math.ceil(workers * analysis.step_s / rest / SUFFICIENT), 64)
     return claim(
         analysis,
         "data.slow_operator",
         wait,
         f"Each step waits {milliseconds(wait)} for its data: {queue.name}{place} with {workers} "
-        f"workers holds the pipeline up, because {answer.reason}.",
+        f"workers holds the pipeline up, because {answer.reason}.{beside}",
         f"num_parallel_workers={needed} for this operator, if processors are free (MindSpore "
         "refuses more than there are); or make it faster; or store its result (MindRecord).",
         where=where,
@@ -122,7 +126,7 @@ def _of_pipeline(analysis: Analysis, wait: float) -> list[ProfileFinding]:
         change=together(
             "no wait for data, nor for its threads",
             without_data_wait(),
-            without_hindrance(analysis.breakdown.hindered_s),
+            without_hindrance(hindered),
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from isograd.profile.analyse.analysis import analyse
-from isograd.profile.model import Loader, Phase
+from isograd.profile.model import Loader, Phase, Queue
 from isograd.profile.read.open import open_profile
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.catalogue import apply_rules
@@ -193,9 +194,15 @@ def test_a_phase_takes_a_share_of_its_time() -> None:
     assert step_seconds(with_phase(Phase.UPDATE, 0.25).apply(update)) == pytest.approx(0.010)
 
 
-def loader(workers: int) -> Loader:
-    ready = np.zeros(3, dtype=np.int64)
-    return Loader(workers, 8, 2, False, ready, sample_s=0.01, cpu_share=1.0, collate_s=0.0)
+def loader(workers: int, ready: int = 0) -> Loader:
+    at_steps = np.full(3, ready, dtype=np.int64)
+    return Loader(workers, 8, 2, False, at_steps, sample_s=0.001, cpu_share=1.0, collate_s=0.0)
+
+
+def mindspore(size: int) -> dict[str, Any]:
+    """What a recording has of a pipeline in MindSpore with so many batches in its queue."""
+    queue = Queue(0, "Batch", 16, np.full(9, size, dtype=np.int64), 1)
+    return {"framework": "mindspore", "queues": (queue,)}
 
 
 CONVERSION = Call("aten::_to_copy", 10.0, "[[4096, 512]]")
@@ -203,16 +210,19 @@ PRODUCT = Call("aten::mm", 20.0, "[[512, 512], [512, 512]]")
 
 
 @pytest.mark.parametrize(
-    ("workers", "is_note", "step_ms"),
+    ("data", "is_note", "step_ms"),
     [
-        pytest.param(0, False, 85, id="in turn: conversions could be won"),
-        pytest.param(1, True, 95, id="a worker sets the pace: conversions win nothing"),
+        pytest.param({"loader": loader(0)}, False, 25, id="in turn: conversions could be won"),
+        pytest.param({"loader": loader(1)}, True, 35, id="a worker sets the pace: nothing won"),
+        pytest.param({"loader": loader(1, ready=2)}, False, 25, id="batches wait to be taken"),
+        pytest.param(mindspore(0), True, 35, id="an empty queue sets the pace"),
+        pytest.param(mindspore(15), False, 25, id="a full queue: the wait is the handover"),
     ],
 )
 def test_what_runs_beside_a_slow_pipeline_is_a_note(
-    workers: int, is_note: bool, step_ms: float
+    data: dict[str, Any], is_note: bool, step_ms: float
 ) -> None:
-    profile = recording(95.0, [PRODUCT, CONVERSION], data_ms=65.0, loader=loader(workers))
+    profile = replace(recording(35.0, [PRODUCT, CONVERSION], data_ms=5.0), **data)
     found = next(one for one in apply_rules(analyse(profile)) if "conversion" in one.code)
     assert found.is_note is is_note
     assert found.what_if is not None

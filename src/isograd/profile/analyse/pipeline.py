@@ -110,6 +110,15 @@ def find_bottleneck(queues: Sequence[Queue]) -> PipelineAnswer | None:
     return PipelineAnswer(tuple(queues), None, False, "no operator stands out")
 
 
+def is_ahead(profile: Profile) -> bool:
+    """Whether the training found its batches ready, so that a short wait is their handover."""
+    loader = profile.loader
+    if loader is not None and loader.ready.size:
+        return bool(np.median(loader.ready) >= 1)
+    inner = [queue for queue in profile.queues if queue.number >= 0 and queue.sizes.size]
+    return bool(inner) and min(inner, key=lambda queue: queue.number).fill >= FULL
+
+
 def empty_share(queue: Queue) -> float:
     """Share of the samples in which the queue was empty, NaN without samples."""
     if not queue.sizes.size:

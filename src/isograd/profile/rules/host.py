@@ -193,6 +193,10 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
     left = analysis.breakdown.of(Limit.HOST) - elsewhere - analysis.breakdown.work_noise_s
     most = DISPATCH_S.get(analysis.profile.framework, USUAL_DISPATCH_S)
     seconds = min(left, analysis.breakdown.small_calls * most)
+    if not analysis.share(seconds) > DISPATCH_SHARE:
+        return []
+    if analysis.model is not None:
+        seconds = min(seconds, analysis.model.dispatch_s)
     where, module, calls = _busiest_line(analysis)
     place = f", most of them at {where}" if where else ""
     advice = "Compile this part (torch.compile, mindspore.jit) or compute it on whole tensors."
@@ -212,7 +216,6 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=where,
         culprit=f"{calls} calls" if where else "",
         module=module,
-        least_share=DISPATCH_SHARE,
         change=without_dispatch(seconds),
     )
 

@@ -27,13 +27,14 @@ MS = 1_000_000
 
 @dataclass(frozen=True)
 class Call:
-    """An operator as a step calls it, `count` times for `ms` milliseconds each."""
+    """An operator as a step calls it, `count` times for `ms` each, with `pause_ms` after each."""
 
     name: str
     ms: float
     shapes: str = "[[64, 64], [64, 64]]"
     dtypes: str = '["float", "float"]'
     count: int = 1
+    pause_ms: float = 0.0
 
 
 def recording(
@@ -98,7 +99,7 @@ def spans(begins: Sequence[int], calls: Sequence[Call], *, device: str = "") -> 
             for _ in range(call.count):
                 length = round(call.ms * MS)
                 rows.append((name, now, length, shapes, dtypes))
-                now += length + 1
+                now += length + round(call.pause_ms * MS) + 1
     table = np.asarray(rows or np.zeros((0, 5)), dtype=np.int64)
     code = [table[:, column].astype(np.int32) for column in (0, 3, 4)]
     return Spans(

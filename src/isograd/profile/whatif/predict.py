@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isograd.profile.analyse.kinds import Kind, kind_of
-from isograd.profile.analyse.operators import readable_shapes
+from isograd.profile.analyse.operators import SMALL_CALL_NS, readable_shapes
+from isograd.profile.analyse.pipeline import is_ahead
 from isograd.profile.model import Operator, Phase, Profile, Steps
 from isograd.profile.spans import Ints, Spans
 from isograd.profile.whatif.build import build_steps, total_ns, windows_of, work_of
@@ -68,6 +69,11 @@ class Model:
             return after * self.step_s / self.simulated_s
         return max(self.step_s - (self.simulated_s - after), 0.0)
 
+    @cached_property
+    def dispatch_s(self) -> float:
+        """Seconds of a mean step in small operators of the host and in Python between two."""
+        return float(np.mean([_dispatch_ns(step) for step in self.work.steps])) / 1e9
+
     def path_shares(self) -> dict[Role, float]:
         """Share of the critical path by what its tasks are."""
         schedule = run(self.work, 2)
@@ -81,6 +87,14 @@ class Model:
                 seconds[role] = seconds.get(role, 0.0) + float(took[mine].sum())
         total = max(sum(seconds.values()), 1.0)
         return {role: value / total for role, value in seconds.items() if value > 0}
+
+
+def _dispatch_ns(step: Step) -> int:
+    main = step.duration_ns[step.lane == MAIN]
+    is_host = step.of(Role.HOST)[step.lane == MAIN]
+    is_small = step.of(Role.OPERATOR)[step.lane == MAIN] & (main < SMALL_CALL_NS)
+    between = is_host[1:-1] & is_small[:-2] & is_small[2:]
+    return int(main[is_small].sum() + main[1:-1][between].sum())
 
 
 def model_of(
@@ -212,7 +226,7 @@ def _with_production(steps: tuple[Step, ...], profile: Profile, step_s: float) -
     if not _capacity(profile):
         return steps
     waits = total_ns(steps, Role.TAKE)
-    is_waiting = waits > WAITING * step_s * 1e9
+    is_waiting = waits > WAITING * step_s * 1e9 and not is_ahead(profile)
     making = step_s * 1e9 if is_waiting else _known_making_s(profile) * 1e9
     found = []
     for step in steps:

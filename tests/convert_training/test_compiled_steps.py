@@ -271,6 +271,103 @@ def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path)
     assert re.search(reason, "".join(found)), found
 
 
+#: A generator and a discriminator that learn in turn, each by its own loss.
+IN_TURN = """
+import torch
+from torch import nn
+
+
+def made(network):
+    for number, p in enumerate(network.parameters()):
+        values = torch.arange(p.numel()).reshape(p.shape).float()
+        p.data.copy_(torch.cos(values * 0.7 + number) * 0.5)
+    return network
+
+
+generator = made(
+    nn.Sequential(nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 4))
+)
+discriminator = made(nn.Sequential(nn.Linear(4, 5), nn.LeakyReLU(0.2), nn.Linear(5, 1)))
+optimizer_G = torch.optim.Adam(generator.parameters(), lr=0.02, betas=(0.5, 0.999))
+optimizer_D = torch.optim.Adam(discriminator.parameters(), lr=0.01, betas=(0.5, 0.999))
+criterion = nn.BCEWithLogitsLoss()
+
+for epoch in range(2):
+    for k in range(4):
+        real = torch.sin(torch.arange(32).reshape(8, 4).float() + k)
+        z = torch.cos(torch.arange(24).reshape(8, 3).float() * (k + 1 + 4 * epoch))
+        valid, fake = torch.ones(8, 1), torch.zeros(8, 1)
+
+        optimizer_G.zero_grad()
+        made_up = generator(z)
+        g_loss = criterion(discriminator(made_up), valid)
+        g_loss.backward()
+        optimizer_G.step()
+
+        optimizer_D.zero_grad()
+        real_loss = criterion(discriminator(real), valid)
+        fake_loss = criterion(discriminator(made_up.detach()), fake)
+        d_loss = (real_loss + fake_loss) / 2
+        d_loss.backward()
+        optimizer_D.step()
+
+        print(g_loss.item())
+        print(d_loss.item())
+generator.eval()
+with torch.no_grad():
+    print(generator(torch.ones(2, 3)).sum().item())
+"""
+
+
+def test_networks_that_learn_in_turn_have_a_compiled_step_each(tmp_path: Path) -> None:
+    text, found = converted(IN_TURN, tmp_path)
+    assert found == []
+    assert text.count("@ms.jit") == 2
+    assert "backward" not in text
+    done = run_python(COUNTED, cwd=tmp_path / "port", imported=["mindspore"])
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [line for line in done.stdout.splitlines() if "WARNING" not in line and line]
+    ours = np.array([float(line) for line in lines[:-1]])
+    np.testing.assert_allclose(ours, numbers(tmp_path, is_port=False), rtol=2e-5, atol=2e-5)
+    assert lines[-1] == "compiled 2"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        pytest.param(
+            "discriminator(made_up.detach())",
+            "discriminator(made_up)",
+            "graph of made_up is shared",
+            id="the second loss goes back through the first one's graph",
+        ),
+        pytest.param(
+            "        optimizer_D.zero_grad()\n        real_loss",
+            "        real_loss",
+            "several places for one step",
+            id="gradients of both losses meet in the discriminator",
+        ),
+        pytest.param(
+            "        optimizer_G.zero_grad()\n",
+            "        optimizer_G.zero_grad()\n        optimizer_D.zero_grad()\n",
+            "gradients of another step",
+            id="zeroed before the other loss adds its own",
+        ),
+        pytest.param(
+            "        fake_loss = criterion",
+            "        real_loss.backward()\n        fake_loss = criterion",
+            "several places for one step",
+            id="two losses for one step",
+        ),
+    ],
+)
+def test_why_turns_stay_eager(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    text, found = converted(IN_TURN.replace(old, new), tmp_path)
+    assert "ms.jit" not in text
+    assert len(found) == 1
+    assert re.search(reason, found[0])
+
+
 @pytest.mark.parametrize(
     ("cell", "is_eager"),
     [

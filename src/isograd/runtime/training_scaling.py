@@ -26,10 +26,29 @@ def kept_for_each(make: Any) -> Any:
     def keeping(*parts: Any) -> Any:
         key = tuple(mode(part) for part in parts)
         if key not in kept:
+            name_apart(parts)
             kept[key] = (make(*parts), parts)  # the parts live on: their identities stay theirs
         return kept[key][0]
 
     return keeping
+
+
+def name_apart(parts: Any) -> None:
+    """Give parameters of several networks different names: one graph holds no name twice.
+
+    MindSpore 2.10 names a parameter by its place in its network and refuses to compile
+    ("already exists"); state_dict and load_state_dict go by places, so that files stay as they are.
+    """
+    networks = [part for part in parts if isinstance(part, nn.Cell)]
+    own = [network.get_parameters() for network in networks]
+    found = {id(one): one for some in own for one in some}
+    taken: set[str] = set()
+    for one in found.values():
+        name, number = one.name, 2
+        while one.name in taken:
+            one.name = f"network_{number}.{name}"
+            number += 1
+        taken.add(one.name)
 
 
 def varying(value: Any) -> Any:

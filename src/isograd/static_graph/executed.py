@@ -46,18 +46,32 @@ def fingerprint(file: FileScope, name: str) -> str:
         home, wanted = waiting.pop()
         if (id(home), wanted) in seen:
             continue
-        node = home.definition(wanted)
-        if node is None:
-            continue
-        seen[id(home), wanted] = _text(home, node)
-        for part in _free(node):
-            if isinstance(part, ast.Name) and home.definition(part.id) is not None:
-                waiting.append((home, part.id))
-            elif isinstance(part, (ast.Name, ast.Attribute)):
-                other = home.elsewhere(part)
-                waiting += [other] if other is not None else []
+        text, called = _described(home, wanted)
+        if text:
+            seen[id(home), wanted] = text
+            waiting += called
     whole = "\n".join(sorted(seen.values()))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _described(home: FileScope, name: str) -> tuple[str, tuple[Definition, ...]]:
+    """The text of a definition, empty where there is none, and what it names of the project."""
+    found = home.kept_texts.get(name)
+    if found is None:
+        node = home.definition(name)
+        found = ("", ()) if node is None else (_text(home, node), tuple(_called(home, node)))
+        home.kept_texts[name] = found
+    return found
+
+
+def _called(home: FileScope, node: ast.AST) -> Iterator[Definition]:
+    for part in _free(node):
+        if isinstance(part, ast.Name) and home.definition(part.id) is not None:
+            yield home, part.id
+        elif isinstance(part, (ast.Name, ast.Attribute)):
+            other = home.elsewhere(part)
+            if other is not None:
+                yield other
 
 
 def _free(node: ast.AST) -> Iterator[ast.AST]:

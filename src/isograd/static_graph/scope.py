@@ -151,6 +151,8 @@ class FileScope:
         self._lineages: dict[str, tuple[ClassScope, ...]] = {}
         #: What `across` has found in functions of this file, by their names.
         self.kept_findings: dict[str, list[Any]] = {}
+        #: What `executed` has read of definitions of this file, by their names.
+        self.kept_texts: dict[str, tuple[str, tuple[Definition, ...]]] = {}
         for node in statements(tree):
             self._import(node)
         for node in tree.body:

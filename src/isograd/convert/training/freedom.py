@@ -8,6 +8,7 @@ tensors and dictionaries, and functions of the file that do the same, is free of
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
@@ -25,6 +26,7 @@ _TENSORS = frozenset(
     "reshape unsqueeze squeeze flatten permute transpose t contiguous clone narrow chunk argmax "
     "max sum mean eq ne all any repeat expand".split()
 )
+_CREATING = frozenset(f"torch.{name}" for name in "empty zeros ones full tensor".split())
 _NOT_FREE = ("torch.nn.Module", "torch.optim", "torch.autograd", "torch.func", "torch.jit")
 
 
@@ -41,19 +43,32 @@ class Freedom:
             if isinstance(node, ast.FunctionDef):
                 self._functions[node.name] = node
         self._numpy = imported_from(self.file.tree, ("numpy", "math", "time", "random", "os"))
-        self._made_by_numpy = self._made()
+        self._made_by_numpy = self._all_assigned(self._is_of_numpy)
+        self._types = self._all_assigned(self._is_type)
 
-    def _made(self) -> set[str]:
-        """Names that hold nothing but what calls of numpy and its like have made."""
+    def _all_assigned(self, is_one: Callable[[ast.expr], bool]) -> set[str]:
+        """Names that hold nothing but values of one kind."""
         made: set[str] = set()
         other: set[str] = set()
         for node in self.file.tree.of(ast.Name):
             if isinstance(node.ctx, ast.Load):
                 continue
             parent = self.file.tree.parents[node]
-            value = root_of(parent.value) if isinstance(parent, ast.Assign) else None
-            (made if value is not None and value.id in self._numpy else other).add(node.id)
+            is_made = isinstance(parent, ast.Assign) and is_one(parent.value)
+            (made if is_made else other).add(node.id)
         return made - other
+
+    def _is_of_numpy(self, value: ast.expr) -> bool:
+        """What a call of numpy and its like has made."""
+        root = root_of(value)
+        return root is not None and root.id in self._numpy
+
+    def _is_type(self, value: ast.expr) -> bool:
+        """`torch.FloatTensor`, or one of two by a condition."""
+        if isinstance(value, ast.IfExp):
+            return self._is_type(value.body) and self._is_type(value.orelse)
+        use = self.file.use(value)
+        return use is not None and use.api.startswith("torch.") and use.api.endswith("Tensor")
 
     def is_free(self, node: ast.AST) -> bool:
         """Whether all that a statement or expression calls is free of parameters."""
@@ -68,7 +83,10 @@ class Freedom:
         use = self.file.use(call.func)
         api = "" if use is None else use.api
         if api.startswith("torch.Tensor."):
-            return not api.endswith(("backward", "_"))
+            is_written = api.endswith("_") and not self._is_new(call.func)
+            return not (api.endswith("backward") or is_written)
+        if api == "torch.autograd.Variable":
+            return True
         if api.startswith("torch."):
             is_class = api.rpartition(".")[2][:1].isupper()
             return not is_class and not api.startswith(_NOT_FREE)
@@ -79,8 +97,18 @@ class Freedom:
             )
             return is_numpy or call.func.attr in _CONTAINERS or call.func.attr in _TENSORS
         if isinstance(call.func, ast.Name):
-            return self._is_free_name(call.func)
+            return call.func.id in self._types or self._is_free_name(call.func)
         return False
+
+    def _is_new(self, method: ast.expr) -> bool:
+        """Whether a method is called of a tensor that the same expression makes."""
+        made = method.value if isinstance(method, ast.Attribute) else None
+        if not isinstance(made, ast.Call):
+            return False
+        use = self.file.use(made.func)
+        is_made = use is not None and use.api in _CREATING
+        is_type = isinstance(made.func, ast.Name) and made.func.id in self._types
+        return is_made or is_type or self._is_type(made.func)
 
     def _is_free_name(self, name: ast.Name) -> bool:
         if self.file.tree.binds(name.id, name):

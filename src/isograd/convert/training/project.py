@@ -42,6 +42,8 @@ _HARMLESS = (
     "torch.optim.lr_scheduler.LRScheduler.load_state_dict",
 )  # fmt: skip
 _MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.swa_utils")
+#: The tensor itself, unless its second argument says that it learns.
+_VARIABLE = "torch.autograd.Variable"
 _PARALLEL = "torch.nn.parallel.DistributedDataParallel"
 _CODE = "eager-training"
 _ADVICE = "It runs eagerly, as written; write one step as a function to have it compiled."
@@ -96,10 +98,13 @@ def decide(
     """
     found = _Found()
     apis: set[str] = set()
+    looked_at = {edit.file for edit in edits}
     for name, own in facts:
         members = {member.api for member in own.members.values()}
         apis |= own.apis | members
         for api in sorted(own.apis | members):
+            if api == _VARIABLE and name in looked_at:
+                continue
             if api.startswith(_RECORDED) and not api.startswith(_HARMLESS):
                 found.say(name, None, f"{api} needs recorded gradients")
     _look_at_optimizers(found, edits, apis)
@@ -122,6 +127,9 @@ def _look_at_loops(found: _Found, edit: FileEdit) -> None:
     try:
         for loose in loose_parameters(edit):
             raise EagerError(loose, "a parameter is made outside of networks")
+        for call in edit.tree.of(ast.Call):
+            if edit.api_of_call(call) == _VARIABLE and len(call.args) > 1:
+                raise EagerError(call, "a tensor learns that is no network's parameter")
         found.plans[edit.file] = [plan_of(call, edit) for call in backward_calls(edit)]
     except EagerError as error:
         found.say(edit.file, error.node, str(error))

@@ -19,6 +19,7 @@ from isograd.convert.training.paths import (
     read_by,
     statement_call,
 )
+from isograd.convert.training.turns import Turn, look_at_shared_graphs, turn_of
 
 _CLIP_NORM = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_")
 _CLIP_VALUE = ("torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad.clip_grad_value_")
@@ -53,6 +54,7 @@ class _Reader:
     call: ast.Call
     file: FileEdit
     loop: ast.For = field(init=False)
+    turn: Turn = field(init=False)
     units: list[ast.stmt] = field(default_factory=list)
     removed: list[ast.stmt] = field(default_factory=list)
     scaling: list[ast.stmt] = field(default_factory=list)
@@ -101,10 +103,17 @@ class _Reader:
         for part in parent.body:
             flat = isinstance(part, ast.With) and self._is_autocast(part)
             self.units += part.body if flat and isinstance(part, ast.With) else [part]
-        several = [c for c in calls_in([parent]) if method_of(c)[1] == "backward"]
-        if len(several) > 1:
-            raise EagerError(several[1], "the loop takes gradients in several places")
+        self.turn = turn_of(self.call, parent, self._zeroed_paths())
+        self.units = [unit for unit in self.units if self.turn.holds(unit)]
         self.removed.append(statement)
+
+    def _zeroed_paths(self) -> set[str]:
+        scope = self.file.tree.scope(self.loop)
+        return {path for path, method in map(method_of, calls_in([scope])) if method == "zero_grad"}
+
+    def _calls(self) -> list[ast.Call]:
+        """The calls of the loop that belong to this step."""
+        return [call for call in calls_in([self.loop]) if self.turn.holds(call)]
 
     def _is_autocast(self, node: ast.With) -> bool:
         return all(self._api(item.context_expr).startswith(_AUTOCAST) for item in node.items)
@@ -123,18 +132,19 @@ class _Reader:
         return loss
 
     def _optimizer(self) -> str:
-        scope = self.file.tree.scope(self.loop)
         if self.scaler:
+            if not self.turn.is_alone:
+                raise EagerError(self.call, "one of several losses is scaled")
             stepped = [
                 path_of(c.args[0])
-                for c in calls_in([self.loop])
+                for c in self._calls()
                 if method_of(c) == (self.scaler, "step") and len(c.args) == 1
             ]
         else:
-            zeroed = {p for p, m in map(method_of, calls_in([scope])) if m == "zero_grad"}
+            zeroed = self._zeroed_paths()
             stepped = [
                 path
-                for c in calls_in([self.loop])
+                for c in self._calls()
                 for path, method in [method_of(c)]
                 if method == "step" and not c.args and path in zeroed
             ]
@@ -145,7 +155,7 @@ class _Reader:
 
     def _update(self, optimizer: str, backward: ast.stmt) -> tuple[ast.stmt, Form]:
         wanted = (self.scaler, "step") if self.scaler else (optimizer, "step")
-        call = next(c for c in calls_in([self.loop]) if method_of(c) == wanted)
+        call = next(c for c in self._calls() if method_of(c) == wanted)
         update = self.file.tree.statement(call)
         if statement_call(update) is not call:
             raise EagerError(call, "the value of step() is used, or it takes a closure")
@@ -183,7 +193,9 @@ class _Reader:
             for statement in ast.walk(self.loop)
             if isinstance(statement, (ast.Expr, ast.Assign))
             for call in [statement.value]
-            if isinstance(call, ast.Call) and self._api(call) in (*_CLIP_NORM, *_CLIP_VALUE)
+            if isinstance(call, ast.Call)
+            and self.turn.holds(call)
+            and self._api(call) in (*_CLIP_NORM, *_CLIP_VALUE)
         ]
         if not found:
             return None
@@ -218,10 +230,13 @@ class _Reader:
             s
             for s in self.loop.body
             for call in [statement_call(s)]
-            if call is not None and method_of(call)[1] == "zero_grad"
+            if call is not None and method_of(call)[1] == "zero_grad" and self.turn.holds(call)
         ]
         if not found:
             raise EagerError(self.loop, "gradients are not zeroed in each round")
+        others = [s for s in found if method_of(statement_call(s))[0] != optimizer]  # type: ignore[arg-type]
+        if others and not self.turn.is_alone:
+            raise EagerError(others[0], "gradients of another step are zeroed between two losses")
         self.removed += found
 
     # ---- the forward part
@@ -241,6 +256,8 @@ class _Reader:
             forward.insert(0, statement)
         if not forward:
             raise EagerError(self.call, "the loss is not computed in the loop")
+        earlier = [s for s in self.loop.body if s.lineno <= self.turn.first]
+        look_at_shared_graphs(self.file, earlier, [*forward, loss])
         return forward
 
     def _look_inside(self, statement: ast.stmt) -> None:

@@ -33,9 +33,12 @@ def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritte
     """
     original = file.text.original
     edits: list[tuple[int, int, str]] = []
-    taken = {*file.tree.used, *file.tree.stored}
+    used = {*file.tree.used, *file.tree.stored}
+    taken = set(used)
+    # Directly before its loop each step has its own name: two loops may use one.
+    by_loop = {plan.loop: set(used) for plan in plans}
     for plan in plans:
-        edits += _Writer(file, plan, taken, averages).edits()
+        edits += _Writer(file, plan, taken, by_loop[plan.loop], averages).edits()
     edits.sort(key=lambda edit: (edit[0], edit[1]))
     parts, origins, at = [], [], 0
     line = 1
@@ -60,13 +63,13 @@ def _lines(text: str, first: int) -> list[int]:
 class _Writer:
     """The edits of one loop."""
 
-    def __init__(self, file: FileEdit, plan: StepPlan, taken: set[str], averages: bool) -> None:
+    def __init__(
+        self, file: FileEdit, plan: StepPlan, taken: set[str], own: set[str], averages: bool
+    ) -> None:
         self.file, self.plan, self.text, self.averages = file, plan, file.text, averages
         self.optimizer = self._own(plan.optimizer)
         self.scaler = self._own(plan.scaler) if plan.scaler else ""
         self.make = _unused("make_training_step", taken)
-        # Directly before its loop each has its own: two loops may use one name.
-        own = {*file.tree.used, *file.tree.stored}
         self.step = _unused("training_step", own)
         self.last = _unused("update_step", own) if plan.form is Form.HELD else ""
 

@@ -41,6 +41,7 @@ class AugmentedAssignments:
     """`x += y`: written into the tensor where others see it."""
 
     kinds = (ast.AugAssign,)
+    after = ("Writes",)
     examples = (
         Example(
             "a tensor that the caller holds, too",

@@ -14,6 +14,7 @@ class Bounds:
     """Calls that limit a tensor; the function itself is for other passes."""
 
     kinds = (ast.Call,)
+    before = ("InPlace",)
     examples = (
         Example(
             "a number beside a tensor",

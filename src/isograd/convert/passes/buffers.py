@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 
 _BUFFER = frozenset(("torch.nn.Buffer", "torch.nn.parameter.Buffer"))
 
@@ -14,7 +15,7 @@ class Buffers:
     """The modules of ports have torch's `register_buffer`, which takes the name first."""
 
     kinds = (ast.Assign,)
-    is_early = True
+    stage = Stage.EARLY
     examples = (
         Example(
             "a buffer that is assigned",

@@ -12,6 +12,7 @@ from isograd.convert.analysis.starting import leaves_training
 from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 from isograd.convert.places import place
 
 _CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
@@ -22,6 +23,8 @@ class Building:
     """Calls that build a module of the project."""
 
     kinds = (ast.Call,)
+    stage = Stage.GENERAL
+    after = ("Calls",)
     examples = (
         Example(
             "a network with dropout that a script makes",

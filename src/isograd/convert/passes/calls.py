@@ -13,6 +13,7 @@ from isograd.convert.passes.chains import is_in_chain
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
+from isograd.convert.passes.order import Stage
 from isograd.convert.tree import is_none
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
@@ -34,6 +35,7 @@ class Calls:
     """`torch.f(…)`, `nn.Layer(…)` and `x.method(…)`."""
 
     kinds = (ast.Call,)
+    stage = Stage.GENERAL
     examples = (
         Example(
             "a function, a layer and a method",

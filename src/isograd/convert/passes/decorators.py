@@ -7,13 +7,14 @@ import ast
 from isograd.convert import types_and_settings
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 
 
 class Decorators:
     """`@torch.jit.ignore`, `@torch.fx.wrap` and their like."""
 
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    is_early = True
+    stage = Stage.EARLY
     examples = (
         Example(
             "a function that torch.jit leaves out",

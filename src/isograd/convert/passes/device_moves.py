@@ -17,6 +17,7 @@ class DeviceMoves:
     """Tensors that are sent to a device, and the dtype that may stand beside it."""
 
     kinds = (ast.Call,)
+    after = ("Casts",)
     examples = (
         Example(
             "to another tensor's device",

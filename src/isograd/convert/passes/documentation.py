@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from isograd.convert.passes import PASSES, Pass
+from isograd.convert.passes import Pass, all_passes
 from isograd.convert.passes.example import Example
 
 _HEAD = """# Rules of `isograd convert`
@@ -20,7 +20,7 @@ pieces before those around them; the first that writes it is the last that sees 
 
 def passes_page() -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD, *("\n".join(_section(item)) for item in PASSES)])
+    return "\n".join([_HEAD, *("\n".join(_section(item)) for item in all_passes())])
 
 
 def _section(item: Pass) -> Iterable[str]:

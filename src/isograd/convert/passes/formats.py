@@ -9,6 +9,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 
 _FORMATS = "tensor_formats"
 #: Functions and methods of which everybody knows that they give no tensor.
@@ -19,6 +20,8 @@ class Formats:
     """A format for what may be a tensor lets tensors take formats in the whole port."""
 
     kinds = (ast.FormattedValue, ast.Call)
+    stage = Stage.GENERAL
+    after = ("Calls",)
     examples = (
         Example(
             "a number that may be a tensor",

@@ -8,6 +8,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.names import is_third_party, is_torch
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 from isograd.convert.tree import Tree
 
 _ADVICE = "Import what the port needs by an import statement, which is converted."
@@ -17,6 +18,7 @@ class ImportsByName:
     """A text that names torch, or a library that needs it, where something is imported."""
 
     kinds = (ast.Constant,)
+    stage = Stage.GENERAL
     examples = (
         Example(
             "a module of torch's by its name",

@@ -27,6 +27,7 @@ class RealFunctions:
     """`torch.log(torch.tensor(10000))`: the function itself is for other passes."""
 
     kinds = (ast.Call,)
+    after = ("TruncatedLogarithms",)
     examples = (Example("a logarithm of an integer", "value = torch.log(torch.tensor(10000))"),)
     counterexamples = (
         Example("a logarithm of a fraction", "value = torch.log(torch.tensor(0.5))"),

@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 from isograd.knowledge.entry import Applicability
 
 #: What only keeps its arguments.
@@ -20,7 +21,7 @@ class Settings:
     """Statements that only set or tell something of torch's own machinery go away."""
 
     kinds = (ast.Expr, ast.Assign)
-    is_early = True
+    stage = Stage.EARLY
     examples = (
         Example("a setting of cuDNN's", "torch.backends.cudnn.benchmark = True"),
         Example(
@@ -96,6 +97,7 @@ class Constants:
     """Constants that are computed from something unconverted while the file is imported."""
 
     kinds = (ast.Assign, ast.AnnAssign)
+    stage = Stage.GENERAL
     examples = (
         Example(
             "a number that the machine gives at import",
@@ -129,7 +131,7 @@ class Questions:
     """`torch.jit.is_scripting()`, `hasattr(torch, "compile")`, `torch.jit.annotate(T, x)`."""
 
     kinds = (ast.Call, ast.Subscript)
-    is_early = True
+    stage = Stage.EARLY
     examples = (
         Example(
             "whether torch.jit compiles",

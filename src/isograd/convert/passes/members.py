@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout, types_and_settings
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters
 from isograd.convert.use import Use
@@ -20,6 +21,7 @@ class Members:
     """Attributes by the knowledge's templates."""
 
     kinds = (ast.Attribute,)
+    stage = Stage.GENERAL
     examples = (
         Example(
             "data, without its gradient",

@@ -10,6 +10,7 @@ from isograd.convert.model import Level
 from isograd.convert.names_in_strings import Asked, asked_names
 from isograd.convert.passes.calls import is_in_mint, missing
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import is_type_of
 from isograd.convert.use import Use
@@ -24,6 +25,8 @@ class References:
     """`torch.float32`, `class Net(nn.Module)`, `x: torch.Tensor`, `norm_layer=nn.BatchNorm2d`."""
 
     kinds = (ast.Name, ast.Attribute)
+    stage = Stage.GENERAL
+    after = ("Members",)
     examples = (
         Example(
             "a base, a type and a dtype",

@@ -22,6 +22,7 @@ class StartingMode:
     """`self.set_train()` at the end of a constructor."""
 
     kinds = (ast.ClassDef,)
+    after = ("LateChildren",)
     examples = (
         Example(
             "a network that is made by its name",

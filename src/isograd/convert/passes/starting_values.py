@@ -23,6 +23,7 @@ class StartingValues:
     """Calls that write into what they are given."""
 
     kinds = (ast.Call,)
+    after = ("InPlace",)
     examples = (
         Example(
             "values for a part of a weight",

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.order import Stage
 from isograd.convert.training.names import SPELLED
 
 
@@ -13,7 +14,7 @@ class StepNames:
     """`_isograd_jit` in a loop that was written anew is `ms.jit`."""
 
     kinds = (ast.Name,)
-    is_early = True
+    stage = Stage.EARLY
     examples = (
         Example(
             "a training loop that is written as a compiled step",

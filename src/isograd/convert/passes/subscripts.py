@@ -11,6 +11,7 @@ from isograd.convert.passes.augmented import strided
 from isograd.convert.passes.elements import elements, key_of
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
+from isograd.convert.passes.order import Stage
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.convert.tree import (
@@ -245,6 +246,7 @@ class Subscripts:
     """`x[..., 0::2, 1::2, :]`, `x[:, ::2]`."""
 
     kinds = (ast.Subscript,)
+    stage = Stage.GENERAL
     examples = (
         Example(
             "every second element of two axes",

@@ -28,6 +28,7 @@ class Writes:
     """Assignments that change a parameter in torch, and would only bind a name in a port."""
 
     kinds = (ast.Assign, ast.AugAssign, ast.Call)
+    after = ("TakenByCopy",)
     examples = (
         Example(
             "new data of a parameter",

@@ -51,14 +51,15 @@ def at(value: Any, path: tuple) -> Any:
     return value
 
 
-def loss_by(output: Any, paths: list[tuple], uneven: list[Any]) -> Any:
-    """Every floating output with uneven weights, near zero as its square."""
-    total = 0.0
+def loss_by(output: Any, paths: list[tuple], uneven: list[Any]) -> tuple[Any, Any]:
+    """Every floating output with uneven weights, near zero as its square; and its terms' size."""
+    total, size = ops.zeros((), ms.float32), ops.zeros((), ms.float32)
     for number in range(len(paths)):
         tensor = at(output, paths[number])
         square = tensor * tensor
-        total = total + (square / (1 + ops.sqrt(1 + square)) * uneven[number]).mean()
-    return total
+        terms = square / (1 + ops.sqrt(1 + square)) * uneven[number]
+        total, size = total + terms.mean(), size + ops.abs(terms).mean()
+    return total, size
 
 
 def distance(one: Any, other: Any) -> float:
@@ -67,6 +68,20 @@ def distance(one: Any, other: Any) -> float:
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         return 0.0 if np.array_equal(a, b, equal_nan=True) else float("inf")
     return float(np.linalg.norm(a - b) / max(np.linalg.norm(a), np.linalg.norm(b), 1e-6))
+
+
+def apart(one: Any, other: Any) -> float:
+    """How far two losses are apart, by the size of their terms; 0 for two of the same infinity."""
+    (a, size), (b, _) = ([float(part) for part in given] for given in (one, other))
+    if not (np.isfinite(a) and np.isfinite(b)):
+        return 0.0 if np.array_equal(a, b, equal_nan=True) else float("inf")
+    return abs(a - b) / max(size, 1e-6)
+
+
+def steady(network: Any, inputs: list[Any], paths: list[tuple]) -> list[tuple]:
+    """The outputs that are the same in two runs: others are drawn anew in each."""
+    first, second = network(*inputs), network(*inputs)
+    return [path for path in paths if distance(at(first, path), at(second, path)) < 1e-5]
 
 
 def reason_of(error: BaseException) -> str:
@@ -87,10 +102,16 @@ def compared(network: Any, inputs: list[Any]) -> dict[str, Any]:
     uneven = [ms.Tensor(weights(at(output, p).size).reshape(at(output, p).shape)) for p in paths]
     parameters = network.trainable_params()
 
-    def loss(*given: Any) -> Any:
+    if steady(network, inputs, paths) != paths:  # stochastic depth and dropout
+        network.set_train(False)
+        kept = steady(network, inputs, paths)
+        uneven = [uneven[number] for number, path in enumerate(paths) if path in kept]
+        paths = kept
+
+    def loss(*given: Any) -> tuple[Any, Any]:
         return loss_by(network(*given), paths, uneven)
 
-    gradient = ms.value_and_grad(loss, None, tuple(parameters))
+    gradient = ms.value_and_grad(loss, None, tuple(parameters), has_aux=True)
 
     def run(function: Any, given: list[Any]) -> tuple[Any, Any]:
         for parameter, kept in zip(network.get_parameters(), before, strict=True):
@@ -98,10 +119,6 @@ def compared(network: Any, inputs: list[Any]) -> dict[str, Any]:
         return function(*given)
 
     value, eager = run(gradient, inputs)
-    is_random = worst(eager, run(gradient, inputs)[1])[0] > 1e-4
-    if is_random:  # stochastic depth and dropout draw anew
-        network.set_train(False)
-        value, eager = run(gradient, inputs)
     nudged = [x * (1 + 1e-7) if x.dtype in _FLOATING else x for x in inputs]
     drift = worst(eager, run(gradient, nudged)[1])[0]
 
@@ -121,12 +138,13 @@ def compared(network: Any, inputs: list[Any]) -> dict[str, Any]:
         for p, a, b in zip(parameters, eager, jitted, strict=True)
         if a.asnumpy().any() and not b.asnumpy().any()
     ]
-    error = distance(value.reshape(1), jitted_value.reshape(1))
+    error = apart(value, jitted_value)
     greatest, place = worst(eager, jitted)
     is_same = error < 1e-4 and not lost and greatest < max(2e-3, 10 * drift)
     name = parameters[place].name if parameters else ""
     return {"outcome": "same" if is_same else "differs", "error": error, "gradient": greatest,
-            "drift": drift, "in_training": not is_random, "compile_s": round(compile_s, 1),
+            "drift": drift, "in_training": network.training, "compared": len(paths),
+            "compile_s": round(compile_s, 1),
             "reason": "" if is_same else f"lost: {lost[:3]}" if lost else name}  # fmt: skip
 
 

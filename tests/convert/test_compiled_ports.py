@@ -29,6 +29,7 @@ NETWORKS = {
         "nn.ModuleDict({'a': nn.Sequential(nn.Conv2d(3, 4, 3)), 'b': nn.Conv2d(3, 4, 3)})",
         "sum([self.made[name](x) for name in self.made])",
     ),
+    "Dense": ("nn.Sequential(nn.Conv2d(3, 4, 3), Block())", "self.made(x)"),
     "Greatest": ("nn.Conv2d(3, 4, 3)", "torch.topk(self.made(x), 2, dim=1).values"),
     "Extreme": (
         "nn.Conv2d(3, 4, 3)",
@@ -46,6 +47,20 @@ NETWORKS = {
     ),
     "Pooled": ("nn.AdaptiveAvgPool2d((2, 3))", "self.made(F.max_pool2d(x, 2, ceil_mode=True))"),
 }
+#: What the networks are made of beside torch's layers.
+PARTS = """
+class Block(nn.ModuleDict):
+    def __init__(self):
+        super().__init__()
+        for number in range(2):
+            self.add_module("layer%d" % number, nn.Conv2d(4 + 2 * number, 2, 3, padding=1))
+
+    def forward(self, first):
+        features = [first]
+        for name, layer in self.items():
+            features.append(layer(torch.cat(features, 1)))
+        return torch.cat(features, 1)
+"""
 RUN = """
 import json, sys
 sys.path.insert(0, "port")
@@ -137,6 +152,7 @@ def test_a_list_is_gone_through_backwards_by_a_slice(
 
 def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
     text = "import einops\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    text += PARTS
     for name, (made, returned) in NETWORKS.items():
         text += (
             f"\n\nclass {name}(nn.Module):\n    def __init__(self):\n"

@@ -29,7 +29,9 @@ class DictOfCells(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
-        self.__cell_as_dict__ = True  # by which the compiler knows MindSpore's CellDict
+        if type(self).construct is nn.Cell.construct:
+            # By this the compiler knows MindSpore's CellDict, and calls no cell that has it.
+            self.__cell_as_dict__ = True
         self.update({} if modules is None else modules)
 
     def __getitem__(self, name: str) -> Any:
@@ -53,9 +55,21 @@ class DictOfCells(nn.Cell):  # type: ignore[misc]
         return name in self._cells
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("keys", "values", "items", "pop", "clear"):
+        if name in ("pop", "clear"):
             return getattr(self._cells, name)
         return super().__getattr__(name)
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._cells.keys()
+
+    def values(self) -> Any:
+        """The cells."""
+        return self._cells.values()
+
+    def items(self) -> Any:
+        """The cells with their names."""
+        return self._cells.items()
 
     def update(self, modules: Any) -> None:
         """More cells, of a mapping or of pairs."""

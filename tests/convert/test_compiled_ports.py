@@ -30,6 +30,7 @@ NETWORKS = {
         "sum([self.made[name](x) for name in self.made])",
     ),
     "Dense": ("nn.Sequential(nn.Conv2d(3, 4, 3), Block())", "self.made(x)"),
+    "Zipped": ("Zips()", "self.made(x)"),
     "Greatest": ("nn.Conv2d(3, 4, 3)", "torch.topk(self.made(x), 2, dim=1).values"),
     "Extreme": (
         "nn.Conv2d(3, 4, 3)",
@@ -60,6 +61,18 @@ class Block(nn.ModuleDict):
         for name, layer in self.items():
             features.append(layer(torch.cat(features, 1)))
         return torch.cat(features, 1)
+
+
+class Zips(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv2d(3, 3, 3, padding=1), nn.Conv2d(3, 3, 1)])
+
+    def forward(self, x):
+        before = [x, 2 * x]
+        for layer, first in zip(self.layers, before, strict=True):
+            x = layer(x) + first
+        return x
 """
 RUN = """
 import json, sys

@@ -148,3 +148,15 @@ def layer_attribute(module: Any, name: str) -> Any:
             return (edges,) * axes
         return tuple(edges[::2]) if len(edges) == 2 * axes else edges
     return getattr(module, native_name(module, name))
+
+
+def strict_zip(*rows: Any) -> Any:
+    """`zip(..., strict=True)` of lists, tuples and CellLists, also in MindSpore's static graph.
+
+    The compiler knows zip without `strict` alone.  Raises ValueError where the lengths differ.
+    """
+    whole = [row if hasattr(row, "__len__") else list(row) for row in rows]
+    for row in whole:
+        if len(row) != len(whole[0]):
+            raise ValueError("zip() arguments are of different lengths")
+    return zip(*whole)  # noqa: B905 - the compiler knows no `strict`

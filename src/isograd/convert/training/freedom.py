@@ -26,6 +26,10 @@ _TENSORS = frozenset(
     "reshape unsqueeze squeeze flatten permute transpose t contiguous clone narrow chunk argmax "
     "max sum mean eq ne all any repeat expand".split()
 )
+_UNRECORDED = frozenset(
+    ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
+    + ("torch.autograd.grad_mode.no_grad", "torch.autograd.grad_mode.inference_mode")
+)
 _CREATING = frozenset(f"torch.{name}" for name in "empty zeros ones full tensor".split())
 _NOT_FREE = ("torch.nn.Module", "torch.optim", "torch.autograd", "torch.func", "torch.jit")
 
@@ -71,13 +75,23 @@ class Freedom:
         return use is not None and use.api.startswith("torch.") and use.api.endswith("Tensor")
 
     def is_free(self, node: ast.AST) -> bool:
-        """Whether all that a statement or expression calls is free of parameters."""
+        """Whether all that a statement or expression calls is free of parameters.
+
+        What is computed without gradients is: a teacher's answer, for instance.
+        """
+        if isinstance(node, ast.With) and all(map(self._is_unrecorded, node.items)):
+            return True
         for part in ast.walk(node):
             if isinstance(part, (ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)):
                 return False
             if isinstance(part, ast.Call) and not self._is_free_call(part):
                 return False
         return True
+
+    def _is_unrecorded(self, item: ast.withitem) -> bool:
+        call = item.context_expr
+        use = self.file.use(call.func) if isinstance(call, ast.Call) else None
+        return use is not None and use.api in _UNRECORDED
 
     def _is_free_call(self, call: ast.Call) -> bool:
         use = self.file.use(call.func)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
@@ -18,6 +19,9 @@ def kept_for_each(make: Any) -> Any:
     kept: dict[Any, Any] = {}
 
     def mode(part: Any) -> Any:
+        if isinstance(part, MethodType):  # a new object each time that it is read
+            own = [value for value in vars(part.__self__).values() if isinstance(value, nn.Cell)]
+            return id(part.__self__), part.__func__, tuple(map(mode, own))
         if isinstance(part, GraphOptimizer) or not isinstance(part, nn.Cell):
             return part if isinstance(part, (int, float, str, bool, type(None))) else id(part)
         modes = tuple(cell.training for _, cell in part.cells_and_names())

@@ -71,7 +71,7 @@ def compiled_functions(file: FileScope) -> list[CompiledFunction]:
 
 
 def find_reached(tree: ast.Module, cls: str, function: str = "") -> list[Occurrence]:
-    """The constructs of one network's construct, or of one function, and of what it calls."""
+    """The constructs of one network's construct, or of one function or method, and of its calls."""
     return find_reached_in(FileScope(tree), cls, function)
 
 
@@ -82,8 +82,9 @@ def find_reached_in(file: FileScope, cls: str, function: str = "") -> list[Occur
     if cls in file.classes and is_executed_as_same(file, cls):
         return []
     roots = [CompiledFunction(cls, m) for e in _ENTRIES if (m := file.method(cls, e)) is not None]
-    if not cls and function in file.functions:
-        roots = [CompiledFunction("", file.functions[function])]
+    if function:
+        root = file.method(cls, function) if cls else file.functions.get(function)
+        roots = [CompiledFunction(cls, root)] if root is not None else []
     found: set[Occurrence] = set()
     for compiled in _reached(file, roots):
         found.update(_in_function(file, compiled, wanted))

@@ -27,8 +27,9 @@ _TENSORS = frozenset(
     "max sum mean eq ne all any repeat expand".split()
 )
 _UNRECORDED = frozenset(
-    ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
-    + ("torch.autograd.grad_mode.no_grad", "torch.autograd.grad_mode.inference_mode")
+    f"torch.{place}{name}"
+    for place in ("", "autograd.", "autograd.grad_mode.")
+    for name in ("no_grad", "inference_mode")
 )
 _CREATING = frozenset(f"torch.{name}" for name in "empty zeros ones full tensor".split())
 _NOT_FREE = ("torch.nn.Module", "torch.optim", "torch.autograd", "torch.func", "torch.jit")

@@ -15,6 +15,10 @@ class EagerError(Exception):
         self.node, self.reason = node, reason
 
 
+#: What one step is a round of: a loop, or a function that is called for each batch.
+Repeated = ast.For | ast.FunctionDef
+
+
 class Form(Enum):
     """A step for each batch, or gradients of several batches that a later step takes."""
 
@@ -48,7 +52,7 @@ class Names:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One loop: what becomes its forward function, and what its step replaces.
+    """One loop or function: what becomes its forward function, and what its step replaces.
 
     forward: the statements that compute the loss.  call: the one in whose place the step is called.
     loss: what is differentiated.  outputs: names that are read behind the forward part.
@@ -56,7 +60,7 @@ class StepPlan:
     the fused form, step.  update: the statement of the optimizer's step.
     """
 
-    loop: ast.For
+    loop: Repeated
     form: Form
     forward: tuple[ast.stmt, ...]
     call: ast.stmt

@@ -6,8 +6,15 @@ import ast
 import re
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.model import EagerError, Names
-from isograd.convert.training.paths import BUILTINS, bound_by, calls_in, method_of, path_of
+from isograd.convert.training.model import EagerError, Names, Repeated
+from isograd.convert.training.paths import (
+    BUILTINS,
+    bound_by,
+    calls_in,
+    method_of,
+    path_of,
+    scope_of,
+)
 from isograd.static_graph.find import find_reached
 
 #: What is asked of networks alone.
@@ -15,7 +22,7 @@ _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modu
 
 
 def name_what_is_read(
-    file: FileEdit, loop: ast.For, forward: list[ast.stmt], loss: ast.expr
+    file: FileEdit, loop: Repeated, forward: list[ast.stmt], loss: ast.expr
 ) -> Names:
     """Names for all that the forward part reads from outside; raises EagerError."""
     reader = _Naming(file, loop, forward)
@@ -28,13 +35,17 @@ def name_what_is_read(
 class _Naming:
     """The names of one loop's forward part."""
 
-    def __init__(self, file: FileEdit, loop: ast.For, forward: list[ast.stmt]) -> None:
+    def __init__(self, file: FileEdit, loop: Repeated, forward: list[ast.stmt]) -> None:
         self.file, self.loop = file, loop
         self.names = Names()
         self.bound = set().union(*map(bound_by, forward))
         self.known = set[str]()
         self.changing = bound_by(loop)
-        self.scope = file.tree.scope(loop)
+        self.scope = scope_of(loop, file)
+        given = loop.args if isinstance(loop, ast.FunctionDef) else None
+        self.given = (
+            {part.arg for part in ast.walk(given) if isinstance(part, ast.arg)} if given else set()
+        )
         self.networks = {
             path
             for path, method in map(method_of, calls_in([self.scope]))
@@ -100,7 +111,7 @@ class _Naming:
         use = self.file.use(parent)
         if use is not None and use.api.startswith("torch.Tensor."):
             return False
-        if root.id in self.changing and not parent.attr.startswith("_"):
+        if root.id in self.changing | self.given - {"self"} and not parent.attr.startswith("_"):
             raise EagerError(parent, f"{ast.unparse(parent)} is not known to be a tensor's")
         return True
 
@@ -110,7 +121,21 @@ class _Naming:
             raise EagerError(part, f"{path} is called, which is no attribute of the object")
         if not path or path.split(".")[0].split("[")[0] in self.changing:
             raise EagerError(part, "what is called changes within the loop")
+        self._look_at_method(part, path)
         self._add(self.names.objects, part, path.rpartition(".")[2] or path)
+
+    def _look_at_method(self, part: ast.expr, path: str) -> None:
+        """A method of the class in which the step stands has to compile as functions do."""
+        own = next(
+            (c for c in self.file.tree.above(self.loop) if isinstance(c, ast.ClassDef)), None
+        )
+        name = path.rpartition(".")[2]
+        if own is None or not path.startswith("self."):
+            return
+        found = find_reached(self.file.tree.module, own.name, name)
+        if found and name not in ("forward", "construct"):
+            where = f"line {found[0].line} ({found[0].code})"
+            raise EagerError(part, f"{name} does not compile to the same: {where}")
 
     def _input(self, part: ast.expr) -> None:
         path = path_of(part)

@@ -6,6 +6,9 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 
+from isograd.convert.file import FileEdit
+from isograd.convert.training.model import Repeated
+
 BUILTINS = frozenset(dir(builtins))
 
 
@@ -20,6 +23,11 @@ def path_of(node: ast.AST) -> str:
         before = path_of(node.value)
         return f"{before}[{node.slice.value!r}]" if before else ""
     return ""
+
+
+def scope_of(loop: Repeated, file: FileEdit) -> ast.AST:
+    """The function or module whose names a step reads; a function that is a step's own is it."""
+    return loop if isinstance(loop, ast.FunctionDef) else file.tree.scope(loop)
 
 
 def root_of(node: ast.AST) -> ast.Name | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.freedom import Freedom, tainted_in
-from isograd.convert.training.model import Clip, EagerError, Form, Names, StepPlan
+from isograd.convert.training.model import Clip, EagerError, Form, Names, Repeated, StepPlan
 from isograd.convert.training.naming import name_what_is_read
 from isograd.convert.training.paths import (
     bound_by,
@@ -17,6 +17,7 @@ from isograd.convert.training.paths import (
     method_of,
     path_of,
     read_by,
+    scope_of,
     statement_call,
 )
 from isograd.convert.training.turns import Turn, look_at_shared_graphs, turn_of
@@ -53,7 +54,7 @@ class _Reader:
 
     call: ast.Call
     file: FileEdit
-    loop: ast.For = field(init=False)
+    loop: Repeated = field(init=False)
     turn: Turn = field(init=False)
     units: list[ast.stmt] = field(default_factory=list)
     removed: list[ast.stmt] = field(default_factory=list)
@@ -93,10 +94,13 @@ class _Reader:
             raise EagerError(self.call, "the value of backward() is used")
         if isinstance(parent, ast.With) and self._is_autocast(parent):
             parent = self.file.tree.parents.get(parent)
-        if not isinstance(parent, ast.For):
-            raise EagerError(self.call, "backward() is not a statement of the loop itself")
-        if parent.orelse or isinstance(self.file.tree.scope(parent), ast.AsyncFunctionDef):
-            raise EagerError(parent, "the loop has an else")
+        if not isinstance(parent, (ast.For, ast.FunctionDef)):
+            raise EagerError(self.call, "backward() is no statement of a loop or function itself")
+        if isinstance(parent, ast.For):
+            if parent.orelse or isinstance(self.file.tree.scope(parent), ast.AsyncFunctionDef):
+                raise EagerError(parent, "the loop has an else")
+        elif any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(parent)):
+            raise EagerError(parent, "the step is in a generator")
         if self.call.args or self.call.keywords:
             raise EagerError(self.call, "backward() is given arguments")
         self.loop = parent
@@ -107,9 +111,13 @@ class _Reader:
         self.units = [unit for unit in self.units if self.turn.holds(unit)]
         self.removed.append(statement)
 
+    @property
+    def _scope(self) -> ast.AST:
+        return scope_of(self.loop, self.file)
+
     def _zeroed_paths(self) -> set[str]:
-        scope = self.file.tree.scope(self.loop)
-        return {path for path, method in map(method_of, calls_in([scope])) if method == "zero_grad"}
+        calls = map(method_of, calls_in([self._scope]))
+        return {path for path, method in calls if method == "zero_grad"}
 
     def _calls(self) -> list[ast.Call]:
         """The calls of the loop that belong to this step."""
@@ -165,7 +173,7 @@ class _Reader:
             raise EagerError(update, "step() stands deeper than one condition in the loop")
         if update.lineno < backward.lineno:
             raise EagerError(update, "step() comes before backward()")
-        block = parent.body if isinstance(parent, (ast.If, ast.For)) else []
+        block = parent.body if isinstance(parent, (ast.If, ast.For, ast.FunctionDef)) else []
         if self.scaler:
             self._scaling(block, update)
         if parent is self.loop:
@@ -187,7 +195,7 @@ class _Reader:
 
     def _clip(self, update: ast.stmt, backward: ast.stmt, form: Form) -> Clip | None:
         parent = self.file.tree.parents[update]
-        block = parent.body if isinstance(parent, (ast.If, ast.For)) else []
+        block = parent.body if isinstance(parent, (ast.If, ast.For, ast.FunctionDef)) else []
         found = [
             (statement, call)
             for statement in ast.walk(self.loop)
@@ -221,8 +229,7 @@ class _Reader:
     def _zeroed(self, optimizer: str, form: Form) -> None:
         """In the fused form every round begins without gradients; else the optimizer holds them."""
         if form is Form.HELD:
-            scope = self.file.tree.scope(self.loop)
-            for call in calls_in([scope]):
+            for call in calls_in([self._scope]):
                 if method_of(call)[1] == "zero_grad" and method_of(call)[0] != optimizer:
                     raise EagerError(call, "gradients are zeroed elsewhere than in the optimizer")
             return
@@ -284,11 +291,10 @@ class _Reader:
         """Names that are read behind the forward part, and those that the next round reads."""
         bound = set().union(*map(bound_by, forward))
         inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
-        scope = self.file.tree.scope(self.loop)
         skipped = {node for s in (*self.removed, *self.scaling) for node in ast.walk(s)}
         read = {
             node.id
-            for node in ast.walk(scope)
+            for node in ast.walk(self._scope)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
             and node not in inside and node not in skipped
         }  # fmt: skip
@@ -351,7 +357,7 @@ class _Reader:
         )
 
 
-def _within(loop: ast.For, gone: set[ast.stmt]) -> Iterator[ast.stmt]:
+def _within(loop: Repeated, gone: set[ast.stmt]) -> Iterator[ast.stmt]:
     """The plain statements of a loop, those in its conditions too."""
     for node in ast.walk(loop):
         if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)):

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.freedom import Freedom, tainted_in
-from isograd.convert.training.model import EagerError
+from isograd.convert.training.model import EagerError, Repeated
 from isograd.convert.training.paths import bound_by, calls_in, method_of
 
 
@@ -29,7 +29,7 @@ class Turn:
         return self.first < node.lineno <= self.last
 
 
-def turn_of(call: ast.Call, loop: ast.For, zeroed: set[str]) -> Turn:
+def turn_of(call: ast.Call, loop: Repeated, zeroed: set[str]) -> Turn:
     """The turn of a `backward()` in its loop; raises EagerError where one has no step.
 
     zeroed: the paths whose `zero_grad()` is called.

@@ -86,10 +86,12 @@ class _Writer:
         """Replacements by their places in the text."""
         plan, text = self.plan, self.text
         made = ", ".join(plan.names.objects)
-        indent = " " * plan.loop.col_offset
+        is_function = isinstance(plan.loop, ast.FunctionDef)
+        first = plan.call if is_function else plan.loop
+        indent = " " * first.col_offset
         steps = f"{self.step}, {self.last}" if self.last else self.step
         found = [self._function()]
-        at = text.line_start(plan.loop.lineno)
+        at = text.line_start(first.lineno)
         found.append((at, at, f"{indent}{steps} = {self.make}({made})\n"))
         inputs = ", ".join(
             f"_isograd_varying({path})" if path in plan.carried else path
@@ -134,7 +136,7 @@ class _Writer:
         top: ast.AST = self.plan.loop
         while self.file.tree.parents[top] is not self.file.tree.module:
             top = self.file.tree.parents[top]
-        is_script = self.file.tree.function(self.plan.loop) is None
+        is_script = self._home() is None
         assert isinstance(top, ast.stmt)
         if is_script and not isinstance(top, ast.ClassDef):
             first = top.lineno
@@ -143,6 +145,11 @@ class _Writer:
             first = min([top.lineno, *decorated])
         at = self._above_comments(first)
         return at, at, self._source() + "\n\n"
+
+    def _home(self) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function in which the step is called."""
+        loop = self.plan.loop
+        return loop if isinstance(loop, ast.FunctionDef) else self.file.tree.function(loop)
 
     def _above_comments(self, line: int) -> int:
         """Before the comments that stand directly above a line."""
@@ -153,15 +160,17 @@ class _Writer:
 
     def _source(self) -> str:
         plan = self.plan
-        where = self.file.tree.function(plan.loop)
+        where = self._home()
         of = f"of `{where.name}`" if where is not None else "of this script"
+        if where is not plan.loop:
+            of = f"of the training loop {of}"
         taken = {*plan.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
         self.forward = _unused("forward_fn", taken)
         objects = ", ".join(plan.names.objects.values())
         parts = [
             "@_isograd_kept",
             f"def {self.make}({objects}):",
-            f'    """The compiled step of the training loop {of}."""',
+            f'    """The compiled step {of}."""',
         ]
         if plan.clip is not None:
             network = plan.names.objects[plan.clip.network]

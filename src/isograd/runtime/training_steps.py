@@ -341,3 +341,110 @@ class GraphAdamW(GraphAdam):
         **_: Any,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+
+class GraphRMSprop(GraphOptimizer):
+    """torch.optim.RMSprop: eps is added to the root, momentum moves what was divided by it.
+
+    `mindspore.nn.RMSProp` adds eps before the root.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 0.01,
+        alpha: float = 0.99,
+        eps: float = 1e-08,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+        **_: Any,
+    ) -> None:
+        settings = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay}
+        settings |= {"momentum": momentum, "centered": centered, "maximize": maximize}
+        super().__init__(params, settings)
+
+    def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """What is kept for each parameter of a group, by torch's names."""
+        moved = ("momentum_buffer",) if group["momentum"] else ()
+        return ("square_avg", *moved, *(("grad_avg",) if group["centered"] else ()))
+
+    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
+        """What the step is compiled for: decay, momentum, centered, maximize."""
+        names = ("weight_decay", "momentum", "centered", "maximize")
+        return tuple(bool(group[name]) for name in names)
+
+    def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
+        """What the step reads of a group."""
+        alpha = float(group["alpha"])
+        rest = (group["momentum"], group["eps"])
+        return (group["lr"], group["weight_decay"], alpha, 1 - alpha, *rest)
+
+    def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
+        """One parameter's step."""
+        weight = self.learned[number]
+        if rule[3]:
+            gradient = -gradient
+        if rule[0]:
+            gradient = gradient + numbers[1] * weight
+        square = self.first[number] * numbers[2] + gradient * gradient * numbers[3]
+        ops.assign(self.first[number], square)
+        if rule[2]:
+            kept = self.third[number] if rule[1] else self.second[number]
+            mean = kept + numbers[3] * (gradient - kept)
+            ops.assign(kept, mean)
+            square = square - mean * mean
+        moved = gradient / (ops.sqrt(square) + numbers[5])
+        if rule[1]:
+            moved = numbers[4] * self.second[number] + moved
+            ops.assign(self.second[number], moved)
+        return ops.assign(weight, weight - numbers[0] * moved)
+
+
+class GraphAdagrad(GraphOptimizer):
+    """torch.optim.Adagrad: the rate falls with the steps, the squares are added up from a value."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 0.01,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+        **_: Any,
+    ) -> None:
+        settings = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
+        settings |= {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
+        super().__init__(params, settings)
+        for number, place in enumerate(self.group_of):
+            value = self.param_groups[place]["initial_accumulator_value"]
+            ops.assign(self.first[number], ops.zeros_like(self.first[number]) + value)
+
+    def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """What is kept for each parameter of a group, by torch's names."""
+        return ("sum",)
+
+    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
+        """What the step is compiled for: decay, maximize."""
+        return tuple(bool(group[name]) for name in ("weight_decay", "maximize"))
+
+    def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
+        """What the step reads of a group."""
+        return (group["lr"], group["weight_decay"], group["lr_decay"], group["eps"])
+
+    def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
+        """One parameter's step."""
+        weight = self.learned[number]
+        if rule[1]:
+            gradient = -gradient
+        if rule[0]:
+            gradient = gradient + numbers[1] * weight
+        rate = numbers[0] / (1.0 + (steps - 1.0) * numbers[2])
+        total = self.first[number] + gradient * gradient
+        ops.assign(self.first[number], total)
+        return ops.assign(weight, weight - rate * gradient / (ops.sqrt(total) + numbers[3]))

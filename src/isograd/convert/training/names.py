@@ -18,10 +18,12 @@ COMPILED = {
     "composites.SGD": "composites.GraphSGD",
     "composites.Adam": "composites.GraphAdam",
     "composites.AdamW": "composites.GraphAdamW",
+    "composites.RMSprop": "composites.GraphRMSprop",
+    "composites.Adagrad": "composites.GraphAdagrad",
     "composites.GradScaler": "composites.GraphScaler",
     "composites.DistributedDataParallel": "composites.GraphDataParallel",
     "composites.no_grad": "composites.unrecorded",
     "composites.inference_mode": "composites.unrecorded",
 }
 #: torch's optimizers that have a compiled rule.
-OPTIMIZERS = frozenset(f"torch.optim.{name}" for name in ("SGD", "Adam", "AdamW"))
+OPTIMIZERS = frozenset(f"torch.optim.{name}" for name in "SGD Adam AdamW RMSprop Adagrad".split())

@@ -5,7 +5,6 @@ Every statement runs in both frameworks; what it leaves in its argument and its 
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 from tests.convert.support import port_of

@@ -53,7 +53,17 @@ def index_reduce(
     held = ops.where(is_kept, own, ops.full_like(own, neutral)).expand_dims(-2)
     parts = ops.cat((held, ops.where(hit, values, ops.full_like(values, neutral))), -2)
     found = _reduced(parts, reduce, ops.clamp(count + is_kept.astype(ms.int64), 1))
+    if reduce in ("amax", "amin") and not include_self and ops.is_floating_point(own):
+        found = _shared(found, parts, ops.where(is_kept, ops.full_like(own, np.nan), own))
     return ops.movedim(found, -1, axis) if input.ndim > 1 else found
+
+
+def _shared(found: Any, parts: Any, left_out: Any) -> Any:
+    """The extremes with torch's gradient: an element that is left out takes its share, too."""
+    still = ops.stop_gradient(found)
+    equal = (ops.stop_gradient(parts) == still.expand_dims(-2)).astype(found.dtype).sum(-2)
+    lost = (ops.stop_gradient(left_out) == still).astype(found.dtype)
+    return still + (found - still) * (equal / (equal + lost))
 
 
 def _neutral(reduce: str, dtype: Any) -> Any:

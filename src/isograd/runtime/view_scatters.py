@@ -9,7 +9,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import Numbers, numbered
+from isograd.runtime.basics import Numbers, numbered, shape_with
 
 
 def _scattered(input: Any, src: Any, places: Numbers) -> Any:
@@ -77,7 +77,14 @@ def slice_copy(
     """The positions from start to end of an axis as a tensor of its own."""
     axis = dim % input.ndim
     own = np.arange(input.shape[axis])[slice(start, end, step)]
+    if not own.size:
+        return ops.zeros(shape_with(input, axis, 0), dtype=input.dtype)
     return ops.gather(input, ms.Tensor(own.astype(np.int32)), axis)
+
+
+def unsafe_split(input: Any, split_size: int, dim: int = 0) -> Any:
+    """The parts of one size of an axis."""
+    return ops.split(input, split_size, dim)
 
 
 def unsafe_split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:

@@ -45,6 +45,11 @@ def is_leaf(input: Any) -> bool:
     return isinstance(input, ms.Parameter) or not input._requires_grad
 
 
+def is_set_to(input: Any, tensor: Any) -> bool:
+    """Whether two tensors are the same memory in the same shape."""
+    return bool(input.data_ptr() == tensor.data_ptr() and input.shape == tensor.shape)
+
+
 class SymInt:
     """torch's size that its compilers do not know yet; a size of MindSpore's is never one."""
 

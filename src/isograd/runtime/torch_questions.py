@@ -172,14 +172,14 @@ def set_printoptions(
     sci_mode: Any = None,
 ) -> None:
     """numpy's settings, by which MindSpore prints tensors; sci_mode=True has no counterpart."""
-    usual = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80}
+    usual: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80}
     profiles = {
         "default": usual,
         "short": {**usual, "precision": 2, "edgeitems": 2},
         "full": {**usual, "threshold": 2**62},
     }
-    chosen = dict(profiles[str(profile).lower()]) if profile is not None else {}
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems}
+    chosen: dict[str, Any] = dict(profiles[str(profile).lower()]) if profile is not None else {}
+    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems}
     given["linewidth"] = linewidth
     chosen |= {name: value for name, value in given.items() if value is not None}
     if chosen.get("threshold") == float("inf"):

@@ -42,7 +42,7 @@ def _joined(module: str, owner: Any) -> str:
 
 def is_leaf(input: Any) -> bool:
     """Whether a tensor was computed from nothing that a gradient is taken of."""
-    return isinstance(input, ms.Parameter) or not input._requires_grad
+    return bool(input._is_leaf)
 
 
 def is_set_to(input: Any, tensor: Any) -> bool:

@@ -6,15 +6,15 @@ from __future__ import annotations
 class ShellDtype:
     """A dtype that no tensor has: comparing it answers no, and making a tensor of it raises."""
 
+    #: `Tensor.to` takes what comes from MindSpore for a dtype; MindSpore itself raises for this.
+    __module__ = "mindspore.of_torch"
+
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __repr__(self) -> str:
         return f"torch.{self._name}"
 
-
-# `Tensor.to` takes what comes from MindSpore for a dtype; MindSpore itself raises for this one.
-ShellDtype.__module__ = "mindspore.of_torch"
 
 int1, int2, int3, int4 = (ShellDtype(f"int{bits}") for bits in (1, 2, 3, 4))
 int5, int6, int7 = (ShellDtype(f"int{bits}") for bits in (5, 6, 7))

@@ -95,6 +95,9 @@ def col_indices(input: Any) -> Any:
     return ms.Tensor(np.argwhere(ops.stop_gradient(input).asnumpy() != 0)[:, 1].astype(np.int64))
 
 
+crow_indices_copy, col_indices_copy = crow_indices, col_indices
+
+
 def sparse_mask(input: Any, mask: Any) -> Any:
     """The elements where another matrix is not zero, and zeros."""
     return ops.where(mask != 0, input, ops.zeros_like(input))

@@ -264,7 +264,6 @@ x = x * 1; flat = x.view(-1); x.mul_(2); x = x + flat[0]
 parts = [x]; next(iter(parts)).add_(1)
 parts = [x]; parts.pop().add_(1)
 x.mul_(2)[0].add_(1)
-torch.Tensor.add_(x, 1)
 (y := x).add_(1); x = y * 2
 y = x[None]; y.add_(1)
 y = torch.as_tensor(x); y += 1

@@ -36,12 +36,19 @@ SAME = {
     "default of a function": "def f(held=x):\n    return held * 1\nx.add_(1)\nr = f()",
     "function writes into it": "y = x\ndef f():\n    x.add_(1)\nf()",
     "functional in place": "y = x\nr = F.elu(x, inplace=True)",
+    "function in place": "y = x\nr = torch.square_(y)",
+    "function in place, a row": "y = x[0]\nr = torch.neg_(y)\ntorch.zero_(x[1])",
+    "function in place, not bound": "r = torch.sqrt_(x).sum()",
+    "functions in place, a chain": "y = x\nr = torch.neg_(torch.sqrt_(x)).add_(w)",
+    "functional of torch in place": "y = x\nr = F.threshold_(x, 2, 7)",
+    "function in place of a list's element": "held = [x, w]\nr = torch.square_(held[1])",
     "data of it": "y = x.view(-1)\nx.data = x.data * 2",
 }
 #: A port cannot write these where torch does; each is reported.
 REPORTED = {
     "view": "y = x.view(-1)\ny.add_(1)",
     "tensor of a view": "y = x.view(-1)\nr = x.add_(1)",
+    "view, function in place": "y = x.view(-1)\nr = torch.neg_(y)",
     "slice taken before": "y = x[1:]\nx.mul_(2)",
     "slice with steps": "y = x[:, ::2]\nx[0] = 5",
     "view of a list's element": "y = x.t()\nheld = [x, w]\nheld[0].add_(1)",

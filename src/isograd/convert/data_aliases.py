@@ -17,8 +17,10 @@ from isograd.convert.tree import Tree, names_of
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 #: Methods of their form that write nothing into the tensor.
-_WRITING_NOTHING = frozenset(("requires_grad_", "share_memory_", "apply_"))
+_WRITING_NOTHING = frozenset(("requires_grad_", "share_memory_"))
 _INIT = "torch.nn.init."
+#: Where functions whose name ends in `_` change their first argument.
+_CHANGING = frozenset(("torch", "torch.Tensor", "torch.nn.functional"))
 _MAKING_PARAMETERS = frozenset(("torch.nn.Parameter", "torch.nn.parameter.Parameter"))
 #: Calls that give what something holds, or that go through it.
 _GIVING = frozenset(
@@ -179,11 +181,18 @@ def _nodes(scope: ast.AST) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
+def _writes_into_argument(api: str) -> bool:
+    """Whether a function of torch writes into its first argument: `nn.init.ones_`, `torch.exp_`."""
+    home, _, name = api.rpartition(".")
+    is_changing = name.endswith("_") and not name.endswith("__")
+    return api.startswith(_INIT) or (is_changing and home in _CHANGING)
+
+
 def _written(node: ast.AST, named: Mapping[ast.AST, str]) -> Iterator[str]:
     """The names that a node writes into."""
     if isinstance(node, ast.Call):
         function = node.func
-        if named.get(function, "").startswith(_INIT):
+        if _writes_into_argument(named.get(function, "")):
             yield from _root(next(iter(node.args), None))
         elif isinstance(function, ast.Attribute) and function.attr not in _WRITING_NOTHING:
             if function.attr.endswith("_") and not function.attr.endswith("__"):

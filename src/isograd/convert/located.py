@@ -96,24 +96,22 @@ class Member:
 class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
-    values: of targets of `+=`. operands: of `~x`, `x & y`, `x << y`. owners: of `x.forward`.
-    unknown: attributes of values of which nothing is known. selected: `x[mask].sum()`. indexed:
-    `x[i]` where x is a tensor. bounded: `x.clamp(0, y)` of a tensor and what may be none. apis: all
-    of torch that the file names. named_calls: layers that are called by the names of their
-    arguments; "" where they are not known. reparametrized: layers whose parameters a function of
-    torch replaces; "" where they are not known. compared: classes of torch that stand in a
-    comparison. layer_owners: what `x.weight` and other attributes of layers are read of, or set.
-    built: calls that make a module of the project's. made: the names of their classes. called:
-    methods that are called on anything but self. elsewhere: what the file takes of others.
-    looks_up: whether it asks for an object by a name that it computes. in_inference: classes whose
-    constructor says `self.eval()`. sets: attributes of layers, and of what may be one, that are
-    set. has_modes:
-    whether anything is otherwise in training. unfreezes: whether something says what learns, other
-    than that it does not. private: where modules' own
-    dictionaries of parameters are named. reads_private: whether they are more than read there.
-    makes_complex: whether something of torch's makes complex numbers. works_in_place: whether a
-    layer is made with inplace=True. asking: what it asks of classes. calls: names that
-    are called, and whether one of the arguments may be a class.
+    values: of targets of `+=`, and of what functions of torch change. operands: of `~x`, `x & y`,
+    `x << y`. owners: of `x.forward`. unknown: attributes of values that are not known. selected:
+    `x[mask].sum()`. indexed: `x[i]` where x is a tensor. bounded: `x.clamp(0, y)` of a tensor and
+    what may be none. apis: all of torch that the file names. named_calls: layers that are called by
+    names of arguments; "" where not known. reparametrized: layers whose parameters a function of
+    torch replaces; "" where not known. compared: classes of torch that stand in a comparison.
+    layer_owners: what `x.weight` and other attributes of layers are read of, or set. built: calls
+    that make a module of the project's. made: the names of their classes. called: methods called on
+    anything but self. elsewhere: what the file takes of others. looks_up: whether it asks for an
+    object by a name that it computes. in_inference: classes whose constructor says `self.eval()`.
+    sets: attributes of layers, and of what may be one, that are set. has_modes: whether anything is
+    otherwise in training. unfreezes: whether something says what learns, other than that it does
+    not. private: where modules' own dictionaries of parameters are named. reads_private: whether
+    they are more than read there. makes_complex: whether something of torch's makes complex
+    numbers. works_in_place: whether a layer is made with inplace=True. asking: what it asks of
+    classes. calls: names that are called, and whether an argument may be a class.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -183,6 +181,8 @@ class _Silent:
             are_tensors = [isinstance(value, Tensor) for value in given]
             if any(are_tensors) and not all(are_tensors):
                 self._facts.bounded.add(place(node))
+        if api.endswith("_") and node.args and arguments:
+            self._facts.values[place(node.args[0])] = arguments[0]
         if api == "torch.sum":
             receiver = arguments[0] if arguments else keywords.get("input")
         if api in ("torch.sum", "torch.Tensor.sum") and receiver is RAGGED:

@@ -15,13 +15,19 @@ from isograd.convert.tree import (
 from isograd.scan.behaviour import VIEWS
 
 #: Methods that return several views.
-SEVERAL = frozenset("chunk split tensor_split unbind hsplit vsplit dsplit split_with_sizes".split())
+SEVERAL = frozenset(
+    (
+        *("chunk", "split", "split_with_sizes", "tensor_split", "unbind", "hsplit", "vsplit"),
+        *("dsplit", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes"),
+    )
+)
 _RESHAPED_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "data", "real", "imag"))
 #: Methods, and functions of their first argument, whose result shares memory but no writes.
 _RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | SEVERAL.union(
     (
         *("flatten", "reshape", "reshape_as", "ravel", "broadcast_to"),
         *("as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"),
+        *("conj", "conj_physical"),  # real numbers are returned as they are
     )
 )
 #: Views whose elements lie in another order, so that `contiguous` copies them.
@@ -34,10 +40,14 @@ _REARRANGING = _REORDERED.difference(("H", "mH", "adjoint")).union(
 )
 _SIZES = frozenset("shape size dim ndim numel".split())
 #: What returns its tensor where there is nothing to do.
-_SAME = frozenset("contiguous to float cpu cuda type type_as requires_grad_".split())
+_SAME = frozenset(
+    """contiguous to float cpu cuda xpu ipu mtia type type_as requires_grad_ resolve_conj
+    resolve_neg""".split()
+)
 #: Functions that return their argument where there is nothing to do.
 _PASSING = frozenset(
-    "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split()
+    """dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout resolve_conj
+    resolve_neg""".split()
 )
 
 

@@ -12,9 +12,6 @@ TYPES = {
     "torch.nn.Module": "nn.Cell",
     "torch.nn.Parameter": "ms.Parameter",
     "torch.Size": "tuple",
-    "torch.SymInt": "int",
-    "torch.SymFloat": "float",
-    "torch.SymBool": "bool",
     "torch.jit.TracerWarning": "composites.TracerWarning",
     "torch.serialization.SourceChangeWarning": "composites.SourceChangeWarning",
 }

@@ -20,6 +20,8 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     setup = "NAME"                  statements of setups.toml that stand before each example
 
 Text that is the same for many APIs stands once: `[group.NAME]` tables hold `apis` and the rest.
+functions_in_place.toml names the functions (`torch.exp_`) that do what Tensor's method of the name
+does to their first argument; their entries are made of the methods'.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from isograd.knowledge.store import FOLDER
 DATA = FOLDER / "data"
 INPUTS_FILE = DATA / "inputs.toml"
 SETUPS_FILE = DATA / "setups.toml"
+FUNCTIONS_FILE = DATA / "functions_in_place.toml"
 IN_PLACE = "in_place"
 _WAYS = {way.name.lower(): way for way in Way}
 _FIELDS = {
@@ -81,7 +84,7 @@ def read_entries(folder: Path = DATA) -> list[Entry]:
     setups = tomllib.loads((folder / SETUPS_FILE.name).read_text(encoding="utf-8"))
     found: dict[str, Entry] = {}
     for path in sorted(folder.glob("*.toml")):
-        if path.name in (INPUTS_FILE.name, SETUPS_FILE.name):
+        if path.name in (INPUTS_FILE.name, SETUPS_FILE.name, FUNCTIONS_FILE.name):
             continue
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, given in _ungrouped(tables):
@@ -90,7 +93,52 @@ def read_entries(folder: Path = DATA) -> list[Entry]:
                 if entry.api in found:
                     raise ValueError(f"{path.name}: {entry.api} is described twice.")
                 found[entry.api] = entry
+    found.update((entry.api, entry) for entry in _functions_in_place(folder, found))
     return [found[name] for name in sorted(found)]
+
+
+def _functions_in_place(folder: Path, found: Mapping[str, Entry]) -> Iterator[Entry]:
+    """The entries of functions that change their first argument as a method does its tensor."""
+    path = folder / FUNCTIONS_FILE.name
+    names = set(tomllib.loads(path.read_text(encoding="utf-8"))["apis"])
+    for method in list(found.values()):
+        own = [api.replace("torch.Tensor.", "torch.") for api in (method.api, *method.aliases)]
+        own = [api for api in own if api in names]
+        if own and _is_in_place(method.api):
+            names.difference_update(own)
+            yield _as_function(method, own)
+    if names:
+        raise ValueError(f"{path.name}: no method does what {sorted(names)} do.")
+
+
+def _as_function(method: Entry, names: list[str]) -> Entry:
+    """The function `torch.exp_` beside the method `torch.Tensor.exp_`."""
+    templates = [text.replace("{self}", "{input}") for text in (method.rewrite, *method.others)]
+    called, last = method.api.rpartition(".")[2], names[0]
+    examples = [
+        dataclasses.replace(
+            example, code=example.code.replace(f"old.{called}()", f"{last}(old)")
+            .replace(f"old.{called}(", f"{last}(old, "),
+        )
+        for example in method.examples
+    ]  # fmt: skip
+    return dataclasses.replace(
+        method,
+        api=names[0],
+        aliases=tuple(names[1:]),
+        signature=method.signature.replace("self", "input", 1),
+        rewrite=templates[0],
+        others=tuple(templates[1:]),
+        examples=(*examples, *(_taken(example) for example in examples[:1])),
+    )
+
+
+def _taken(example: Example) -> Example:
+    """An example of a function in place whose result is taken as well as its argument."""
+    code = example.code.replace("\ntorch.", "\nnew = torch.").replace(
+        "\nreturn old", "\nreturn new"
+    )
+    return dataclasses.replace(example, code=code)
 
 
 def _with_setup(table: Mapping[str, Any], setups: Mapping[str, str]) -> Mapping[str, Any]:
@@ -197,7 +245,10 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
 
 
 def _is_in_place(api: str) -> bool:
-    return api.startswith("torch.Tensor.") and api.endswith("_") and not api.endswith("__")
+    """Whether a method or a function changes its tensor: those of torch.nn.init have no tensor."""
+    home, _, name = api.rpartition(".")
+    is_changing = name.endswith("_") and not name.endswith("__")
+    return is_changing and home in ("torch.Tensor", "torch", "torch.nn.functional")
 
 
 def _applicability(table: Mapping[str, Any], template: str, in_place: bool) -> Applicability:
@@ -231,7 +282,8 @@ def _value(api: str, template: str, table: Mapping[str, Any]) -> str:
     error there, never another result.
     """
     found = _PLAIN_CALL.match(template)
-    if found is None or not table.get("signature") or api.startswith("torch.Tensor."):
+    is_function = not (api.startswith("torch.Tensor.") or _is_in_place(api))
+    if found is None or not table.get("signature") or not is_function:
         return ""
     places = [place.strip() for place in found["places"].split("{") if place.strip()]
     names = [place.strip(", }").partition("=")[::2] for place in places]

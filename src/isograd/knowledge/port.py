@@ -49,17 +49,27 @@ class _Port(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """An in-place call that is a statement assigns its value to the receiver."""
+        """An in-place call that is a statement assigns its value to what it changes."""
         call = node.value
-        entry = self._method(call.func) if isinstance(call, ast.Call) else None
-        if entry is None or entry.hazard != "in_place" or not isinstance(call, ast.Call):
+        changed = self._changed(call) if isinstance(call, ast.Call) else None
+        if changed is None:
             return self.generic_visit(node)
-        assert isinstance(call.func, ast.Attribute)
-        receiver = ast.unparse(call.func.value)
+        target = ast.unparse(changed)
         value = ast.unparse(self.visit(call))
         if self._mutating:
-            return ast.parse(f"{receiver}.copy_({value})").body[0]
-        return ast.parse(f"{receiver} = {value}").body[0]
+            return ast.parse(f"{target}.copy_({value})").body[0]
+        return ast.parse(f"{target} = {value}").body[0]
+
+    def _changed(self, call: ast.Call) -> ast.expr | None:
+        """x of `x.add_(1)` and of `torch.exp_(x)`; None where nothing is changed in place."""
+        name = _dotted(call.func)
+        is_function = name.startswith(_PACKAGES)
+        entry = self._knowledge.find(name) if is_function else self._method(call.func)
+        if entry is None or entry.hazard != "in_place":
+            return None
+        if is_function:
+            return next(iter(call.args), None)
+        return call.func.value if isinstance(call.func, ast.Attribute) else None
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """A module's forward is a cell's construct."""

@@ -285,3 +285,9 @@ conv2d = conv_in(2)
 conv_transpose2d = conv_transpose_in(2)
 conv3d = conv_in(3)
 conv_transpose3d = conv_transpose_in(3)
+
+
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """A convolution of time, batch, channels by a weight of time, inputs, outputs."""
+    turned, kernels = ops.permute(input, (1, 2, 0)), ops.permute(weight, (2, 1, 0))
+    return ops.permute(conv1d(turned, kernels, bias, 1, pad), (2, 0, 1))

@@ -154,7 +154,8 @@ def atan2(input: Any, other: Any) -> Any:
 def compared(input: Any, other: Any, how: str) -> Any:
     """A comparison as numbers of the tensor's own dtype, as in-place comparisons give."""
     names = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
-    name = {**names, "lt": "less", "le": "less_equal"}[how.rstrip("_")]
+    short = how.rstrip("_")
+    name = {**names, "lt": "less", "le": "less_equal"}.get(short, short)
     return getattr(ops, name)(input, other).astype(input.dtype)
 
 

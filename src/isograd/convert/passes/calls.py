@@ -82,8 +82,6 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
         _renamed(node, file.name(types_and_settings.HELPERS[use.api]), file)
         return
     entry = file.entry(use.api)
-    if _in_place(node, use, entry, file):
-        return
     if entry is None:
         missing(node.func, use, file, f"{use.api} is not known to isograd")
         return
@@ -141,23 +139,6 @@ def _is_made_by_factory(
 
 def _is_starred(node: ast.expr) -> bool:
     return isinstance(node, ast.Starred)
-
-
-def _in_place(node: ast.Call, use: Use, entry: Entry | None, file: FileEdit) -> bool:
-    """`F.relu_(x)`: x is what `F.relu(x)` makes of it from then on."""
-    if not use.api.endswith("_") or (entry is not None and entry.rewrite):
-        return False
-    plain_entry = file.entry(use.api.removesuffix("_"))
-    if plain_entry is None or not plain_entry.rewrite or not node.args:
-        return False
-    call = file.call(node)
-    result = call if isinstance(call, NotRewritten) else file.rewritten(plain_entry, call)
-    if isinstance(result, NotRewritten):
-        return False
-    if not bind(node.args[0], node, result.code, file):
-        layout.write_call(file, node, result.code)
-    file.converted += 1
-    return True
 
 
 def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:

@@ -1,4 +1,4 @@
-"""Chains of methods that change a tensor in place, `x.mul_(2).add_(y)`, and who reads it behind."""
+"""Chains of what changes a tensor in place, `x.mul_(2).add_(y)`, and who reads it behind."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import POSTFIX
+from isograd.convert.tree import first_argument
 
-#: What the knowledge says of methods that change their tensor.
+#: What the knowledge says of methods and functions that change their tensor.
 IN_PLACE = "in_place"
 #: Methods that return the tensor itself and are written elsewhere.
 _RETURN_SELF = frozenset(("requires_grad_", "copy_"))
@@ -16,17 +17,18 @@ _LOOKUPS = frozenset("get get_parameter get_buffer".split())
 
 
 def target_of(receiver: ast.expr, file: FileEdit) -> ast.expr | None:
-    """The name, attribute or element at the root of a chain of methods that change it."""
+    """The name, attribute or element at the root of a chain of calls that change it."""
     node = receiver
     while isinstance(node, ast.Call) and not _is_lookup(node):
         if is_gradient(node):
             assert isinstance(node.func, ast.Attribute)
             return node.func.value
-        if not isinstance(node.func, ast.Attribute):
-            return _out_of(node)
-        if node.func.attr not in _RETURN_SELF and not is_changing(node.func, file):
-            return _out_of(node)
-        node = node.func.value
+        changed = changed_by(node, file)
+        if changed is None:
+            if not isinstance(node.func, ast.Attribute) or node.func.attr not in _RETURN_SELF:
+                return _out_of(node)
+            changed = node.func.value
+        node = changed
     if isinstance(node, ast.Call) and not _is_lookup(node):
         return None
     return node if isinstance(node, POSTFIX) else None
@@ -39,11 +41,16 @@ def _is_lookup(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKUPS
 
 
-def is_changing(method: ast.expr, file: FileEdit) -> bool:
-    """Whether a method changes its tensor in place."""
-    use = file.use(method)
-    entry = file.entry(use.api) if use is not None and use.is_member else None
-    return entry is not None and entry.hazard == IN_PLACE
+def changed_by(call: ast.Call, file: FileEdit) -> ast.expr | None:
+    """What a call changes in place and returns: x of `x.add_(1)` and of `torch.exp_(x)`."""
+    use = file.use(call.func)
+    entry = file.entry(use.api) if use is not None else None
+    if use is None or entry is None or entry.hazard != IN_PLACE:
+        return None
+    if use.is_member:
+        return call.func.value if isinstance(call.func, ast.Attribute) else None
+    given = first_argument(call, "input")
+    return None if isinstance(given, ast.Starred) else given
 
 
 def is_gradient(node: ast.Call) -> bool:
@@ -61,23 +68,27 @@ def _out_of(node: ast.Call) -> ast.expr | None:
 
 
 def is_in_chain(node: ast.Call, file: FileEdit) -> bool:
-    """Whether another in-place method is called on the result."""
+    """Whether the result is changed in place again: `x.mul_(2).add_(y)`, `exp_(x.mul_(2))`."""
     parent = file.tree.parents.get(node)
-    return isinstance(parent, ast.Attribute) and is_changing(parent, file)
+    if isinstance(parent, ast.Attribute):
+        parent = file.tree.parents.get(parent)
+    return isinstance(parent, ast.Call) and changed_by(parent, file) is node
 
 
 def is_read_in_chain(target: ast.expr, node: ast.Call, file: FileEdit) -> bool:
-    """Whether what a chain changes is read by one of its later methods: `x.mul_(2).add_(x)`."""
+    """Whether what a chain changes is read by one of its later calls: `x.mul_(2).add_(x)`."""
     shown = {ast.dump(target)}
     if isinstance(target, ast.Attribute) and target.attr == "data":
         shown.add(ast.dump(target.value))
+    inner: ast.AST = node
     link: ast.AST = file.tree.parents[node]
     while isinstance(link, (ast.Attribute, ast.Call)):
         if isinstance(link, ast.Call):
             given = [*link.args, *(part.value for part in link.keywords)]
-            if any(ast.dump(part) in shown for one in given for part in ast.walk(one)):
+            others = [one for one in given if one is not inner]
+            if any(ast.dump(part) in shown for one in others for part in ast.walk(one)):
                 return True
-        link = file.tree.parents[link]
+        inner, link = link, file.tree.parents[link]
     return False
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from isograd.convert.file import FileEdit
-from isograd.convert.origins import is_taken_by_copy
+from isograd.convert.origins import called, is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
@@ -151,8 +151,8 @@ def _writes(scope: ast.AST, file: FileEdit) -> dict[str, bool]:
             is_of_tensor = isinstance(node.slice, (ast.Slice, ast.Tuple, ast.Compare))
         elif isinstance(node, ast.AugAssign):
             target = node.target
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            target, is_of_tensor = node.func.value, True
+        elif isinstance(node, ast.Call):
+            target, is_of_tensor = called(node, file.named)[1], True
         target = _root(target)
         if isinstance(target, (ast.Name, ast.Attribute)):
             key = ast.unparse(target)
@@ -179,9 +179,10 @@ def _writing(scope: ast.AST, file: FileEdit) -> Sequence[ast.AST]:
 def _writes_or_renames(node: ast.AST) -> bool:
     if isinstance(node, ast.Subscript):
         return isinstance(node.ctx, ast.Store)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr.endswith("_") and not node.func.attr.endswith("__")
-    return not isinstance(node, ast.Call)
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        return bool(name.endswith("_") and not name.endswith("__"))
+    return True
 
 
 def _last_line(node: ast.AST) -> int:

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from isograd.convert import layout
-from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
-from isograd.convert.origins import Reach, is_taken_by_copy, origin_of_write
+from isograd.convert.origins import Reach, is_taken_by_copy
 from isograd.convert.passes.chains import (
-    IN_PLACE,
-    is_changing,
+    changed_by,
     is_in_chain,
     is_read_after,
     is_read_in_chain,
     target_of,
 )
 from isograd.convert.passes.elements import (
-    elements,
-    holds_all,
-    is_another,
-    is_by_position,
     is_quiet_leaf,
     is_without_gradient,
-    key_of,
     may_be_parameter,
-    may_be_positions,
     owner_of_data,
-    owner_of_element,
     unshared,
     written_place,
 )
@@ -38,31 +30,33 @@ from isograd.convert.passes.reach_of_writes import (
     scope_of,
     sight_of,
     tell,
-    tell_if_lost,
     tell_lost,
     write_view,
 )
+from isograd.convert.passes.written_elements import put, tell_if_held, write_element
 from isograd.convert.places import place as place_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import NotRewritten
 from isograd.scan.values import PARAMETER
 
-_TENSOR = "torch.Tensor."
 _COPY_INTO = "torch.Tensor.copy_"
-_COPY = "{0} is a copy, in torch as well: this change reaches nothing"
-_COPY_ADVICE = "If it was meant to be changed, assign to it: {0} = …"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
 _CHOSEN = "which tensor is changed in place is not known here; the port changes none"
-_ROUNDS = "each round changes what the rounds before have returned, in torch; not in the port"
 #: Methods that change the shape, which a write into the tensor cannot.
 _SHAPING = frozenset(
-    "t_ unsqueeze_ squeeze_ transpose_ swapaxes_ swapdims_ resize_ resize_as_ set_".split()
+    (
+        *("t_", "unsqueeze_", "squeeze_", "transpose_", "swapaxes_", "swapdims_"),
+        *("resize_", "resize_as_", "set_", "as_strided_"),
+    )
 )
 
 
 class InPlace:
-    """`x.add_(y)`: `x = x + y`, or `x.copy_(x + y)` where the tensor has other names."""
+    """`x.add_(y)`: `x = x + y`, or `x.copy_(x + y)` where the tensor has other names.
+
+    `torch.exp_(x)` and `torch.Tensor.add_(x, y)` are written as the methods of x.
+    """
 
     kinds = (ast.Call,)
     examples = (
@@ -83,6 +77,15 @@ class InPlace:
                 return x
             """,
         ),
+        Example(
+            "a function that changes its argument",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                z = x + y
+                torch.exp_(z)
+                return z
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -98,25 +101,26 @@ class InPlace:
         """Write the new value, and where it goes."""
         assert isinstance(node, ast.Call)
         use = file.use(node.func)
-        if use is None or not isinstance(node.func, ast.Attribute):
+        if use is None:
             return False
-        if not use.is_member:
-            _tell_if_unbound(node, use, file)
-            return False
-        if use.api == _COPY_INTO and node.args:
+        if use.is_member and use.api == _COPY_INTO and node.args:
+            assert isinstance(node.func, ast.Attribute)
             return _copy_into(node, node.func.value, use, file)
-        entry = file.entry(use.api)
-        if entry is None or entry.hazard != IN_PLACE:
+        receiver, entry = changed_by(node, file), file.entry(use.api)
+        if receiver is None or entry is None:
             return False
         if not entry.rewrite or entry.applicability is Applicability.HAND:
             return False
-        file.uses += 1
-        receiver = node.func.value
-        call = file.call(node, file.argument(receiver))
+        call = file.call(node, file.argument(receiver) if use.is_member else "")
         result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
         if isinstance(result, NotRewritten):
-            file.finding(node.func, "not-converted", result.reason, entry.advice, api=use.api)
-            return True
+            if use.is_member:
+                file.uses += 1
+                file.finding(node.func, "not-converted", result.reason, entry.advice, api=use.api)
+            return use.is_member
+        file.uses += 1
+        if not use.is_member:
+            use = replace(use, owner=file.facts.values.get(place_of(receiver)))
         _write(node, receiver, result.code, use, entry, file)
         file.converted += 1
         return True
@@ -142,7 +146,7 @@ def _write(
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
         _write_name(target, node, code, file)
     elif isinstance(target, ast.Subscript):
-        _write_element(target, node, code, file)
+        write_element(target, node, code, file)
     elif isinstance(target, ast.Attribute) and target.attr == "data":
         _write_data(target, node, code, "composites.write", file)
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
@@ -194,7 +198,7 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
     if isinstance(receiver, ast.Attribute):
         _write_data(receiver, node, code, "composites.overwrite", file)
     elif isinstance(receiver, ast.Subscript):
-        _write_element(receiver, node, code, file)
+        write_element(receiver, node, code, file)
     elif isinstance(receiver, ast.Name) and use.owner is not PARAMETER:
         _copy_into_name(node, receiver, code, file)
     elif not file.tree.is_statement(node) or not write_view(receiver, "...", code, node, file):
@@ -222,7 +226,7 @@ def _write_data(
     """`p.data.copy_(q.data)`: read, `.data` is a tensor of its own."""
     if isinstance(target.value, ast.Subscript):
         tell_if_held(target.value, node, file)
-        _put(target.value, node, code, file)
+        put(target.value, node, code, file)
     else:
         file.replace(node, f"{file.name(composition)}({owner_of_data(target, file)}, {code})")
 
@@ -230,12 +234,12 @@ def _write_data(
 def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> None:
     """Bind a tensor's new value to its name, or write it where others see the tensor."""
     name = target.id
-    if (file.holds_data(target) or is_quiet_leaf(target, file)) and not _is_shaping(node):
+    if (file.holds_data(target) or is_quiet_leaf(target, file)) and not _is_shaping(node, file):
         file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
         return
     sight = sight_of(name, node, file)
     is_statement = file.tree.is_statement(node)
-    if sight.reach is not Reach.ALONE and _is_shaping(node):
+    if sight.reach is not Reach.ALONE and _is_shaping(node, file):
         other = sight.name or "the caller's"
         level = Level.FINISH if sight.name else Level.LOOK
         file.finding(node, "in-place-shape", _SHAPE.format(name, other), level=level)
@@ -255,101 +259,9 @@ def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> 
         layout.write(file, node, code)
 
 
-def _is_shaping(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPING
-
-
-def _write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
-    """`x[0].add_(1)` and `y = x[0].add_(1)`, of a tensor or of a list."""
-    place, is_statement = written_place(target, file), file.tree.is_statement(node)
-    if is_taken_by_copy(target):
-        if is_statement:
-            message, advice = _COPY.format(place), _COPY_ADVICE.format(place)
-            file.finding(node.func, "in-place-copy", message, advice, level=Level.LOOK)
-        layout.write(file, node, code)
-        return
-    if not is_statement:
-        tell_if_held(target, node, file)
-        _put(target, node, code, file)
-        return
-    if is_data(target.value) and not is_another(target.value, file):
-        # What is written to the data of a tensor is written to the tensor.
-        layout.write_statement(file, node, f"{elements(target, file)} = {code}")
-        return
-    if write_view(target, "...", code, node, file):
-        return
-    scope = scope_of(node, file)
-    root = origin_of_write(target, file.views)[0]
-    is_copy = isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
-    tell_if_held(target, node, file)
-    if isinstance(root, ast.Name) and holds_all(root, file):
-        file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
-        return
-    if file.holds_data(target.value) or is_quiet_leaf(target.value, file):
-        layout.write_statement(file, node, f"{elements(target, file)} = {code}")
-        return
-    if isinstance(root, ast.Name) and scope.is_container(root.id):
-        place, code = f"{place}[...]", (unshared(node.args[0], file) if is_copy else code)
-    elif _may_hold_tensors(target, file) and (
-        is_copy
-        or not isinstance(target.slice, ast.Constant)
-        or _is_state_of_network(target.value, file)
-    ):
-        _put(target, node, code, file)
-        return
-    if may_be_positions(target.slice, node, file):
-        _put(target, node, code, file)  # which sees whether a tensor takes a copy here
-        return
-    layout.write_statement(file, node, f"{place} = {code}")
-
-
-def tell_if_held(target: ast.Subscript, node: ast.AST, file: FileEdit) -> None:
-    """Report a change of an element that a view taken before does not see."""
-    if tell_lost(target, node, file):
-        return
-    if any(isinstance(part, ast.ListComp) for part in file.tree.above(node)):
-        file.finding(node, "in-place-kept", _ROUNDS, level=Level.LOOK)
-    root = origin_of_write(target, file.views)[0]
-    if isinstance(root, ast.Name):
-        is_part = root is target.value and not scope_of(node, file).is_container(root.id)
-        is_whole = not is_part or is_by_position(target.slice, node, file)
-        tell_if_lost(root.id, node, file, is_whole=is_whole)
-
-
-def _may_hold_tensors(target: ast.Subscript, file: FileEdit) -> bool:
-    """Whether `held[key]` may be a tensor of its own that a dictionary or a list holds.
-
-    Others may hold it as well, as a network does what its `state_dict()` gives.
-    """
-    key = target.slice
-    if place_of(target) in file.facts.indexed or isinstance(key, (ast.Slice, ast.Tuple)):
-        return False
-    return not isinstance(key, ast.Constant) or isinstance(key.value, (str, int))
-
-
-def _is_state_of_network(node: ast.expr, file: FileEdit) -> bool:
-    """Whether an expression is a `state_dict()`, or a name that is bound to one in the file."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict"
-    return isinstance(node, ast.Name) and any(
-        isinstance(part.value, ast.Call)
-        and any(isinstance(target, ast.Name) and target.id == node.id for target in part.targets)
-        and _is_state_of_network(part.value, file)
-        for part in file.tree.of(ast.Assign)
-    )
-
-
-def _put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
-    """Write into an element of a tensor, or into the tensor that something holds."""
-    held, key = owner_of_element(target, file), key_of(target.slice, file)
-    file.replace(node, f"{file.name('composites.put')}({held}, {key}, {code})")
-
-
-def _tell_if_unbound(node: ast.Call, use: Use, file: FileEdit) -> None:
-    """Tell `torch.Tensor.add_(x, 1)`, which is written as a new value of no name."""
-    entry = file.entry(use.api)
-    if entry is not None and entry.hazard == IN_PLACE and use.api.startswith(_TENSOR):
-        file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
+def _is_shaping(node: ast.Call, file: FileEdit) -> bool:
+    use = file.use(node.func)
+    return use is not None and use.api.rpartition(".")[2] in _SHAPING
 
 
 def _tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
@@ -357,18 +269,21 @@ def _tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> Non
     part: ast.expr = target
     while isinstance(part, (ast.Subscript, ast.Attribute)):
         part = part.value
-    if isinstance(part, ast.Call) and is_changing(part.func, file):
+    if isinstance(part, ast.Call) and changed_by(part, file) is not None:
         file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
 
 
 def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
     """Whether something else may hold what a call gives: a function of torch makes a new tensor."""
     node = receiver
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        use = file.use(node.func)
-        if use is None or not use.is_member:
-            break
-        node = node.func.value
+    while isinstance(node, ast.Call):
+        changed = changed_by(node, file)
+        if changed is None:
+            use = file.use(node.func)
+            if use is None or not use.is_member or not isinstance(node.func, ast.Attribute):
+                break
+            changed = node.func.value
+        node = changed
     return isinstance(node, ast.Call) and file.use(node.func) is None
 
 
@@ -381,7 +296,7 @@ def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
         _write_name(target, node, code, file)
         return True
     if file.tree.is_statement(node) and isinstance(target, ast.Subscript):
-        _write_element(target, node, code, file)
+        write_element(target, node, code, file)
         return True
     if file.tree.is_statement(node) and isinstance(target, ast.Attribute):
         tell_lost(target, node, file)

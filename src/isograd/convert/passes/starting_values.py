@@ -8,8 +8,8 @@ from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import key_of, owner_of_data, owner_of_element
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.inplace import tell_if_held
 from isograd.convert.passes.reach_of_writes import tell_if_lost
+from isograd.convert.passes.written_elements import tell_if_held
 from isograd.knowledge.rewrite import NotRewritten
 
 _INIT = "torch.nn.init."

@@ -28,7 +28,9 @@ _CHILD = "isograd.knowledge.check.child"
 _START_S = 120.0
 _HANG_S = 60.0
 #: In-place methods that change the shape, which no copy_ can.
-_RESHAPING = frozenset("unsqueeze_ squeeze_ transpose_ swapaxes_ swapdims_ t_".split())
+_RESHAPING = frozenset(
+    "unsqueeze_ squeeze_ transpose_ swapaxes_ swapdims_ t_ as_strided_ resize_ resize_as_".split()
+)
 
 
 @dataclass(frozen=True)

@@ -176,55 +176,6 @@ def eigvalsh(A: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     return eigh(A, UPLO).eigenvalues
 
 
-def eig(A: Any) -> Eigen:  # noqa: N803
-    """Eigenvalues and eigenvectors of any matrix, complex, by numpy (LAPACK as in torch).
-
-    Of a real matrix with its gradient; `ops.eig` has none.  Of a complex one it is refused, and
-    where the eigenvectors are no basis.
-    """
-    plain = ops.stop_gradient(A).asnumpy()
-    kind = np.result_type(plain.dtype, np.complex64)
-    values, vectors = (part.astype(kind) for part in np.linalg.eig(plain))
-    eps = np.finfo(kind).eps
-    is_basis = plain.size and np.all(np.linalg.cond(vectors) * eps < 1)
-    if np.iscomplexobj(plain) or not is_basis:
-        refuse_gradient("linalg.eig of a complex or a defective matrix", A)
-        return Eigen(ms.Tensor(values), ms.Tensor(vectors))
-    inner = _times(vectors, _times(np.linalg.inv(vectors), (zero_with_gradient(A), None)), True)
-    gaps = values[..., None, :] - values[..., :, None]
-    shares = np.divide(1, gaps, out=np.zeros_like(gaps), where=gaps != 0)
-    real, imaginary = (ms.Tensor(np.ascontiguousarray(p)) for p in (shares.real, shares.imag))
-    parts = inner[0] * real - inner[1] * imaginary, inner[0] * imaginary + inner[1] * real
-    left, right = _times(vectors, parts)
-    own, own_imaginary = (ms.Tensor(np.ascontiguousarray(p)) for p in (vectors.real, vectors.imag))
-    along = (own * left + own_imaginary * right).sum(-2, keepdims=True)
-    found = own + left - own * along, own_imaginary + right - own_imaginary * along
-    eye = ms.Tensor(np.eye(plain.shape[-1], dtype=plain.dtype))
-    diagonals = [(part * eye).sum(-1) for part in inner]
-    moved = [ms.Tensor(np.ascontiguousarray(p)) for p in (values.real, values.imag)]
-    return Eigen(
-        ops.Complex()(moved[0] + diagonals[0], moved[1] + diagonals[1]), ops.Complex()(*found)
-    )
-
-
-def _times(constant: Any, parts: tuple[Any, Any], is_right: bool = False) -> tuple[Any, Any]:
-    """A complex constant times a tensor in its two parts; the constant on the right if said so."""
-    real, imaginary = (
-        ms.Tensor(np.ascontiguousarray(part)) for part in (constant.real, constant.imag)
-    )
-
-    def product(one: Any, other: Any) -> Any:
-        return ops.matmul(other, one) if is_right else ops.matmul(one, other)
-
-    first, second = parts
-    if second is None:
-        return product(real, first), product(imaginary, first)
-    return (
-        product(real, first) - product(imaginary, second),
-        product(real, second) + product(imaginary, first),
-    )
-
-
 def linalg_vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     """Powers of a vector's elements, rising from 0."""
     count = x.shape[-1] if N is None else N

@@ -71,7 +71,7 @@ def by_lapack(names: str, matrices: Numbers, **options: Any) -> list[Numbers]:
     rows = [function(matrix, **options) for matrix in flat]
     batch = matrices.shape[:-2]
     parts = [np.stack([np.asarray(part) for part in column]) for column in zip(*rows, strict=True)]
-    return [part.reshape(*batch, *part.shape[1:]) for part in parts]
+    return [part.reshape((*batch, *part.shape[1:])) for part in parts]
 
 
 def check_codes(name: str, info: Numbers, what: str) -> None:
@@ -93,13 +93,13 @@ def conjugate_transposed(x: Any) -> Any:
 
 def lower_triangle(x: Any, diagonal: int = 0) -> Any:
     """The part below a diagonal and on it, zeros above, whatever stands there."""
-    mask = np.broadcast_to(np.tri(*x.shape[-2:], diagonal, dtype=bool), tuple(x.shape))
+    mask = np.broadcast_to(np.tri(x.shape[-2], x.shape[-1], diagonal) > 0, tuple(x.shape))
     return ops.where(ms.Tensor(np.ascontiguousarray(mask)), x, ops.zeros_like(x))
 
 
 def upper_triangle(x: Any, diagonal: int = 0) -> Any:
     """The part above a diagonal and on it, zeros below, whatever stands there."""
-    mask = np.broadcast_to(~np.tri(*x.shape[-2:], diagonal - 1, dtype=bool), tuple(x.shape))
+    mask = np.broadcast_to(np.tri(x.shape[-2], x.shape[-1], diagonal - 1) == 0, tuple(x.shape))
     return ops.where(ms.Tensor(np.ascontiguousarray(mask)), x, ops.zeros_like(x))
 
 
@@ -187,8 +187,8 @@ def _permutations(orders: Numbers, dtype: Any) -> Numbers:
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> LU:  # noqa: N803
-    """LU with exchanged rows; torch says nothing of a singular matrix here either."""
-    found = lu_factor_ex(A, pivot=pivot)
+    """LU with exchanged rows.  Raises RuntimeError for a singular matrix, as torch does."""
+    found = lu_factor_ex(A, pivot=pivot, check_errors=True)
     return LU(found.LU, found.pivots)
 
 
@@ -270,8 +270,8 @@ def ldl_factor_ex(
 
 
 def ldl_factor(A: Any, *, hermitian: bool = False) -> LDL:  # noqa: N803
-    """L D Lᵀ of a symmetric matrix."""
-    found = ldl_factor_ex(A, hermitian=hermitian)
+    """L D Lᵀ of a symmetric matrix.  Raises RuntimeError for a singular one, as torch does."""
+    found = ldl_factor_ex(A, hermitian=hermitian, check_errors=True)
     return LDL(found.LD, found.pivots)
 
 

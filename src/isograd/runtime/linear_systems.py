@@ -73,7 +73,7 @@ def solve_triangular(
     part = triangle(A)
     if unitriangular:
         off = 1 if upper else -1
-        part = triangle(A, off) + eye_like(*A.shape[-2:], A)
+        part = triangle(A, off) + eye_like(A.shape[-2], A.shape[-1], A)
     inverse = ops.inverse(part)
     return ops.matmul(inverse, B) if left else ops.matmul(B, inverse)
 
@@ -132,7 +132,7 @@ def _without_singular(A: Any, name: str, check_errors: bool) -> tuple[Any, Any, 
         return A, None, info
     shown = np.broadcast_to((info > 0)[..., None, None], tuple(A.shape))
     is_bad = ms.Tensor(np.ascontiguousarray(shown))
-    return ops.where(is_bad, eye_like(*A.shape[-2:], A), A), ms.Tensor(info > 0), info
+    return ops.where(is_bad, eye_like(A.shape[-2], A.shape[-1], A), A), ms.Tensor(info > 0), info
 
 
 def inv_ex(A: Any, *, check_errors: bool = False) -> InverseWithInfo:  # noqa: N803
@@ -263,8 +263,8 @@ def lstsq(
 ) -> LeastSquares:
     """The X with the least ||A X - B||, and the least X of these, by singular values.
 
-    The drivers differ in what they return beside it, as in torch: gels has neither rank nor
-    singular values, gelsy (the default) no singular values.
+    The drivers differ in what they return beside it, as in torch on a CPU: gels has neither rank
+    nor singular values, gelsy (the default) neither residuals nor singular values.
     """
     plain = ops.stop_gradient(A).asnumpy()
     is_vector = B.ndim == 1 or tuple(B.shape) == tuple(A.shape[:-1])
@@ -276,10 +276,10 @@ def lstsq(
     rank = np.asarray((values > least[..., None]).sum(-1), np.int64)
     rows, columns = A.shape[-2:]
     residuals = ops.zeros((0,), dtype=ms.Tensor(values).dtype)
-    if rows > columns and (driver == "gels" or np.all(rank == columns)):
+    name = driver or "gelsy"
+    if rows > columns and (name == "gels" or (name != "gelsy" and np.all(rank == columns))):
         gap = ops.matmul(A, found) - side
         residuals = (gap * ops.conj(gap) if gap.is_complex() else gap * gap).sum(-2)
-    name = driver or "gelsy"
     ranks = np.zeros(0, np.int64) if name == "gels" else rank
     shown = values if name in ("gelsd", "gelss") else np.zeros(0, values.dtype)
     solution = found.squeeze(-1) if is_vector else found

@@ -1,8 +1,8 @@
 """Factors of matrices as LAPACK gives them, with torch's names, pivots and error codes.
 
-MindSpore 2.10's own (`ops.lu_solve`, `ops.ormqr`, `mindspore.scipy.linalg.lu`) lack kernels,
-gradients or the codes on a CPU.  The numbers are those of scipy's LAPACK (scipy is a part of
-MindSpore's installation), the gradients are exact to first order.
+MindSpore 2.10's `mindspore.scipy.linalg.lu_factor` takes one square matrix and has no codes and no
+gradient.  The numbers are those of scipy's LAPACK (scipy is a part of MindSpore's installation),
+the gradients are exact to first order.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ def by_lapack(names: str, matrices: Numbers, **options: Any) -> list[Numbers]:
 
     (function,) = lapack.get_lapack_funcs((names,), (matrices,))
     flat = matrices.reshape(-1, *matrices.shape[-2:])
-    rows = [function(matrix, **options) for matrix in flat]
+    # A batch of none has the shapes of one matrix.
+    given = flat if len(flat) else np.zeros((1, *matrices.shape[-2:]), matrices.dtype)
+    rows = [function(matrix, **options) for matrix in given]
     batch = matrices.shape[:-2]
     parts = [np.stack([np.asarray(part) for part in column]) for column in zip(*rows, strict=True)]
-    return [part.reshape((*batch, *part.shape[1:])) for part in parts]
+    return [part[: len(flat)].reshape((*batch, *part.shape[1:])) for part in parts]
 
 
 def check_codes(name: str, info: Numbers, what: str) -> None:
@@ -137,7 +139,7 @@ def lu_factor_ex(
     values = ops.stop_gradient(A).asnumpy()
     found, places, info = by_lapack("getrf", values)
     if check_errors:
-        check_codes("lu_factor_ex", info, "U has a zero on its diagonal: A is singular")
+        check_codes("lu_factor", info, "U has a zero on its diagonal: A is singular")
     pivots = ms.Tensor(places.astype(np.int32) + 1)
     if not found.size or np.any(info > 0):
         refuse_gradient("linalg.lu_factor of a singular matrix", A)
@@ -265,7 +267,7 @@ def ldl_factor_ex(
     name = "hetrf" if hermitian and np.iscomplexobj(values) else "sytrf"
     found, pivots, info = by_lapack(name, values, lower=1)
     if check_errors:
-        check_codes("ldl_factor_ex", info, "D has a zero on its diagonal")
+        check_codes("ldl_factor", info, "D has a zero on its diagonal")
     return LDLWithInfo(ms.Tensor(np.tril(found)), codes(pivots), codes(info))
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
+from mindspore.scipy import linalg  # noqa: TID253
 
 from isograd.runtime.algebra import eigh, solve, svd
 from isograd.runtime.basics import Numbers, zero_with_gradient
@@ -17,9 +18,7 @@ from isograd.runtime.factors import (
     codes,
     conjugate_transposed,
     eye_like,
-    lower_triangle,
     permutation_of,
-    upper_triangle,
 )
 
 
@@ -66,16 +65,16 @@ def solve_triangular(
 ) -> Any:
     """The solution of A X = B, or of X A = B, of a triangle; what stands beside it is not read.
 
-    By the inverse: `mindspore.scipy.linalg.solve_triangular` reads no batches of one matrix and
-    many right sides, and has no right-hand form.
+    MindSpore's wants equal batches, and has no right-hand form.
     """
-    triangle = upper_triangle if upper else lower_triangle
-    part = triangle(A)
-    if unitriangular:
-        off = 1 if upper else -1
-        part = triangle(A, off) + eye_like(A.shape[-2], A.shape[-1], A)
-    inverse = ops.inverse(part)
-    return ops.matmul(inverse, B) if left else ops.matmul(B, inverse)
+    if not left:
+        sides = ops.swapaxes(A, -1, -2), ops.swapaxes(B, -1, -2)
+        found = solve_triangular(*sides, upper=not upper, unitriangular=unitriangular)
+        return ops.swapaxes(found, -1, -2)
+    batch = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
+    triangle = ops.broadcast_to(A, (*batch, *A.shape[-2:]))
+    side = ops.broadcast_to(B, (*batch, *B.shape[-2:]))
+    return linalg.solve_triangular(triangle, side, lower=not upper, unit_diagonal=unitriangular)
 
 
 def triangular_solve(
@@ -222,29 +221,13 @@ def matrix_rank(
     return ms.Tensor(np.asarray((values > least[..., None]).sum(-1), np.int64))
 
 
-def _pseudo_inverse(plain: Numbers, atol: Any, rtol: Any, hermitian: bool = False) -> Numbers:
-    if hermitian:
-        values, right = np.linalg.eigh(plain)
-        left, sizes = np.conj(np.swapaxes(right, -1, -2)), np.abs(values)
-    else:
-        u, values, vh = np.linalg.svd(plain, full_matrices=False)
-        left, sizes = np.conj(np.swapaxes(u, -1, -2)), values
-        right = np.conj(np.swapaxes(vh, -1, -2))
-    least = _least(plain, atol, rtol, sizes.max(-1, initial=0.0))[..., None]
-    inverse = np.divide(1, values, out=np.zeros_like(values), where=sizes > least)
-    found: Numbers = (right * inverse[..., None, :]) @ left
-    return found
-
-
 def pinv(A: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:  # noqa: N803
-    """The pseudo-inverse, by numpy, with its gradient (Golub and Pereyra 1973)."""
-    plain = ops.stop_gradient(A).asnumpy()
-    return _with_pinv_gradient(ms.Tensor(_pseudo_inverse(plain, atol, rtol, hermitian)), A)
+    """The pseudo-inverse, with torch's gradient where small singular values count as 0 too.
 
-
-def _with_pinv_gradient(inverse: Any, A: Any) -> Any:  # noqa: N803
-    """P - P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P."""
+    P - P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P (Golub and Pereyra 1973).
+    """
     plain, moved = ops.stop_gradient(A), zero_with_gradient(A)
+    inverse = ops.stop_gradient(ops.pinv(plain, atol=atol, rtol=rtol, hermitian=hermitian))
     turned, moved_turned = conjugate_transposed(inverse), conjugate_transposed(moved)
     rows, columns = A.shape[-2:]
     beyond = eye_like(rows, rows, A) - ops.matmul(plain, inverse)
@@ -269,8 +252,8 @@ def lstsq(
     plain = ops.stop_gradient(A).asnumpy()
     is_vector = B.ndim == 1 or tuple(B.shape) == tuple(A.shape[:-1])
     side = B.expand_dims(-1) if is_vector else B
-    inverse = ms.Tensor(_pseudo_inverse(plain, None, rcond))
-    found = ops.matmul(_with_pinv_gradient(inverse, A), side)
+    share = max(plain.shape[-2:]) * np.finfo(plain.dtype).eps if rcond is None else rcond
+    found = ops.matmul(pinv(A, rtol=float(share)), side)
     values = np.linalg.svd(plain, compute_uv=False)
     least = _least(plain, None, rcond, values.max(-1, initial=0.0))
     rank = np.asarray((values > least[..., None]).sum(-1), np.int64)

@@ -1,8 +1,8 @@
 """Products of Householder's reflections, of which torch.geqrf gives the vectors.
 
 H₁ H₂ … = 1 - V T Vᴴ with T = D (1 + S D)⁻¹, D the scalars on a diagonal and S the part of Vᴴ V
-above its diagonal (Schreiber and Van Loan 1989).  `ops.orgqr` and `ops.ormqr` have no gradient on
-a CPU.
+above its diagonal (Schreiber and Van Loan 1989).  `ops.orgqr` has no gradient, `ops.ormqr`
+no kernel on a CPU.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import refuse_gradient, zero_with_gradient
 from isograd.runtime.exact import choose, exp, like, log1p
 from isograd.runtime.making import floating, promote_types
 
@@ -112,24 +111,11 @@ def ndtri(input: Any) -> Any:
 
 
 def zeta(input: Any, other: Any) -> Any:
-    """Hurwitz's zeta function of x and q, by scipy (cephes as in torch), with q's gradient.
-
-    torch has none for x: it is refused.  `ops.zeta` has none at all.
-    """
+    """Hurwitz's zeta function of x and q, with q's gradient: torch has none for x."""
     x, q = _numbers(input, other)
-    refuse_gradient("special.zeta for its first argument", x)
-    value = _zeta_values(x, q)
-    slope = -ops.stop_gradient(x) * _zeta_values(x + 1, q)
-    is_finite = ops.logical_and(ops.isfinite(q), ops.isfinite(slope))
-    moved = choose(is_finite, slope, 0.0) * zero_with_gradient(q)
-    return value + choose(is_finite, moved, 0.0)
-
-
-def _zeta_values(x: Any, q: Any) -> Any:
-    from scipy import special
-
-    found = special.zeta(*(ops.stop_gradient(part).asnumpy().astype(np.float64) for part in (x, q)))
-    return ms.Tensor(np.asarray(found)).astype(x.dtype)
+    shape = np.broadcast_shapes(tuple(x.shape), tuple(q.shape))
+    x, q = ops.stop_gradient(ops.broadcast_to(x, shape)), ops.broadcast_to(q, shape)
+    return choose(ops.isinf(q), math.nan, ops.zeta(x, q))
 
 
 def _numbers(input: Any, other: Any) -> tuple[Any, Any]:

@@ -227,7 +227,10 @@ def pinv(A: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     P - P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P (Golub and Pereyra 1973).
     """
     plain, moved = ops.stop_gradient(A), zero_with_gradient(A)
-    inverse = ops.stop_gradient(ops.pinv(plain, atol=atol, rtol=rtol, hermitian=hermitian))
+    if A.is_complex():
+        inverse = _complex_pinv(plain.asnumpy(), atol, rtol, hermitian)
+    else:
+        inverse = ops.stop_gradient(ops.pinv(plain, atol=atol, rtol=rtol, hermitian=hermitian))
     turned, moved_turned = conjugate_transposed(inverse), conjugate_transposed(moved)
     rows, columns = A.shape[-2:]
     beyond = eye_like(rows, rows, A) - ops.matmul(plain, inverse)
@@ -235,6 +238,14 @@ def pinv(A: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     change = ops.matmul(ops.matmul(ops.matmul(inverse, turned), moved_turned), beyond)
     change = change + ops.matmul(ops.matmul(ops.matmul(beside, moved_turned), turned), inverse)
     return inverse - ops.matmul(ops.matmul(inverse, moved), inverse) + change
+
+
+def _complex_pinv(plain: Numbers, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    """By numpy: `ops.pinv` takes real matrices only."""
+    if atol is not None:
+        raise NotImplementedError("pinv of a complex matrix takes no atol in a port: give rtol")
+    share = max(plain.shape[-2:]) * np.finfo(plain.dtype).eps if rtol is None else _values(rtol)
+    return ms.Tensor(np.linalg.pinv(plain, share, hermitian))
 
 
 def lstsq(

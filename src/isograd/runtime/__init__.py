@@ -1,8 +1,9 @@
 """Torch's functions and modules written with MindSpore's, for ports to copy.
 
-They need mindspore and numpy alone, follow torch's names, arguments and dtypes, and are executed
-against torch by `python -m isograd.knowledge check`.  Every file's definitions are public here by
-their names, which are unique over the files; a file is imported when one of its names is asked for.
+They need mindspore and what it installs (numpy, and scipy inside a few functions), follow torch's
+names, arguments and dtypes, and are executed against torch by `python -m isograd.knowledge check`.
+Every file's definitions are public here by their names, which are unique over the files; a file is
+imported when one of its names is asked for.
 """
 
 import ast

@@ -10,7 +10,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import is_compiled, refuse_gradient, take
+from isograd.runtime.basics import is_compiled, refuse_gradient, take, zero_with_gradient
 
 
 def dot(input: Any, tensor: Any) -> Any:
@@ -55,24 +55,18 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     )
 
 
-def solve(A: Any, B: Any) -> Any:  # noqa: N803
-    """The solution of A x = B."""
-    right = B.expand_dims(-1) if B.ndim == A.ndim - 1 else B
-    found = ops.matmul(ops.inverse(A), right)
-    return found.squeeze(-1) if B.ndim == A.ndim - 1 else found
-
-
-def _moved(matrix: Any) -> Any:
-    """Zeros with the gradient of a matrix.
-
-    What a decomposition moves by, to first order, is added to its values so: they stay as they
-    are, and the gradient is exact, that of the gradient is not.
-    """
-    return matrix - ops.stop_gradient(matrix)
+def solve(A: Any, B: Any, left: bool = True) -> Any:  # noqa: N803
+    """The solution of A X = B, or of X A = B; of one vector where B has A's shape but its last."""
+    is_vector = B.ndim == 1 or tuple(B.shape) == tuple(A.shape[:-1])
+    side = B.expand_dims(-1) if is_vector else B
+    inverse = ops.inverse(A)
+    found = ops.matmul(inverse, side) if left else ops.matmul(side, inverse)
+    return found.squeeze(-1) if is_vector else found
 
 
 def _moved_symmetric(matrix: Any) -> Any:
-    moved = _moved(matrix)
+    """Zeros with a symmetric matrix's gradient."""
+    moved = zero_with_gradient(matrix)
     return 0.5 * (moved + ops.swapaxes(moved, -1, -2))
 
 
@@ -86,14 +80,20 @@ def _lower_part(matrix: Any, diagonal: float) -> Any:
 def cholesky(A: Any, upper: bool = False) -> Any:  # noqa: N803
     """The lower or upper triangular root of a symmetric matrix.
 
-    MindSpore has no kernel for its gradient on a CPU: L Φ(L⁻¹ dA L⁻ᵀ), Φ the lower half (Murray
-    2016, arXiv 1602.07527).
+    MindSpore has no kernel for its gradient on a CPU.
     """
-    root = ops.cholesky(ops.stop_gradient(A))
+    found = with_cholesky_gradient(ops.cholesky(ops.stop_gradient(A)), A)
+    return ops.swapaxes(found, -1, -2) if upper else found
+
+
+def with_cholesky_gradient(root: Any, A: Any) -> Any:  # noqa: N803
+    """The lower triangular root of a matrix with its gradient.
+
+    L Φ(L⁻¹ dA L⁻ᵀ), Φ the lower half (Murray 2016, arXiv 1602.07527).
+    """
     inverse = ops.inverse(root)
     inner = ops.matmul(ops.matmul(inverse, _moved_symmetric(A)), ops.swapaxes(inverse, -1, -2))
-    found = root + ops.matmul(root, _lower_part(inner, 0.5))
-    return ops.swapaxes(found, -1, -2) if upper else found
+    return root + ops.matmul(root, _lower_part(inner, 0.5))
 
 
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
@@ -111,7 +111,7 @@ def svd(input: Any, some: bool = True) -> tuple[Any, Any, Any]:
     s, u, v = ops.svd(input, full_matrices=not some)
     count = s.shape[-1]
     left, right = ops.stop_gradient(u)[..., :count], ops.stop_gradient(v)[..., :count]
-    moved = (left * ops.matmul(_moved(input), right)).sum(-2)
+    moved = (left * ops.matmul(zero_with_gradient(input), right)).sum(-2)
     return u, ops.stop_gradient(s) + moved, v
 
 
@@ -144,7 +144,7 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
 def _reduced_qr(A: Any) -> tuple[Any, Any]:  # noqa: N803
     """Q and R of a square or tall matrix, with a gradient."""
     found = np.linalg.qr(ops.stop_gradient(A).asnumpy())
-    q, r, moved = ms.Tensor(found[0]), ms.Tensor(found[1]), _moved(A)
+    q, r, moved = ms.Tensor(found[0]), ms.Tensor(found[1]), zero_with_gradient(A)
     inverse = ops.inverse(r)
     inner = ops.matmul(ops.matmul(ops.swapaxes(q, -1, -2), moved), inverse)
     below = _lower_part(inner, 0.0)
@@ -254,15 +254,3 @@ def matrix_exp(A: Any) -> Any:  # noqa: N803
     for _ in range(squarings):
         found = ops.matmul(found, found)
     return found
-
-
-def hfft(input: Any, n: int | None = None, dim: int = -1) -> Any:
-    """The Fourier transform of half of a Hermitian signal."""
-    count = 2 * (input.shape[dim] - 1) if n is None else n
-    return ops.irfft(ops.conj(input), count, dim) * count
-
-
-def ihfft(input: Any, n: int | None = None, dim: int = -1) -> Any:
-    """The inverse of `hfft`."""
-    count = input.shape[dim] if n is None else n
-    return ops.conj(ops.rfft(input, count, dim)) / count

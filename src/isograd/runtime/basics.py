@@ -23,6 +23,15 @@ def refuse_gradient(name: str, tensor: Any) -> None:
         )
 
 
+def zero_with_gradient(x: Any) -> Any:
+    """Zeros with the gradient of a tensor.
+
+    Added to values that numpy computed, times their derivative, they leave the values as they are
+    and give them their gradient; that of the gradient is not exact.
+    """
+    return x - ops.stop_gradient(x)
+
+
 def is_compiled(x: Any) -> bool:
     """Whether the static graph is being compiled: there a tensor has no memory yet.
 

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms."""
+"""Short-time Fourier transforms, and those of Hermitian signals."""
 
 from __future__ import annotations
 
@@ -70,6 +70,41 @@ def istft(
     found = signal[..., first:last] / _overlapped(squares, step)[first:last]
     missing = 0 if length is None else length - found.shape[-1]
     return shapes.pad(found, (0, missing)) if missing > 0 else found
+
+
+#: How the inverse transform scales where the transform scales so.
+_OF_INVERSE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """The Fourier transform of half of a Hermitian signal."""
+    count = 2 * (input.shape[dim] - 1) if n is None else n
+    return ops.irfft(ops.conj(input), count, dim, _OF_INVERSE[norm])
+
+
+def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`."""
+    return ops.conj(ops.rfft(input, n, dim, _OF_INVERSE[norm]))
+
+
+def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """The Fourier transform over several axes of half of a Hermitian signal."""
+    return ops.irfftn(ops.conj(input), s, dim, _OF_INVERSE[norm])
+
+
+def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `hfftn`."""
+    return ops.conj(ops.rfftn(input, s, dim, _OF_INVERSE[norm]))
+
+
+def hfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`hfftn` over two axes."""
+    return hfftn(input, s, dim, norm)
+
+
+def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+    """`ihfftn` over two axes."""
+    return ihfftn(input, s, dim, norm)
 
 
 def _window(window: Any, n_fft: int, win_length: int | None) -> Any:

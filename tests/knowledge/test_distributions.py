@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isograd.knowledge.check.closure import sources_of
-
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
 import mindspore as ms
+import torch
 
 from isograd import runtime as composites
+from isograd.knowledge.check.closure import sources_of
 
 _CONCENTRATIONS = (0.1, 0.5, 1.0, 2.5, 7.9, 8.1, 15.0, 60.0)
 

@@ -55,10 +55,15 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     )
 
 
+def inverted(matrix: Any) -> Any:
+    """The inverse of square matrices; MindSpore 2.10's refuses those of one row."""
+    return 1 / matrix if matrix.shape[-1] == 1 else ops.inverse(matrix)
+
+
 def solve(A: Any, B: Any) -> Any:  # noqa: N803
     """The solution of A x = B."""
     right = B.expand_dims(-1) if B.ndim == A.ndim - 1 else B
-    found = ops.matmul(ops.inverse(A), right)
+    found = ops.matmul(inverted(A), right)
     return found.squeeze(-1) if B.ndim == A.ndim - 1 else found
 
 
@@ -90,8 +95,8 @@ def cholesky(A: Any, upper: bool = False) -> Any:  # noqa: N803
     2016, arXiv 1602.07527).
     """
     root = ops.cholesky(ops.stop_gradient(A))
-    inverse = ops.inverse(root)
-    inner = ops.matmul(ops.matmul(inverse, _moved_symmetric(A)), ops.swapaxes(inverse, -1, -2))
+    back = inverted(root)
+    inner = ops.matmul(ops.matmul(back, _moved_symmetric(A)), ops.swapaxes(back, -1, -2))
     found = root + ops.matmul(root, _lower_part(inner, 0.5))
     return ops.swapaxes(found, -1, -2) if upper else found
 
@@ -99,8 +104,8 @@ def cholesky(A: Any, upper: bool = False) -> Any:  # noqa: N803
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of what a triangular root is of; MindSpore's has another gradient."""
     lower = ops.swapaxes(input, -1, -2) if upper else input
-    inverse = ops.inverse(_lower_part(lower, 1.0))
-    return ops.matmul(ops.swapaxes(inverse, -1, -2), inverse)
+    back = inverted(_lower_part(lower, 1.0))
+    return ops.matmul(ops.swapaxes(back, -1, -2), back)
 
 
 def svd(input: Any, some: bool = True) -> tuple[Any, Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.algebra import eigvalsh
@@ -208,7 +209,7 @@ class SquareConstraint(Constraint):
     def check(self, value: Any) -> Any:
         """Which matrices are inside."""
         is_square = value.shape[-2] == value.shape[-1]
-        return ops.full(tuple(value.shape[:-2]), is_square)
+        return ops.full(tuple(value.shape[:-2]), is_square, dtype=ms.bool_)
 
 
 class SymmetricConstraint(SquareConstraint):

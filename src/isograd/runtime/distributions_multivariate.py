@@ -9,7 +9,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.algebra import cholesky
+from isograd.runtime.algebra import cholesky, inverted
 from isograd.runtime.basics import constant
 from isograd.runtime.distributions_base import (
     Distribution,
@@ -40,7 +40,7 @@ def _on_diagonal(vector: Any) -> Any:
 
 def _lower_inverse(root: Any) -> Any:
     """The inverse of a lower triangular matrix; what stands above the diagonal is not read."""
-    return ops.inverse(ops.tril(root))
+    return inverted(ops.tril(root))
 
 
 def _root_of_precision(precision: Any) -> Any:
@@ -51,8 +51,8 @@ def _root_of_precision(precision: Any) -> Any:
 
 def _by_precision(root: Any) -> Any:
     """The inverse of what a triangular root is of, with torch's gradient by all its elements."""
-    inverse = ops.inverse(root)
-    return ops.matmul(_turned(inverse), inverse)
+    back = inverted(root)
+    return ops.matmul(_turned(back), back)
 
 
 class _ByRoot(Distribution):
@@ -146,8 +146,8 @@ class MultivariateNormal(_ByRoot):
 
     def _trace_of(self, other: Any) -> Any:
         """The trace of the precision times another's covariance."""
-        inverse = _lower_inverse(self.scale_tril)
-        parts = [ops.matmul(inverse, root) for root in other._roots()]
+        back = _lower_inverse(self.scale_tril)
+        parts = [ops.matmul(back, root) for root in other._roots()]
         return sum((part * part).sum((-2, -1)) for part in parts)
 
     def log_prob(self, value: Any) -> Any:

@@ -32,7 +32,8 @@ class Transform:
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
-        self._cache_size, self._inv = cache_size, None
+        self._cache_size = cache_size
+        self._inv: Any = None
         self._cached_x_y: Any = (None, None)
 
     @property
@@ -353,7 +354,9 @@ class ReshapeTransform(Transform):
         return _reshaped(tuple(shape), self.out_shape, self.in_shape)
 
 
-def _reshaped(shape: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]) -> Any:
+def _reshaped(
+    shape: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]
+) -> tuple[int, ...]:
     cut = len(shape) - len(old)
     if cut < 0:
         raise ValueError("Too few dimensions on input")
@@ -404,7 +407,7 @@ class CatTransform(_Several):
     @property
     def event_dim(self) -> int:
         """The deepest part's."""
-        return max(part.event_dim for part in self.transforms)
+        return int(max(part.event_dim for part in self.transforms))
 
     @property
     def length(self) -> int:

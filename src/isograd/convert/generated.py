@@ -210,21 +210,40 @@ class Library:
         return list(seen.values())
 
     def _ordered(self, units: list[_Unit]) -> list[_Unit]:
-        """Each after what it reads, else by module and place."""
-        ordered: list[_Unit] = []
-        state: dict[int, bool] = {}
+        """Each after what it reads, else by module and place.
 
-        def visit(unit: _Unit) -> None:
-            if id(unit) in state:
+        Where two read each other, one that Python reads at once (a base class) is before the other.
+        """
+        ordered: list[_Unit] = []
+        is_done: dict[int, bool] = {}
+
+        def visit(unit: _Unit, in_turn: bool = False) -> None:
+            if id(unit) in is_done:
                 return
-            state[id(unit)] = False
+            is_done[id(unit)] = False
             for key in sorted({key for _, _, key in unit.reads}):
                 visit(self._unit(key))
+            needed = [self._unit(key) for key in _read_at_once(unit)]
+            if not in_turn and not all(is_done.get(id(o)) or o is unit for o in needed):
+                del is_done[id(unit)]
+                return
+            is_done[id(unit)] = True
             ordered.append(unit)
 
         for unit in sorted(units, key=lambda unit: (unit.module, unit.position)):
-            visit(unit)
+            visit(unit, in_turn=True)
         return ordered
+
+
+def _read_at_once(unit: _Unit) -> set[Key]:
+    """What a definition reads outside the bodies of functions."""
+    functions = (n for n in ast.walk(unit.node) if isinstance(n, ast.FunctionDef))
+    bodies = [_span(unit, part) for function in functions for part in function.body]
+    return {
+        key
+        for start, _, key in unit.reads
+        if not any(first <= start < last for first, last in bodies)
+    }
 
 
 @lru_cache(maxsize=1)
@@ -283,7 +302,7 @@ def _defined(node: ast.stmt) -> tuple[str, ...]:
     return tuple(name for name in names if name != "__all__")
 
 
-def _span(unit: _Unit, node: ast.expr) -> tuple[int, int]:
+def _span(unit: _Unit, node: ast.expr | ast.stmt) -> tuple[int, int]:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     lines = unit.text.split("\n")

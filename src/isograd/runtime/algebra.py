@@ -55,11 +55,16 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     )
 
 
+def inverted(matrix: Any) -> Any:
+    """The inverse of square matrices; MindSpore 2.10's refuses those of one row."""
+    return 1 / matrix if matrix.shape[-1] == 1 else ops.inverse(matrix)
+
+
 def solve(A: Any, B: Any, left: bool = True) -> Any:  # noqa: N803
     """The solution of A X = B, or of X A = B; of one vector where B has A's shape but its last."""
     is_vector = B.ndim == 1 or tuple(B.shape) == tuple(A.shape[:-1])
     side = B.expand_dims(-1) if is_vector else B
-    inverse = ops.inverse(A)
+    inverse = inverted(A)
     found = ops.matmul(inverse, side) if left else ops.matmul(side, inverse)
     return found.squeeze(-1) if is_vector else found
 
@@ -91,7 +96,7 @@ def with_cholesky_gradient(root: Any, A: Any) -> Any:  # noqa: N803
 
     L Φ(L⁻¹ dA L⁻ᵀ), Φ the lower half (Murray 2016, arXiv 1602.07527).
     """
-    inverse = ops.inverse(root)
+    inverse = inverted(root)
     inner = ops.matmul(ops.matmul(inverse, _moved_symmetric(A)), ops.swapaxes(inverse, -1, -2))
     return root + ops.matmul(root, _lower_part(inner, 0.5))
 
@@ -99,8 +104,8 @@ def with_cholesky_gradient(root: Any, A: Any) -> Any:  # noqa: N803
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of what a triangular root is of; MindSpore's has another gradient."""
     lower = ops.swapaxes(input, -1, -2) if upper else input
-    inverse = ops.inverse(_lower_part(lower, 1.0))
-    return ops.matmul(ops.swapaxes(inverse, -1, -2), inverse)
+    back = inverted(_lower_part(lower, 1.0))
+    return ops.matmul(ops.swapaxes(back, -1, -2), back)
 
 
 def svd(input: Any, some: bool = True) -> tuple[Any, Any, Any]:

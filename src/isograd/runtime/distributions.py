@@ -9,77 +9,25 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
+from isograd.runtime.distributions_base import (
+    Distribution,
+    clamp_probs,
+    normal_draw,
+    together,
+    uniform_draw,
+)
+from isograd.runtime.exact import choose, exp, expm1, log1p
+from isograd.runtime.making import finfo
 from isograd.runtime.pointwise import log_sigmoid, log_softmax, softmax_by_hand
-
-#: The least share that a logarithm is taken of: torch's, the spacing of float32 at 1.
-_LEAST = 2.0**-23
-
-
-def _together(*values: Any) -> list[Any]:
-    """Numbers and tensors as tensors of one shape."""
-    kinds = [value.dtype for value in values if isinstance(value, ms.Tensor)]
-    dtype = kinds[0] if kinds else ms.float32
-    made = [v if isinstance(v, ms.Tensor) else ms.Tensor(float(v), dtype) for v in values]
-    total = made[0]
-    for value in made[1:]:
-        total = total + value
-    return [ops.broadcast_to(value, tuple(total.shape)) for value in made]
-
-
-def _last(x: Any, count: int) -> Any:
-    """The sum over so many axes at the end."""
-    return ops.sum(x, tuple(range(-count, 0))) if count else x
-
-
-class Distribution:
-    """What all have: draws of a shape that is put before their own."""
-
-    has_rsample = True
-
-    def __init__(self, batch_shape: Any = (), event_shape: Any = (), **_: Any) -> None:
-        self.batch_shape, self.event_shape = tuple(batch_shape), tuple(event_shape)
-
-    def _draw(self, shape: tuple[int, ...]) -> Any:
-        raise NotImplementedError
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        """A draw through which gradients reach the parameters."""
-        if not self.has_rsample:
-            raise NotImplementedError(f"{type(self).__name__} has no rsample")
-        return self._draw((*sample_shape, *self.batch_shape, *self.event_shape))
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        """A draw that is a constant."""
-        return ops.stop_gradient(self._draw((*sample_shape, *self.batch_shape, *self.event_shape)))
-
-    @property
-    def stddev(self) -> Any:
-        """The root of the variance."""
-        return ops.sqrt(self.variance)
-
-    @property
-    def variance(self) -> Any:
-        """The mean square distance from the mean."""
-        raise NotImplementedError
-
-    def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density, or of the probability."""
-        raise NotImplementedError
-
-    def perplexity(self) -> Any:
-        """The exponential of the entropy."""
-        return ops.exp(self.entropy())
-
-    def entropy(self) -> Any:
-        """The mean of the negated log_prob."""
-        raise NotImplementedError
 
 
 class _Around(Distribution):
     """A centre and a width."""
 
+    has_rsample = True
+
     def __init__(self, loc: Any, scale: Any, validate_args: Any = None) -> None:
-        self.loc, self.scale = _together(loc, scale)
+        self.loc, self.scale = together(loc, scale)
         super().__init__(self.loc.shape)
 
     @property
@@ -104,7 +52,7 @@ class Normal(_Around):
         return self.scale * self.scale
 
     def _draw(self, shape: tuple[int, ...]) -> Any:
-        return self.loc + self.scale * ops.randn(*shape, dtype=self.loc.dtype)
+        return self.loc + self.scale * normal_draw(shape, self.loc.dtype)
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density."""
@@ -128,8 +76,10 @@ class Normal(_Around):
 class Uniform(Distribution):
     """The same density between two bounds."""
 
+    has_rsample = True
+
     def __init__(self, low: Any, high: Any, validate_args: Any = None) -> None:
-        self.low, self.high = _together(low, high)
+        self.low, self.high = together(low, high)
         super().__init__(self.low.shape)
 
     @property
@@ -138,12 +88,17 @@ class Uniform(Distribution):
         return (self.high + self.low) / 2
 
     @property
+    def mode(self) -> Any:
+        """No value is likelier than another."""
+        return math.nan * self.high
+
+    @property
     def variance(self) -> Any:
         """A twelfth of the squared width."""
         return (self.high - self.low) ** 2 / 12
 
     def _draw(self, shape: tuple[int, ...]) -> Any:
-        return self.low + ops.rand(*shape, dtype=self.low.dtype) * (self.high - self.low)
+        return self.low + uniform_draw(shape, self.low.dtype) * (self.high - self.low)
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density; minus infinity outside."""
@@ -154,12 +109,22 @@ class Uniform(Distribution):
         """The logarithm of the width."""
         return ops.log(self.high - self.low)
 
+    def cdf(self, value: Any) -> Any:
+        """The share below a value."""
+        return ops.clamp((value - self.low) / (self.high - self.low), 0, 1)
+
+    def icdf(self, value: Any) -> Any:
+        """The value below which a share lies."""
+        return value * (self.high - self.low) + self.low
+
 
 class Exponential(Distribution):
     """The time until something of a constant rate."""
 
+    has_rsample = True
+
     def __init__(self, rate: Any, validate_args: Any = None) -> None:
-        (self.rate,) = _together(rate)
+        (self.rate,) = together(rate)
         super().__init__(self.rate.shape)
 
     @property
@@ -167,14 +132,20 @@ class Exponential(Distribution):
         """The reciprocal of the rate."""
         return 1 / self.rate
 
+    stddev = mean
+
+    @property
+    def mode(self) -> Any:
+        """Nothing."""
+        return ops.zeros_like(self.rate)
+
     @property
     def variance(self) -> Any:
         """The reciprocal squared."""
         return 1 / (self.rate * self.rate)
 
     def _draw(self, shape: tuple[int, ...]) -> Any:
-        share = ops.clamp(1 - ops.rand(*shape, dtype=self.rate.dtype), _LEAST, 1.0)
-        return -ops.log(share) / self.rate
+        return -ops.log(1 - uniform_draw(shape, self.rate.dtype)) / self.rate
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density."""
@@ -183,6 +154,14 @@ class Exponential(Distribution):
     def entropy(self) -> Any:
         """By the rate."""
         return 1.0 - ops.log(self.rate)
+
+    def cdf(self, value: Any) -> Any:
+        """The share below a value."""
+        return 1 - exp(-self.rate * value)
+
+    def icdf(self, value: Any) -> Any:
+        """The value below which a share lies."""
+        return -log1p(-value) / self.rate
 
 
 class Laplace(_Around):
@@ -193,9 +172,15 @@ class Laplace(_Around):
         """Twice the squared width."""
         return 2 * self.scale * self.scale
 
+    @property
+    def stddev(self) -> Any:
+        """By the width alone."""
+        return 2**0.5 * self.scale
+
     def _draw(self, shape: tuple[int, ...]) -> Any:
-        share = ops.rand(*shape, dtype=self.loc.dtype) - 0.5
-        rest = ops.clamp(1 - 2 * ops.abs(share), _LEAST, 1.0)
+        dtype = self.loc.dtype
+        share = uniform_draw(shape, dtype) - 0.5
+        rest = ops.clamp(1 - 2 * ops.abs(share), finfo(dtype).tiny, 1.0)
         return self.loc - self.scale * ops.sign(share) * ops.log(rest)
 
     def log_prob(self, value: Any) -> Any:
@@ -206,19 +191,69 @@ class Laplace(_Around):
         """By the width alone."""
         return 1 + ops.log(2 * self.scale)
 
+    def cdf(self, value: Any) -> Any:
+        """The share below a value."""
+        away = value - self.loc
+        return 0.5 - 0.5 * ops.sign(away) * expm1(-ops.abs(away) / self.scale)
+
+    def icdf(self, value: Any) -> Any:
+        """The value below which a share lies."""
+        share = value - 0.5
+        return self.loc - self.scale * ops.sign(share) * log1p(-2 * ops.abs(share))
+
+
+class Cauchy(_Around):
+    """The ratio of two normal numbers, around a centre."""
+
+    @property
+    def mean(self) -> Any:
+        """There is none."""
+        return ops.full_like(self.loc, math.nan)
+
+    @property
+    def mode(self) -> Any:
+        """The centre."""
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        """It is infinite."""
+        return ops.full_like(self.loc, math.inf)
+
+    def _draw(self, shape: tuple[int, ...]) -> Any:
+        angle = math.pi * (uniform_draw(shape, self.loc.dtype) - 0.5)
+        return self.loc + ops.tan(angle) * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        """The logarithm of the density."""
+        distance = (value - self.loc) / self.scale
+        return -math.log(math.pi) - ops.log(self.scale) - log1p(distance * distance)
+
+    def entropy(self) -> Any:
+        """By the width alone."""
+        return math.log(4 * math.pi) + ops.log(self.scale)
+
+    def cdf(self, value: Any) -> Any:
+        """The share below a value."""
+        return ops.atan((value - self.loc) / self.scale) / math.pi + 0.5
+
+    def icdf(self, value: Any) -> Any:
+        """The value below which a share lies."""
+        return ops.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+
 
 class Bernoulli(Distribution):
     """1 with a probability, else 0."""
 
-    has_rsample = False
+    has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: Any = None) -> None:
-        (given,) = _together(logits if probs is None else probs)
+        (given,) = together(logits if probs is None else probs)
         if probs is None:
             self.logits, self.probs = given, ops.sigmoid(given)
         else:
-            share = ops.clamp(given, _LEAST / 2, 1 - _LEAST / 2)
-            self.logits, self.probs = ops.log(share) - ops.log(1 - share), given
+            share = clamp_probs(given)
+            self.logits, self.probs = ops.log(share) - log1p(-share), given
         super().__init__(given.shape)
 
     @property
@@ -227,36 +262,63 @@ class Bernoulli(Distribution):
         return self.probs
 
     @property
+    def mode(self) -> Any:
+        """The likelier of both; nan where none is."""
+        mode = (self.probs >= 0.5).astype(self.probs.dtype)
+        return choose(self.probs == 0.5, math.nan, mode)
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter."""
+        return tuple(self.probs.shape)
+
+    @property
     def variance(self) -> Any:
         """The product of both probabilities."""
         return self.probs * (1 - self.probs)
 
     def _draw(self, shape: tuple[int, ...]) -> Any:
-        return (ops.rand(*shape) < self.probs).astype(self.probs.dtype)
+        return (uniform_draw(shape, ms.float32) < self.probs).astype(self.probs.dtype)
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the probability."""
-        value, logits = _together(value, self.logits)
+        value, logits = together(value, self.logits)
         return value * logits + log_sigmoid(-logits)
 
     def entropy(self) -> Any:
         """The mean of the negated log_prob."""
         return -log_sigmoid(-self.logits) - self.probs * self.logits
 
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """0 and 1."""
+        return self._enumerated(ms.Tensor([0, 1], self.probs.dtype), expand)
+
 
 class Categorical(Distribution):
     """One of several classes."""
 
-    has_rsample = False
+    has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: Any = None) -> None:
         if probs is not None:
             self.probs = probs / ops.sum(probs, -1, keepdim=True)
-            self.logits = ops.log(ops.clamp(self.probs, _LEAST, 1 - _LEAST))
+            self.logits = ops.log(clamp_probs(self.probs))
         else:
             self.logits = log_softmax(logits, -1)
             self.probs = softmax_by_hand(logits, -1)
         super().__init__(self.logits.shape[:-1])
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter."""
+        return tuple(self.probs.shape)
+
+    @property
+    def mean(self) -> Any:
+        """There is none."""
+        return ops.full(self._batch_shape, math.nan, dtype=self.probs.dtype)
+
+    variance = mean
 
     @property
     def mode(self) -> Any:
@@ -265,7 +327,7 @@ class Categorical(Distribution):
 
     def _draw(self, shape: tuple[int, ...]) -> Any:
         classes = self.probs.shape[-1]
-        noise = ops.clamp(ops.rand(*shape, classes), 1e-7, 1 - 1e-7)
+        noise = clamp_probs(uniform_draw((*shape, classes), ms.float32))
         return ops.argmax(self.logits - ops.log(-ops.log(noise)), -1).astype(ms.int64)
 
     def log_prob(self, value: Any) -> Any:
@@ -280,60 +342,84 @@ class Categorical(Distribution):
         """The mean of the negated log_prob."""
         return -ops.sum(ops.clamp(self.logits, -3.4028234663852886e38) * self.probs, -1)
 
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """The numbers of the classes."""
+        return self._enumerated(ops.arange(self.probs.shape[-1]).astype(ms.int64), expand)
 
-class Independent(Distribution):
-    """Axes of a batch taken as one event."""
 
-    def __init__(
-        self,
-        base_distribution: Any,
-        reinterpreted_batch_ndims: int,
-        validate_args: Any = None,
-    ) -> None:
-        self.base_dist = base_distribution
-        self.reinterpreted_batch_ndims = count = reinterpreted_batch_ndims
-        self.has_rsample = base_distribution.has_rsample
-        shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
-        cut = len(base_distribution.batch_shape) - count
-        super().__init__(shape[:cut], shape[cut:])
+class OneHotCategorical(Distribution):
+    """One of several classes, as a vector with a 1 at its place."""
+
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: Any = None) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:])
+
+    def _marked(self, places: Any) -> Any:
+        probs = self.probs
+        return (places.expand_dims(-1) == ops.arange(probs.shape[-1])).astype(probs.dtype)
+
+    @property
+    def probs(self) -> Any:
+        """The classes' probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        """Their logarithms."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter."""
+        return self._categorical.param_shape
 
     @property
     def mean(self) -> Any:
-        """The base's."""
-        return self.base_dist.mean
+        """The probabilities."""
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest class."""
+        return self._marked(self._categorical.mode)
 
     @property
     def variance(self) -> Any:
-        """The base's."""
-        return self.base_dist.variance
+        """Each class's own."""
+        return self.probs * (1 - self.probs)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        """The base's."""
-        return self.base_dist.rsample(sample_shape)
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        """The base's."""
-        return self.base_dist.sample(sample_shape)
+    def _draw(self, shape: tuple[int, ...]) -> Any:
+        return self._marked(self._categorical._draw(shape[:-1]))
 
     def log_prob(self, value: Any) -> Any:
-        """The base's, added up over the event."""
-        return _last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        """The logarithm of the probability of the marked class."""
+        return self._categorical.log_prob(ops.argmax(value, -1))
 
     def entropy(self) -> Any:
-        """The base's, added up over the event."""
-        return _last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        """The mean of the negated log_prob."""
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """A vector for each class."""
+        count = self.probs.shape[-1]
+        rest = (1,) * len(self._batch_shape)
+        values = ops.eye(count, count, self.probs.dtype).reshape((count, *rest, count))
+        whole = (count, *self._batch_shape, count)
+        return ops.broadcast_to(values, whole) if expand else values
 
 
-def kl_divergence(p: Any, q: Any) -> Any:
-    """The Kullback-Leibler divergence of two distributions of one kind."""
-    if isinstance(p, Independent) and isinstance(q, Independent):
-        return _last(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
-    if isinstance(p, Normal) and isinstance(q, Normal):
-        ratio, shift = (p.scale / q.scale) ** 2, ((p.loc - q.loc) / q.scale) ** 2
-        return 0.5 * (ratio + shift - 1 - ops.log(ratio))
-    if isinstance(p, Categorical) and isinstance(q, Categorical):
-        return ops.sum(p.probs * (p.logits - q.logits), -1)
-    if isinstance(p, Bernoulli) and isinstance(q, Bernoulli):
-        ones = p.probs * (p.logits - q.logits)
-        return ones + log_sigmoid(-p.logits) - log_sigmoid(-q.logits)
-    raise NotImplementedError(f"no divergence of {type(p).__name__} and {type(q).__name__}")
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One of several classes, with the gradient of the probabilities."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        """A marked class through which the probabilities' gradient goes."""
+        return self.sample(sample_shape) + (self.probs - ops.stop_gradient(self.probs))
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """A marked class."""
+        return ops.stop_gradient(self._draw(self._extended_shape(sample_shape)))

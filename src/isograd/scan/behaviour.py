@@ -157,7 +157,9 @@ WITHOUT_ARGUMENTS = frozenset(
 )
 #: Of torch.distributions' classes: what is a tensor, and what returns one.
 DISTRIBUTION_ATTRIBUTES = frozenset(
-    "loc scale rate low high probs logits mean mode stddev variance concentration".split()
+    """loc scale rate low high probs logits mean mode stddev variance concentration concentration0
+    concentration1 alpha df df1 df2 cov_factor cov_diag covariance_matrix precision_matrix
+    scale_tril""".split()
 )
 DISTRIBUTION_METHODS = frozenset(
     "sample rsample log_prob entropy cdf icdf perplexity enumerate_support".split()

@@ -174,7 +174,7 @@ def hessian(func: Any, argnums: int = 0) -> Callable[..., Any]:
 
             return (ms.grad(value)(x) * direction).sum()
 
-        @ms.jit(fullgraph=True)
+        @ms.jit(fullgraph=True)  # type: ignore[untyped-decorator]
         def row(x: Any, weight: Any, direction: Any) -> Any:
             return ms.grad(slope)(x, weight, direction)
 

@@ -108,7 +108,7 @@ class Muon(Optimizer):
         _refuse("ns_steps", ns_steps, ns_steps < 100)
         known = (None, "original", "match_rms_adamw")
         _refuse("adjust_lr_fn", adjust_lr_fn, adjust_lr_fn in known)
-        settings = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum}
+        settings: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum}
         settings |= {"nesterov": nesterov, "ns_coefficients": ns_coefficients, "eps": eps}
         super().__init__(params, {**settings, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn})
         for part in self.parameters:

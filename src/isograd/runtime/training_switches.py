@@ -6,6 +6,9 @@ import contextlib
 import enum
 from typing import Any
 
+import mindspore as ms  # noqa: TID253
+from mindspore import ops  # noqa: TID253
+
 
 def without_effect(*_: Any, **__: Any) -> contextlib.AbstractContextManager[None]:
     """A switch of torch's machinery, for a block or from here on: nothing is to be switched."""
@@ -93,3 +96,46 @@ def parallel_apply(
     return [
         module(*given, **more) for module, given, more in zip(modules, rows, named, strict=True)
     ]
+
+
+def scatter_to_devices(inputs: Any, target_gpus: Any, dim: int = 0) -> list[Any]:
+    """A part of all tensors for each device; what is no tensor goes to each."""
+    count = len(target_gpus)
+    if isinstance(inputs, ms.Tensor):
+        return list(ops.chunk(inputs, count, dim))
+    if isinstance(inputs, dict):
+        rows = scatter_to_devices(list(inputs.values()), target_gpus, dim) if inputs else [[]]
+        return [type(inputs)(zip(inputs, row, strict=True)) for row in rows]
+    if isinstance(inputs, (tuple, list)) and inputs:
+        parts = [scatter_to_devices(part, target_gpus, dim) for part in inputs]
+        rows = [list(row) for row in zip(*parts, strict=False)]  # as many as the shortest has
+        if hasattr(inputs, "_fields"):
+            return [type(inputs)(*row) for row in rows]
+        return [type(inputs)(row) for row in rows]
+    return [inputs] * count
+
+
+def gather_from_devices(outputs: Any, target_device: Any = None, dim: int = 0) -> Any:
+    """The parts of scatter_to_devices in one again; numbers become a vector."""
+    first = outputs[0]
+    if isinstance(first, ms.Tensor):
+        parts = [part.reshape(1) if part.ndim == 0 else part for part in outputs]
+        return ops.cat(parts, dim)
+    if isinstance(first, dict):
+        return {key: gather_from_devices([o[key] for o in outputs], None, dim) for key in first}
+    if first is None:
+        return None
+    rows = [gather_from_devices(row, None, dim) for row in zip(*outputs, strict=True)]
+    return type(first)(*rows) if hasattr(first, "_fields") else type(first)(rows)
+
+
+def boolean_dispatch(
+    arg_name: str, arg_index: int, default: bool, if_true: Any, if_false: Any, *_: Any, **__: Any
+) -> Any:
+    """One of two functions, by an argument of the call."""
+
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        flag = kwargs.get(arg_name, args[arg_index] if len(args) > arg_index else default)
+        return (if_true if flag else if_false)(*args, **kwargs)
+
+    return chosen

@@ -140,3 +140,25 @@ def test_windows_that_do_not_fit_are_refused() -> None:
         composites.fractional_max_pool2d(_tensor(1, 1, 4, 4), 3, 3)
     with pytest.raises(ValueError, match="output_size"):
         composites.fractional_max_pool2d(_tensor(1, 1, 4, 4), 2)
+
+
+def test_what_is_scattered_is_gathered_again() -> None:
+    x = _tensor(5, 2)
+    rows = composites.scatter_to_devices({"x": x, "name": "a", "pair": (x, 3)}, ["0", "1"])
+    assert [row["x"].shape[0] for row in rows] == [3, 2]
+    assert [row["name"] for row in rows] == ["a", "a"]
+    found = composites.gather_from_devices([(row["x"], row["pair"][0].sum()) for row in rows])
+    np.testing.assert_array_equal(found[0].asnumpy(), x.asnumpy())
+    assert found[1].shape == (2,)
+    results = composites.parallel_apply([nn.Identity(), nn.Identity()], [row["x"] for row in rows])
+    np.testing.assert_array_equal(composites.gather_from_devices(results).asnumpy(), x.asnumpy())
+
+
+def test_a_lazy_layer_that_is_read_early_keeps_its_parameters() -> None:
+    net = composites.Sequential(composites.LazyConv2d(4, 3), composites.LazyBatchNorm2d())
+    before = list(net.parameters())
+    net(_tensor(2, 3, 5, 5))
+    assert [a is b for a, b in zip(before, net.parameters(), strict=True)] == [True] * 4
+    assert net[0].weight.shape == (4, 3, 3, 3)
+    assert type(net[0]) is composites.Conv2d
+    assert net[0].weight.asnumpy().std() > 0

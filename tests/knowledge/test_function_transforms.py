@@ -162,3 +162,25 @@ def test_a_lazy_layer_that_is_read_early_keeps_its_parameters() -> None:
     assert net[0].weight.shape == (4, 3, 3, 3)
     assert type(net[0]) is composites.Conv2d
     assert net[0].weight.asnumpy().std() > 0
+
+
+@pytest.mark.parametrize(
+    ("lazy", "eager"),
+    [
+        ("LazyLinear(4)", "Linear(1, 4)"),
+        ("LazyConv2d(4, 3, groups=2)", "Conv2d(6, 4, 3, groups=2)"),
+        ("LazyConvTranspose1d(4, 3)", "ConvTranspose1d(5, 4, 3)"),
+        ("LazyBatchNorm1d(affine=False)", "BatchNorm1d(3, affine=False)"),
+    ],
+)
+def test_a_lazy_layer_takes_its_size_from_a_checkpoint(lazy: str, eager: str) -> None:
+    empty, full = (eval(f"composites.{text}") for text in (lazy, eager))
+    for parameter in full._params.values():
+        if parameter is not None:
+            composites.write(parameter, _tensor(*parameter.shape))
+    net = composites.Sequential(empty)
+    net.load_state_dict(composites.Sequential(full).state_dict())
+    assert type(empty) is type(full)
+    for name, parameter in full._params.items():
+        if parameter is not None:
+            np.testing.assert_array_equal(empty._params[name].asnumpy(), parameter.asnumpy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isograd.runtime import torch_convolutions, torch_norms
+from isograd.runtime.module_functions import load_own
 from isograd.runtime.torch_layers import Linear
 from isograd.runtime.torch_module import Module
 from isograd.runtime.writing import write
@@ -33,8 +34,12 @@ class LazyLayer(Module):
 
     def construct(self, input: Any) -> Any:
         """The first result, as a layer of the size that was not given; from then on it is one."""
+        self._become(self.size_of(input))
+        return self.construct(input)
+
+    def _become(self, size: int) -> None:
         args, kwargs = self._given
-        made = self.eager(self.size_of(input), *args, **kwargs)
+        made = self.eager(size, *args, **kwargs)
         for name, parameter in made._params.items():
             if parameter is not None:
                 write(self._params[name], parameter)
@@ -42,7 +47,18 @@ class LazyLayer(Module):
             if hasattr(made, name):
                 setattr(self, name, getattr(made, name))
         self.__class__ = self.eager
-        return self.construct(input)
+
+    def size_in(self, weight: Any) -> int:
+        """The number of channels that a weight of a checkpoint is of."""
+        return int(weight.shape[0])
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        """A checkpoint shows the size, too."""
+        held = [state_dict.get(f"{prefix}{name}") for name in ("weight", "running_mean")]
+        found = next((values for values in held if values is not None), None)
+        if found is not None:
+            self._become(self.size_in(found))
+        load_own(self, state_dict, prefix, *rest)
 
 
 class LazyLinear(LazyLayer, Linear):
@@ -54,6 +70,10 @@ class LazyLinear(LazyLayer, Linear):
         """The length of the last axis."""
         return int(input.shape[-1])
 
+    def size_in(self, weight: Any) -> int:
+        """The length of a row."""
+        return int(weight.shape[1])
+
 
 class LazyConvolution(LazyLayer):
     """What the lazy convolutions share."""
@@ -63,6 +83,11 @@ class LazyConvolution(LazyLayer):
     def size_of(self, input: Any) -> int:
         """The number of channels, with or without a batch axis."""
         return int(input.shape[-1 - self.eager.dimensions])
+
+    def size_in(self, weight: Any) -> int:
+        """The number of channels that a kernel takes."""
+        shape = weight.shape
+        return int(shape[0] if self.eager.transposed else shape[1] * self.groups)
 
 
 class LazyConv1d(LazyConvolution, torch_convolutions.Conv1d):

@@ -32,10 +32,10 @@ class LazyLayer(Module):
         """The number of channels."""
         return int(input.shape[1])
 
-    def construct(self, input: Any) -> Any:
+    def construct(self, input: Any, *more: Any, **named: Any) -> Any:
         """The first result, as a layer of the size that was not given; from then on it is one."""
         self._become(self.size_of(input))
-        return self.construct(input)
+        return self.construct(input, *more, **named)
 
     def _become(self, size: int) -> None:
         args, kwargs = self._given

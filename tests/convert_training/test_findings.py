@@ -15,7 +15,7 @@ HEAD = "import torch\nfrom torch import nn\n\n\n"
     [
         ("loss.backward(create_graph=True)", "second-derivative"),
         ("torch.autograd.grad(loss, x, create_graph=True)", "second-derivative"),
-        ("torch.optim.SparseAdam(model.parameters())", "not-converted"),
+        ("torch.optim.swap_in_optimizer_params_and_state(model, main, loss)", "not-converted"),
         ("torch.multiprocessing.spawn(main, nprocs=2)", "not-converted"),
     ],
 )

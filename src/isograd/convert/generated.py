@@ -18,7 +18,7 @@ _PACKAGE = "isograd.runtime"
 #: Further files of what ports may need.
 _OWN = {
     name: Path(__file__).with_name(f"{name}.py")
-    for name in ("unconverted", "helpers", "slices", "autograd", "trees")
+    for name in ("unconverted", "helpers", "slices", "trees")
 }
 _NOQA = re.compile(r"(\s*)# (?:noqa|type:|isort)[^\n#]*(#?)")
 _HEAD = '''"""What PyTorch has and MindSpore lacks, composed of MindSpore's operators: {names}.

@@ -11,7 +11,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import many, sum_of, take
+from isograd.runtime.basics import many, shape_with, sum_of, take
 from isograd.runtime.pointwise import softmax_by_hand
 
 
@@ -40,11 +40,59 @@ def alpha_dropout(input: Any, p: Any = 0.5, training: Any = False, inplace: Any 
     """Dropout that keeps mean and variance of a self-normalising network."""
     if not training or p == 0:
         return input
+    return _dropped_to_lowest(input, ops.ones_like(input), p)
+
+
+def feature_alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Any:
+    """alpha_dropout of whole channels: what lies behind the first two axes, as in torch."""
+    if not training or p == 0:
+        return input
+    if input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    shape = (*input.shape[:2], *[1] * (input.ndim - 2))
+    return _dropped_to_lowest(input, ops.ones(shape, dtype=input.dtype), p)
+
+
+def _dropped_to_lowest(input: Any, ones: Any, p: Any) -> Any:
+    """SELU's lowest value where dropout drops one of the ones, scaled and moved."""
+    if p == 1:
+        return ops.zeros_like(input)
     lowest = -1.0507009873554805 * 1.6732632423543772
     scale = ((1 - p) * (1 + p * lowest**2)) ** -0.5
     # kept as dropout keeps, so that what measures or stills dropout does so here
-    kept = (dropout(ops.ones_like(input), p) > 0).astype(input.dtype)
+    kept = (dropout(ones, p) > 0).astype(input.dtype)
     return (input * kept + lowest * (1 - kept)) * scale - lowest * p * scale
+
+
+def grouped_mm(
+    mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Any:
+    """A product for each group: of three axes the first counts them, of two `offs` has their ends.
+
+    What lies behind the last end is zero; torch does not set it.
+    """
+    if mat_a.ndim == 3 and mat_b.ndim == 3:
+        found = ops.matmul(mat_a, mat_b)
+    else:
+        ends = offs.asnumpy().tolist()
+        spans = [np.arange(start, end) for start, end in zip([0, *ends], ends)]
+        parts = []
+        for number, span in enumerate(spans):
+            left = take(mat_a, 3 - mat_b.ndim, span) if mat_a.ndim == 2 else mat_a[number]
+            right = take(mat_b, mat_a.ndim - 2, span) if mat_b.ndim == 2 else mat_b[number]
+            parts.append(ops.matmul(left, right))
+        if mat_a.ndim == mat_b.ndim:
+            found = ops.stack(parts)
+        else:
+            axis = mat_a.ndim - 2
+            rest = (mat_a if axis == 0 else mat_b).shape[axis] - ends[-1]
+            if rest:
+                parts.append(ops.zeros(shape_with(parts[0], axis, rest), dtype=parts[0].dtype))
+            found = ops.cat(parts, axis)
+    found = found if bias is None else found + bias
+    return found if out_dtype is None else found.astype(out_dtype)
 
 
 def einsum(equation: Any, operands: Any, *more: Any) -> Any:

@@ -86,6 +86,45 @@ class ConcatDataset(Dataset):
         return self.ends[-1]
 
 
+class ChainDataset(IterableDataset):
+    """Streams one after the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self.datasets)
+
+
+class StackDataset(Dataset):
+    """The items of datasets side by side: tuples, or dicts where the datasets have names."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError("datasets are given by their places or by their names")
+        self.datasets: Any = args or kwargs
+        sizes = {len(dataset) for dataset in args or kwargs.values()}
+        if len(sizes) > 1:
+            raise ValueError("Size mismatch between datasets")
+        self._length = sizes.pop()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+def get_worker_info() -> None:
+    """None, as in torch's main process: a port's loader has no processes of workers."""
+
+
 def random_split(dataset: Any, lengths: Sequence[Any], generator: Any = None) -> list[Subset]:
     """Parts of a dataset, drawn without repetition; lengths are numbers, or shares of one."""
     count = len(dataset)
@@ -207,12 +246,14 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(item: Any) -> Any:
-    """An item as it is, its arrays as tensors."""
+    """An item as it is, its arrays of numbers as tensors; a named tuple stays one."""
     if isinstance(item, (np.ndarray, np.generic)):
-        return ms.Tensor(item)
+        return item if item.dtype.kind in "SUO" else ms.Tensor(item)
     if isinstance(item, Mapping):
         return {key: default_convert(part) for key, part in item.items()}
-    if isinstance(item, (tuple, list)):
+    if isinstance(item, tuple) and hasattr(item, "_fields"):
+        return type(item)(*[default_convert(part) for part in item])
+    if isinstance(item, (tuple, list, range)):
         return [default_convert(part) for part in item]
     return item
 

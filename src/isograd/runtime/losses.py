@@ -10,7 +10,8 @@ from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import root, sum_of
 from isograd.runtime.exact import exp
-from isograd.runtime.pointwise import absolute, log_sigmoid, log_softmax
+from isograd.runtime.layers import linear
+from isograd.runtime.pointwise import absolute, log_sigmoid, log_softmax, minimum
 from isograd.runtime.reductions import pairwise_distance
 
 
@@ -207,6 +208,27 @@ def triplet_margin_loss(
     return reduced(ops.relu(near - far + margin), reduction)
 
 
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Any = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Any:
+    """triplet_margin_loss by any distance; at the margin itself torch's gradient goes through."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = minimum(far, distance(positive, negative))
+    gap = margin + near - far
+    return reduced(ops.where(gap < 0, ops.zeros_like(gap), gap), reduction)
+
+
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -283,3 +305,28 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     gaps = ops.relu(1 - (scores.expand_dims(2) - scores.expand_dims(1)))
     found = sum_of(gaps * ms.Tensor(weights), (1, 2)) / scores.shape[1]
     return reduced(found if input.ndim == 2 else found.squeeze(0), reduction)
+
+
+def linear_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    *,
+    linear_bias: Any = None,
+    weight: Any = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Any:
+    """cross_entropy of a linear layer's outputs; torch's options save memory alone."""
+    classes, *more = linear_weight.shape[:-1]
+    if more and input.ndim == 1:
+        raise RuntimeError("a loss of several outputs for each class needs a batch of inputs")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    found = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
+    logits = found.reshape(*input.shape[:-1], classes, *more)
+    if ignore_index is not None and tuple(target.shape) == tuple(logits.shape):
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)

@@ -215,3 +215,16 @@ def lp_pool2d(
         return ops.lp_pool2d(input, norm_type, kernel_size, stride, ceil_mode)
     sign = 1 if norm_type > 0 else -1
     return sign * max_pool2d(sign * ops.abs(input), kernel_size, stride, 0, 1, ceil_mode)
+
+
+def lp_pool3d(
+    input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """The norm of each window, whose gradient is zero where the norm is; MindSpore has none."""
+    if math.isinf(norm_type):
+        sign = 1 if norm_type > 0 else -1
+        return sign * max_pool3d(sign * ops.abs(input), kernel_size, stride, 0, 1, ceil_mode)
+    means = avg_pool3d(input ** float(norm_type), kernel_size, stride, 0, ceil_mode)
+    is_zero = means == 0
+    totals = ops.where(is_zero, ops.ones_like(means), means) * math.prod(many(kernel_size, 3))
+    return ops.where(is_zero, ops.zeros_like(means), totals ** (1.0 / norm_type))

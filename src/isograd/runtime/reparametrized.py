@@ -141,17 +141,20 @@ def _followed(matrix: Any, v: Any, steps: int, eps: float) -> tuple[Any, Any]:
 class ParametrizationList(Module):
     """What a weight is made of: `original`, or several, and the modules that make it."""
 
-    def __init__(self, first: Any, weight: Any) -> None:
+    def __init__(self, modules: Any, original: Any, unsafe: bool = False) -> None:
         super().__init__()
-        inverse = getattr(first, "right_inverse", None)
-        originals = weight if inverse is None else inverse(weight)
+        originals = original
+        for module in list(modules)[::-1]:
+            inverse = getattr(module, "right_inverse", None)
+            originals = originals if inverse is None else inverse(originals)
         self.count = len(originals) if isinstance(originals, (tuple, list)) else 0
         if not self.count:
             self.original = ms.Parameter(originals)
         for number in range(self.count):
             setattr(self, f"original{number}", ms.Parameter(originals[number]))
         self.steps = 0
-        self.append(first)
+        for module in modules:
+            self.append(module)
 
     def append(self, module: Any) -> None:
         """One more module, which works on what the others made."""
@@ -180,7 +183,7 @@ def register_parametrization(
     values = _taken(module, tensor_name)
     if not is_parametrized(module):
         module.parametrizations = Module()
-    setattr(module.parametrizations, tensor_name, ParametrizationList(parametrization, values))
+    setattr(module.parametrizations, tensor_name, ParametrizationList([parametrization], values))
 
     def weight(self: Any) -> Any:
         return getattr(self.parametrizations, tensor_name)()
@@ -262,3 +265,21 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
         del module._cells["parametrizations"]
     setattr(module, tensor_name, ms.Parameter(values))
     return module
+
+
+def transfer_parametrizations_and_params(
+    from_module: Any, to_module: Any, tensor_name: str | None = None
+) -> Any:
+    """Give a module another one's parametrizations, with the values that they are made of."""
+    if not is_parametrized(from_module):
+        return to_module
+    held = from_module.parametrizations._cells
+    for name in list(held) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, ms.Parameter(ms.Tensor(getattr(from_module, name).asnumpy())))
+        for number in range(held[name].steps):
+            register_parametrization(to_module, name, getattr(held[name], str(number)))
+        own = getattr(to_module.parametrizations, name)
+        for part in list(held[name]._params):
+            setattr(own, part, held[name]._params[part])
+    return to_module

@@ -253,6 +253,14 @@ class AlphaDropout(AnyDropout):
         return layers.alpha_dropout(input, self.p, self.training)
 
 
+class FeatureAlphaDropout(AnyDropout):
+    """torch.nn.FeatureAlphaDropout."""
+
+    def construct(self, input: Any) -> Any:
+        """Drops channels in training, to SELU's lowest value."""
+        return layers.feature_alpha_dropout(input, self.p, self.training)
+
+
 # ---- shapes
 
 

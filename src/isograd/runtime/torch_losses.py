@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from mindspore import nn, ops  # noqa: TID253
 
 from isograd.runtime import losses, reductions
+from isograd.runtime.torch_layers import Linear
+from isograd.runtime.torch_module import Module
 from isograd.runtime.torch_settings import WithSettings
 
 #: torch's retired arguments, in the place where they stand.
@@ -179,6 +182,57 @@ class TripletMarginLoss(AnyLoss, nn.TripletMarginLoss):  # type: ignore[misc]
         "margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, **_OLD, "reduction": "mean",
     }  # fmt: skip
     function = staticmethod(losses.triplet_margin_loss)
+
+
+class TripletMarginWithDistanceLoss(AnyLoss):
+    """torch.nn.TripletMarginWithDistanceLoss."""
+
+    inputs: ClassVar[tuple[str, ...]] = ("anchor", "positive", "negative")
+    arguments: ClassVar[dict[str, Any]] = {
+        "distance_function": None, "margin": 1.0, "swap": False, "reduction": "mean",
+    }  # fmt: skip
+    function = staticmethod(losses.triplet_margin_with_distance_loss)
+
+
+class LinearCrossEntropyLoss(Module):
+    """torch.nn.LinearCrossEntropyLoss."""
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Any = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_classes, self.out_features = num_classes, tuple(out_features)
+        self.reduction, self.ignore_index = reduction, ignore_index
+        self.label_smoothing = label_smoothing
+        self.register_buffer("weight", weight)
+        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, dtype=dtype)
+
+    def construct(self, input: Any, target: Any) -> Any:
+        """The cross entropy of the layer's outputs."""
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return losses.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, -1),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class MultiLabelSoftMarginLoss(AnyLoss, nn.MultiLabelSoftMarginLoss):  # type: ignore[misc]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from mindspore import nn  # noqa: TID253
 
-from isograd.runtime import pooling, resizing, shapes
+from isograd.runtime import fractional_pooling, pooling, resizing, shapes
 from isograd.runtime.basics import many
 from isograd.runtime.torch_settings import NEEDED, WithSettings
 
@@ -165,6 +165,57 @@ class LPPool2d(WithSettings, nn.LPPool2d):  # type: ignore[misc]
     def construct(self, input: Any) -> Any:
         """The norm of each window."""
         return pooling.lp_pool2d(input, *[getattr(self, name) for name in self.arguments])
+
+
+class LPPool3d(WithSettings):
+    """torch.nn.LPPool3d."""
+
+    arguments: ClassVar[dict[str, Any]] = LPPool1d.arguments
+
+    def construct(self, input: Any) -> Any:
+        """The norm of each window."""
+        return pooling.lp_pool3d(input, *[getattr(self, name) for name in self.arguments])
+
+
+class FractionalMaxPool(WithSettings):
+    """What the fractional maximum pools share."""
+
+    arguments: ClassVar[dict[str, Any]] = {
+        "kernel_size": NEEDED, "output_size": None, "output_ratio": None,
+        "return_indices": False, "_random_samples": None,
+    }  # fmt: skip
+    dimensions = 2
+    function: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        samples = self._random_samples
+        delattr(self, "_random_samples")
+        self.register_buffer("_random_samples", samples)
+        if (self.output_size is None) == (self.output_ratio is None):
+            raise ValueError("either an output_size or an output_ratio has to be given")
+        for name in ("kernel_size", "output_size", "output_ratio"):
+            if getattr(self, name) is not None:
+                setattr(self, name, many(getattr(self, name), self.dimensions))
+        if self.output_ratio is not None and not all(0 < part < 1 for part in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {self.output_ratio})")
+
+    def construct(self, input: Any) -> Any:
+        """The greatest of windows that random numbers place."""
+        return type(self).function(input, *[getattr(self, name) for name in self.arguments])
+
+
+class FractionalMaxPool2d(FractionalMaxPool):
+    """torch.nn.FractionalMaxPool2d."""
+
+    function = staticmethod(fractional_pooling.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(FractionalMaxPool):
+    """torch.nn.FractionalMaxPool3d."""
+
+    dimensions = 3
+    function = staticmethod(fractional_pooling.fractional_max_pool3d)
 
 
 # ---- pads

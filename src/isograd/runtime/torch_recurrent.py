@@ -215,6 +215,22 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     return [line[:count] for line, count in zip(padded, _numbers(lengths).tolist())]
 
 
+def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+    """Lines without what fills them up; torch turns its argument round in place, this does not."""
+    lines = padded_sequences if batch_first else ops.swapaxes(padded_sequences, 0, 1)
+    counts = np.maximum(_numbers(lengths), 0).tolist()
+    if len(counts) != lines.shape[0]:
+        raise ValueError(f"{lines.shape[0]} sequences have {len(counts)} lengths")
+    return [line[:count] for line, count in zip(ops.unstack(lines, 0), counts, strict=True)]
+
+
+def invert_permutation(permutation: Any) -> Any:
+    """The permutation that undoes one; None of None."""
+    if permutation is None:
+        return None
+    return ms.Tensor(np.argsort(_numbers(permutation), kind="stable"), permutation.dtype)
+
+
 def one_way(
     x: Any, weights: Sequence[Any], state: Any, step: Any, backwards: bool, goes_on: Sequence[Any]
 ) -> tuple[Any, Any]:

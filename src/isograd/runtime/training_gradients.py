@@ -290,12 +290,20 @@ def clip_grad_norm_(
         return ms.Tensor(0.0, ms.float32)
     with no_grad():
         total = get_total_norm([parameter.grad for parameter in held], norm_type)
-        if error_if_nonfinite and not math.isfinite(float(total.asnumpy())):
-            raise RuntimeError("The total norm of the gradients is not finite, so it cannot clip.")
-        factor = ops.minimum(max_norm / (total + 1e-6), ms.Tensor(1.0, ms.float32))
-        for parameter in held:
-            parameter.grad = parameter.grad * factor.astype(parameter.grad.dtype)
+    if error_if_nonfinite and not math.isfinite(float(total.asnumpy())):
+        raise RuntimeError("The total norm of the gradients is not finite, so it cannot clip.")
+    clip_grads_with_norm_(held, max_norm, total)
     return total
+
+
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Any, foreach: Any = None
+) -> None:
+    """Scale the gradients by what a norm that was taken of them exceeds max_norm."""
+    with no_grad():
+        factor = ops.minimum(max_norm / (total_norm + 1e-6), ms.Tensor(1.0, ms.float32))
+        for parameter in _with_gradient(parameters):
+            parameter.grad = parameter.grad * factor.astype(parameter.grad.dtype)
 
 
 def get_total_norm(

@@ -1,4 +1,4 @@
-"""torch.autograd.Function on MindSpore's own; copied into the ports that use it."""
+"""torch.autograd.Function on MindSpore's own."""
 
 from __future__ import annotations
 

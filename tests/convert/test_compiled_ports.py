@@ -30,6 +30,7 @@ NETWORKS = {
         "sum([self.made[name](x) for name in self.made])",
     ),
     "Dense": ("nn.Sequential(nn.Conv2d(3, 4, 3), Block())", "self.made(x)"),
+    "Stepped": ("nn.Conv2d(3, 4, 3)", "self.made(x)[:, ::2, 1:-1:3] + x[..., None, 0, ::4].mean()"),
     "Zipped": ("Zips()", "self.made(x)"),
     "Greatest": ("nn.Conv2d(3, 4, 3)", "torch.topk(self.made(x), 2, dim=1).values"),
     "Extreme": (

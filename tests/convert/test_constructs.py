@@ -220,7 +220,7 @@ def test_another_name_of_a_tensor_that_changes_in_place_sees_it() -> None:
 @pytest.mark.parametrize(
     ("line", "api"),
     [
-        ("y = torch.linalg.ldl_factor(x)", "torch.linalg.ldl_factor"),
+        ("y = torch.quantized_batch_norm(x)", "torch.quantized_batch_norm"),
         ("y = torch.fx.Tracer()", "torch.fx.Tracer"),
         ("y = torch.add(x, x, out=getattr(x, 'grad'))", "torch.add"),
         ("y = torch.exp(x, bogus=1)", "torch.exp"),
@@ -237,7 +237,9 @@ def test_what_has_no_counterpart_is_told_at_its_line(line: str, api: str) -> Non
 
 
 def test_a_comment_about_several_lines_stands_above_them() -> None:
-    port, _ = port_of(HEAD + "def f(x):\n    return torch.linalg.ldl_factor(\n        x,\n    )\n")
+    port, _ = port_of(
+        HEAD + "def f(x):\n    return torch.quantized_batch_norm(\n        x,\n    )\n"
+    )
     lines = port.splitlines()
     at = next(i for i, line in enumerate(lines) if "# isograd" in line)
     assert lines[at].startswith("    # isograd: ")

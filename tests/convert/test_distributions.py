@@ -73,10 +73,9 @@ def test_a_policy_computes_the_same(tmp_path: Path) -> None:
         np.testing.assert_allclose(mine, its.numpy(), rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", ["Dirichlet", "MultivariateNormal", "VonMises"])
-def test_a_distribution_without_counterpart_is_told(name: str) -> None:
-    _, findings = port_of(f"import torch\n\nd = torch.distributions.{name}(1.0)\n")
-    assert [finding.api for finding in findings] == [f"torch.distributions.{name}"]
+def test_a_constraint_without_counterpart_is_told() -> None:
+    _, findings = port_of("import torch\n\nc = torch.distributions.constraints.is_dependent(1)\n")
+    assert [finding.api for finding in findings] == ["torch.distributions.constraints.is_dependent"]
 
 
 def test_a_layer_that_is_called_like_a_method_is_left_alone() -> None:

@@ -109,7 +109,7 @@ class Unknown(nn.Module):
 
 class Factors(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        factors: torch.Tensor = torch.linalg.lu(x)[2]
+        factors: torch.Tensor = torch.hash_tensor(x).float()
         return factors
 
 

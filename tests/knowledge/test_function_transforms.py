@@ -38,7 +38,10 @@ def test_a_gradient_of_many_numbers_is_refused() -> None:
         composites.grad_and_value(lambda x: x * 2)(_tensor(3))
 
 
-def test_second_derivatives_go_through_products_of_matrices() -> None:
+def test_second_derivatives_go_through_products_of_matrices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ms, "jit", api.jit)  # verify switches it off in its process
     x, weight = _tensor(3), _tensor(3, 3)
 
     def cubes(x: ms.Tensor) -> ms.Tensor:
@@ -48,6 +51,14 @@ def test_second_derivatives_go_through_products_of_matrices() -> None:
     w, v = weight.asnumpy(), x.asnumpy()
     wanted = w.T @ np.diag(6 * (w @ v)) @ w
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_second_derivatives_are_refused_where_nothing_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ms, "jit", lambda **_: lambda function: function)
+    with pytest.raises(NotImplementedError, match="needs mindspore.jit"):
+        composites.hessian(lambda x: (x**3).sum())(_tensor(3))
 
 
 def test_parameters_in_a_dict_have_gradients() -> None:

@@ -42,19 +42,19 @@ def test_diagnostics_with_their_places(editor: Editor, uri: str) -> None:
         uri,
         HEAD + "def f(x: Tensor, y):\n"
         "    x.add_(1)\n"
-        "    z = torch.lobpcg(x)\n"
+        "    z = torch.hash_tensor(x)\n"
         "    if x.sum() > 0:  # a comment\n"
         "        return torch.no_such_name(x)\n"
         "    return torch.abs(x)\n",
     )
     found = _by_code(editor.diagnostics(uri))
-    missing = found["torch.lobpcg"]
+    missing = found["torch.hash_tensor"]
     assert missing.severity == types.DiagnosticSeverity.Error
     assert missing.source == "isograd"
-    assert missing.message.startswith("torch.lobpcg is missing in MindSpore.")
+    assert missing.message.startswith("torch.hash_tensor is missing in MindSpore.")
     assert (missing.range.start, missing.range.end) == (
         types.Position(5, 8),
-        types.Position(5, 20),
+        types.Position(5, 25),
     )
     in_place = found["torch.Tensor.add_"]
     assert in_place.severity == types.DiagnosticSeverity.Warning
@@ -84,21 +84,21 @@ def test_a_hazard_of_one_device_is_information(editor: Editor, uri: str) -> None
 
 
 def test_places_count_utf16_units(editor: Editor, uri: str) -> None:
-    line = 's, t = "😀é字𝔸", torch.lobpcg(x)  # 😀\n'
+    line = 's, t = "😀é字𝔸", torch.hash_tensor(x)  # 😀\n'
     editor.open(uri, f"import torch\nx = torch.ones(2)\n{line}")
-    (found,) = [item for item in editor.diagnostics(uri) if item.code == "torch.lobpcg"]
+    (found,) = [item for item in editor.diagnostics(uri) if item.code == "torch.hash_tensor"]
     start = len(line[: line.index("torch")].encode("utf-16-le")) // 2
     assert found.range == types.Range(
-        types.Position(2, start), types.Position(2, start + len("torch.lobpcg"))
+        types.Position(2, start), types.Position(2, start + len("torch.hash_tensor"))
     )
-    assert "torch.lobpcg" in editor.hover(uri, "lobpcg")
+    assert "torch.hash_tensor" in editor.hover(uri, "hash_tensor")
     assert editor.hover(uri, '", torch') == ""
 
 
 def test_places_behind_letters_that_only_str_takes_for_line_ends(editor: Editor, uri: str) -> None:
-    editor.open(uri, 'import torch\ns = "é\u2028\x0c\x1c"\ny = "é", torch.lobpcg(1)\n')
-    (found,) = [item for item in editor.diagnostics(uri) if item.code == "torch.lobpcg"]
-    assert found.range == types.Range(types.Position(2, 9), types.Position(2, 21))
+    editor.open(uri, 'import torch\ns = "é\u2028\x0c\x1c"\ny = "é", torch.hash_tensor(1)\n')
+    (found,) = [item for item in editor.diagnostics(uri) if item.code == "torch.hash_tensor"]
+    assert found.range == types.Range(types.Position(2, 9), types.Position(2, 26))
 
 
 def test_other_line_ends(editor: Editor, uri: str) -> None:
@@ -113,25 +113,25 @@ def test_typing_gives_diagnostics_of_the_newest_text_alone(editor: Editor, uri: 
     editor.open(uri, "import torch\n")
     assert editor.diagnostics(uri) == []
     for end in range(1, 12):
-        editor.type(uri, "import torch\ntorch.lobpcg"[: 13 + end] + "\n")
-    editor.type(uri, "import torch\ntorch.lobpcg\n")
-    assert [item.code for item in editor.diagnostics(uri)] == ["torch.lobpcg"]
+        editor.type(uri, "import torch\ntorch.hash_tensor"[: 13 + end] + "\n")
+    editor.type(uri, "import torch\ntorch.hash_tensor\n")
+    assert [item.code for item in editor.diagnostics(uri)] == ["torch.hash_tensor"]
     assert len(editor.published[uri]) <= 6  # of thirteen texts
 
 
 def test_a_syntax_error_keeps_what_was_shown(editor: Editor, uri: str) -> None:
-    editor.open(uri, "import torch\ny = torch.lobpcg(1)\n")
+    editor.open(uri, "import torch\ny = torch.hash_tensor(1)\n")
     assert len(editor.diagnostics(uri)) == 1
-    editor.type(uri, "import torch\ny = torch.lobpcg(1\n")
-    assert editor.hover(uri, "lobpcg") == ""
-    assert editor.actions(uri, "lobpcg") == []
+    editor.type(uri, "import torch\ny = torch.hash_tensor(1\n")
+    assert editor.hover(uri, "hash_tensor") == ""
+    assert editor.actions(uri, "hash_tensor") == []
     editor.type(uri, "import torch\ny = torch.abs(1)\n")
     assert editor.diagnostics(uri) == []
     assert [params.version for params in editor.published[uri]] == [1, 3]
 
 
 def test_closing_clears(editor: Editor, uri: str) -> None:
-    editor.open(uri, "import torch\ny = torch.lobpcg(1)\n")
+    editor.open(uri, "import torch\ny = torch.hash_tensor(1)\n")
     editor.diagnostics(uri)
     editor.close(uri)
     editor.open(f"{uri}.py", "")
@@ -204,8 +204,8 @@ def test_a_rewrite_that_needs_a_look(editor: Editor, uri: str) -> None:
 
 
 def test_no_rewrite_where_a_person_has_to_write(editor: Editor, uri: str) -> None:
-    editor.open(uri, "import torch\na = torch.lobpcg(1)\nb = torch.abs(1, **a)\n")
-    assert editor.actions(uri, "torch.lobpcg") == []
+    editor.open(uri, "import torch\na = torch.hash_tensor(1)\nb = torch.abs(1, **a)\n")
+    assert editor.actions(uri, "torch.hash_tensor") == []
     assert editor.actions(uri, "torch.abs") == []
 
 
@@ -283,13 +283,13 @@ def test_a_bad_document_harms_nothing(editor: Editor, uri: str, text: str) -> No
     )
     params = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(99, 99))
     assert editor.run(editor.client.text_document_hover_async(params)) is None
-    editor.open(f"{uri}.py", "import torch\ntorch.lobpcg\n")
+    editor.open(f"{uri}.py", "import torch\ntorch.hash_tensor\n")
     assert len(editor.diagnostics(f"{uri}.py")) == 1
 
 
 def test_a_document_that_was_never_saved(editor: Editor) -> None:
     uri = "untitled:Untitled-1"
-    editor.open(uri, "import torch\ntorch.lobpcg\n")
+    editor.open(uri, "import torch\ntorch.hash_tensor\n")
     assert len(editor.diagnostics(uri)) == 1
 
 
@@ -297,7 +297,9 @@ def test_names_come_from_the_folders_that_are_open(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "other.py").write_text("import torch\n", encoding="utf-8")
-    (tmp_path / "one" / "common.py").write_text("from torch import lobpcg as f\n", encoding="utf-8")
+    (tmp_path / "one" / "common.py").write_text(
+        "from torch import hash_tensor as f\n", encoding="utf-8"
+    )
     (tmp_path / "two" / "common.py").write_text("from torch import cat as f\n", encoding="utf-8")
     editor = Editor([tmp_path / "one", tmp_path / "two"])
     try:
@@ -309,14 +311,14 @@ def test_names_come_from_the_folders_that_are_open(tmp_path: Path) -> None:
             (tmp_path / uri.split("/")[-2] / "main.py").write_text(text, encoding="utf-8")
         for uri in (one, two, none):
             editor.open(uri, text)
-        assert [item.code for item in editor.diagnostics(one)] == ["torch.lobpcg"]
+        assert [item.code for item in editor.diagnostics(one)] == ["torch.hash_tensor"]
         assert editor.diagnostics(two) == []
         assert editor.diagnostics(none) == []
         # What another open document says counts before it is saved.
         common = (tmp_path / "two" / "common.py").as_uri()
-        editor.open(common, "from torch import lobpcg as f\n")
+        editor.open(common, "from torch import hash_tensor as f\n")
         editor.type(two, f"{text}\n")
-        assert [item.code for item in editor.diagnostics(two)] == ["torch.lobpcg"]
+        assert [item.code for item in editor.diagnostics(two)] == ["torch.hash_tensor"]
     finally:
         assert editor.stop() == 0
 
@@ -329,13 +331,13 @@ def test_a_file_that_comes_beside_a_document(tmp_path: Path) -> None:
         editor.open(uri, "from common import f\ny = f(1)\n")
         assert editor.diagnostics(uri) == []
         common = tmp_path / "common.py"
-        common.write_text("from torch import lobpcg as f\n", encoding="utf-8")
+        common.write_text("from torch import hash_tensor as f\n", encoding="utf-8")
         event = types.FileEvent(common.as_uri(), types.FileChangeType.Created)
         editor.tell(
             editor.client.workspace_did_change_watched_files,
             types.DidChangeWatchedFilesParams([event]),
         )
-        assert [item.code for item in editor.next_diagnostics(uri)] == ["torch.lobpcg"]
+        assert [item.code for item in editor.next_diagnostics(uri)] == ["torch.hash_tensor"]
         assert editor.registered == ["workspace/didChangeWatchedFiles"]
     finally:
         assert editor.stop() == 0
@@ -346,9 +348,9 @@ def test_another_position_encoding() -> None:
     try:
         assert editor.server.capabilities.position_encoding == "utf-8"
         uri = "file:///nowhere/net.py"
-        editor.open(uri, 'import torch\ny = "😀é", torch.lobpcg(1)\n')
+        editor.open(uri, 'import torch\ny = "😀é", torch.hash_tensor(1)\n')
         (found,) = editor.diagnostics(uri)
-        assert (found.range.start.character, found.range.end.character) == (14, 26)
+        assert (found.range.start.character, found.range.end.character) == (14, 31)
     finally:
         assert editor.stop() == 0
 

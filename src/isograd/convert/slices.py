@@ -5,30 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
-import numpy as np
 from mindspore import ops  # noqa: TID253
 
 
 def strided(x: Any, index: Any) -> Any:
-    """`x[index]` with steps along inner or several axes, whose gradient MindSpore's own refuse."""
-    parts = list(index)
-    known = all(part is None or part is ... or isinstance(part, (int, slice)) for part in parts)
-    if not isinstance(x, ms.Tensor) or not known:
+    """`x[index]` with steps along inner or several axes, whose gradient MindSpore's own refuse.
+
+    In terms of what the static graph takes: it refuses `part is ...` and a slice's `indices`.
+    """
+    kinds = (type(None), int, slice, type(...))
+    if not isinstance(x, ms.Tensor) or not all([isinstance(part, kinds) for part in index]):
         return x[index]
-    if ... in parts:
-        at = parts.index(...)
-        missing = x.ndim - sum(part is not None and part is not ... for part in parts)
-        parts[at : at + 1] = [slice(None)] * missing
+    taken = [part for part in index if isinstance(part, (int, slice))]
     plain, steps, source, axis = [], [], 0, 0
-    for part in parts:
-        is_stepped = isinstance(part, slice) and part.step not in (None, 1)
+    for part in index:
+        if isinstance(part, type(...)):
+            rest = x.ndim - len(taken)
+            plain += [slice(None)] * rest
+            source, axis = source + rest, axis + rest
+            continue
+        is_stepped = isinstance(part, slice) and part.step is not None and part.step != 1
         if is_stepped:
-            steps.append((axis, np.arange(*part.indices(x.shape[source]))))
+            steps.append((axis, positions_of(part.start, part.stop, part.step, x.shape[source])))
         plain.append(slice(None) if is_stepped else part)
-        source += part is not None
-        axis += not isinstance(part, int)
-    if any(part != slice(None) for part in plain):
-        x = x[tuple(plain)]
+        source += int(isinstance(part, (int, slice)))
+        axis += int(not isinstance(part, int))
+    x = x[tuple(plain)]
     for axis, positions in steps:
-        x = ops.gather(x, ms.Tensor(positions.astype(np.int32)), axis)
+        x = ops.gather(x, ms.Tensor(positions, ms.int32), axis)
     return x
+
+
+def positions_of(start: int | None, stop: int | None, step: int, size: int) -> list[int]:
+    """The positions of a slice with a step above 0 along an axis of this size."""
+    first = 0 if start is None else start + size if start < 0 else start
+    last = size if stop is None else stop + size if stop < 0 else stop
+    return list(range(max(first, 0), min(last, size), step))

@@ -15,6 +15,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
 
+from isograd.runtime.basics import is_compiled
 from isograd.runtime.training_gradients import no_grad, record_gradients
 
 
@@ -176,6 +177,8 @@ def hessian(func: Any, argnums: int = 0) -> Callable[..., Any]:
 
         @ms.jit(fullgraph=True)  # type: ignore[untyped-decorator]
         def row(x: Any, weight: Any, direction: Any) -> Any:
+            if not is_compiled(x):  # eagerly the gradient of a gradient is 0, without a word
+                raise NotImplementedError("torch.func.hessian needs mindspore.jit, which is off")
             return ms.grad(slope)(x, weight, direction)
 
         output = func(*args)

@@ -104,9 +104,10 @@ def compared(network: Any, inputs: list[Any]) -> dict[str, Any]:
 
     if steady(network, inputs, paths) != paths:  # stochastic depth and dropout
         network.set_train(False)
-        kept = steady(network, inputs, paths)
-        uneven = [uneven[number] for number, path in enumerate(paths) if path in kept]
-        paths = kept
+        output = network(*inputs)
+        paths = steady(network, inputs, paths_of(output))
+        sizes = [at(output, p) for p in paths]
+        uneven = [ms.Tensor(weights(one.size).reshape(one.shape)) for one in sizes]
 
     def loss(*given: Any) -> tuple[Any, Any]:
         return loss_by(network(*given), paths, uneven)

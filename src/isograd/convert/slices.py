@@ -14,7 +14,8 @@ def strided(x: Any, index: Any) -> Any:
     In terms of what the static graph takes: it refuses `part is ...` and a slice's `indices`.
     """
     kinds = (type(None), int, slice, type(...))
-    if not isinstance(x, ms.Tensor) or not all([isinstance(part, kinds) for part in index]):
+    others = [part for part in index if not isinstance(part, kinds)]
+    if not isinstance(x, ms.Tensor) or len(others) > 0:
         return x[index]
     taken = [part for part in index if isinstance(part, (int, slice))]
     plain, steps, source, axis = [], [], 0, 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -99,16 +98,14 @@ def load_knowledge(verified: Path | None = None) -> Knowledge:
 
 @lru_cache(maxsize=4)
 def _load(verified: Path, stamp: int) -> Knowledge:
-    verdicts = read_verdicts(verified) if stamp else {}
-    for api, word in read_compiled(COMPILED_FILE).items():
-        if api in verdicts and verified == VERIFIED_FILE:
-            verdicts[api] = replace(verdicts[api], compiled=word)
+    compiled = read_compiled(COMPILED_FILE) if verified == VERIFIED_FILE else {}
+    verdicts = read_verdicts(verified, compiled) if stamp else {}
     rows = json.loads(ENTRIES_FILE.read_text(encoding="utf-8"))
     return Knowledge(entry_of(row, verdicts.get(row["api"])) for row in rows)
 
 
-def read_verdicts(path: Path) -> dict[str, Verified]:
-    """The verdicts of a table by canonical name."""
+def read_verdicts(path: Path, compiled: Mapping[str, str]) -> dict[str, Verified]:
+    """The verdicts of a table by canonical name; compiled: what the static graph makes of each."""
     table = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(table, dict) or table.get("schema") != "isograd/knowledge/1":
         raise ValueError(f"{path} is not a table of verdicts. Make one with the check command.")
@@ -119,6 +116,7 @@ def read_verdicts(path: Path) -> dict[str, Verified]:
             forward=row.get("forward"),
             gradient=row.get("gradient"),
             detail=row.get("detail", ""),
+            compiled=compiled.get(api, ""),
         )
         for api, row in table["results"].items()
     }
@@ -163,14 +161,9 @@ def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
 
 
 def _example(row: Mapping[str, Any]) -> Example:
-    return Example(
-        code=row["code"],
-        inputs=tuple((name, value) for name, value in row.get("inputs", ())),
-        port=row.get("port", ""),
-        gradient=row.get("gradient", True),
-        compare=row.get("compare", "values"),
-        ties=row.get("ties", True),
-    )
+    if "inputs" not in row:
+        return Example(**row)
+    return Example(**{**row, "inputs": tuple([(name, value) for name, value in row["inputs"]])})
 
 
 def row_of(entry: Entry) -> dict[str, Any]:

@@ -20,8 +20,7 @@ def kept_for_each(make: Any) -> Any:
 
     def mode(part: Any) -> Any:
         if isinstance(part, MethodType):  # a new object each time that it is read
-            own = [value for value in vars(part.__self__).values() if isinstance(value, nn.Cell)]
-            return id(part.__self__), part.__func__, tuple(map(mode, own))
+            return id(part.__self__), part.__func__, tuple(map(mode, cells_of(part)))
         if isinstance(part, GraphOptimizer) or not isinstance(part, nn.Cell):
             return part if isinstance(part, (int, float, str, bool, type(None))) else id(part)
         modes = tuple(cell.training for _, cell in part.cells_and_names())
@@ -37,14 +36,20 @@ def kept_for_each(make: Any) -> Any:
     return keeping
 
 
+def cells_of(part: Any) -> list[Any]:
+    """A network itself, or the networks of the object whose method is given."""
+    if isinstance(part, MethodType):
+        return [value for value in vars(part.__self__).values() if isinstance(value, nn.Cell)]
+    return [part] if isinstance(part, nn.Cell) else []
+
+
 def name_apart(parts: Any) -> None:
     """Give parameters of several networks different names: one graph holds no name twice.
 
     MindSpore 2.10 names a parameter by its place in its network and refuses to compile
     ("already exists"); state_dict and load_state_dict go by places, so that files stay as they are.
     """
-    networks = [part for part in parts if isinstance(part, nn.Cell)]
-    own = [network.get_parameters() for network in networks]
+    own = [cell.get_parameters() for part in parts for cell in cells_of(part)]
     found = {id(one): one for some in own for one in some}
     taken: set[str] = set()
     for one in found.values():

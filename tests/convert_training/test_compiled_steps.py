@@ -55,6 +55,7 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("several_loops", 5, 6, id="clipping, accumulation, a scaler, a state"),
         pytest.param("in_turn", 2, 2, id="networks that learn in turn"),
         pytest.param("in_functions", 2, 2, id="a method and a function of one batch"),
+        pytest.param("two_in_one", 1, 1, id="two networks with equal names in one optimizer"),
         pytest.param("rules", 1, 5, id="each rule is compiled once"),
     ],
 )

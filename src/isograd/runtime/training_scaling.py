@@ -8,7 +8,7 @@ from typing import Any
 import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
 
-from isograd.runtime.training_steps import OTHER, GraphOptimizer, unique_name
+from isograd.runtime.training_steps import OTHER, GraphOptimizer, name_apart, unique_name
 
 
 def kept_for_each(make: Any) -> Any:
@@ -29,7 +29,8 @@ def kept_for_each(make: Any) -> Any:
     def keeping(*parts: Any) -> Any:
         key = tuple(mode(part) for part in parts)
         if key not in kept:
-            name_apart(parts)
+            cells = [cell for part in parts for cell in cells_of(part)]
+            name_apart(one for cell in cells for one in cell.get_parameters())
             kept[key] = (make(*parts), parts)  # the parts live on: their identities stay theirs
         return kept[key][0]
 
@@ -41,23 +42,6 @@ def cells_of(part: Any) -> list[Any]:
     if isinstance(part, MethodType):
         return [value for value in vars(part.__self__).values() if isinstance(value, nn.Cell)]
     return [part] if isinstance(part, nn.Cell) else []
-
-
-def name_apart(parts: Any) -> None:
-    """Give parameters of several networks different names: one graph holds no name twice.
-
-    MindSpore 2.10 names a parameter by its place in its network and refuses to compile
-    ("already exists"); state_dict and load_state_dict go by places, so that files stay as they are.
-    """
-    own = [cell.get_parameters() for part in parts for cell in cells_of(part)]
-    found = {id(one): one for some in own for one in some}
-    taken: set[str] = set()
-    for one in found.values():
-        name, number = one.name, 2
-        while one.name in taken:
-            one.name = f"network_{number}.{name}"
-            number += 1
-        taken.add(one.name)
 
 
 def varying(value: Any) -> Any:

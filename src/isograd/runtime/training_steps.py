@@ -24,6 +24,21 @@ def unique_name(kind: str) -> str:
     return f"{kind}{_NUMBER[-1]}"
 
 
+def name_apart(parameters: Any) -> None:
+    """Give different parameters different names: a graph and a ParameterTuple hold none twice.
+
+    MindSpore 2.10 names a parameter by its place in its network and refuses a second one
+    ("already exists"); state_dict and load_state_dict go by places, so that files stay as they are.
+    """
+    taken: set[str] = set()
+    for one in {id(part): part for part in parameters}.values():
+        name, number = one.name, 2
+        while one.name in taken:
+            one.name = f"network_{number}.{name}"
+            number += 1
+        taken.add(one.name)
+
+
 class Group(dict[str, Any]):
     """A group's settings; what the compiled step reads of them is written on assignment."""
 
@@ -53,6 +68,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
             if part.requires_grad
         ]
         self.prefix = unique_name("optimizer")
+        name_apart(part for part, _ in learned)
         self.learned = ms.ParameterTuple([part for part, _ in learned])
         self.group_of = tuple(number for _, number in learned)
         self.rules = tuple(self.rule(group) for group in self.param_groups)

@@ -1,18 +1,27 @@
-"""Where the work runs: threads of this process, or workers of a Dask cluster."""
+"""Where the work runs: threads of this process, forks of it, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
 import importlib
+import multiprocessing
 import os
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from isograd.errors import IsogradError, UsageError, WorkerError
 
 #: Seconds within which a scheduler must answer.
 _PATIENCE_S = 20
+#: Forks beyond these win little, and each keeps a copy of what it touches.
+_MOST_FORKS = 8
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -77,3 +86,55 @@ def _dask(workers: int, scheduler: str | None) -> Iterator[tuple[Executor, int]]
         client.close()
         if cluster is not None:
             cluster.close()
+
+
+def forked_map(
+    function: Callable[[_Item], _Result], items: Sequence[_Item], *, is_long: bool
+) -> Iterator[_Result]:
+    """`map` in forks of this process, which have all that it has read; results in order.
+
+    function: changes nothing that anybody else reads; only its result comes back, by pickle.
+    is_long: whether the work is worth the forks.  Where a process cannot be forked safely, or a
+    fork dies (the system ends one that takes too much memory), the work is done here.
+    """
+    count = min(_processors(), _MOST_FORKS, len(items)) if is_long and _may_fork() else 1
+    if count < 2:
+        yield from map(function, items)
+        return
+    done = 0
+    pool = ProcessPoolExecutor(
+        count, multiprocessing.get_context("fork"), initializer=_begin, initargs=(function,)
+    )
+    try:
+        for result in pool.map(_call, items):
+            done += 1
+            yield result
+    except BrokenProcessPool:
+        yield from map(function, items[done:])
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _may_fork() -> bool:
+    """Not beside the threads of a framework or a server, whose locks a fork would keep closed."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return sys.platform == "linux" and is_main and not {"torch", "mindspore"} & sys.modules.keys()
+
+
+def _begin(function: Callable[[Any], Any]) -> None:
+    """In a fork: what it computes.  An interrupt is the first process's to answer."""
+    global _function  # inherited by the fork: it need not be picklable
+    _function = function
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _call(item: Any) -> Any:
+    return _function(item)
+
+
+_function: Callable[[Any], Any] = _call

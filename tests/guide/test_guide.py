@@ -45,7 +45,8 @@ def _steps(text: str) -> list[Step]:
 )
 def test_every_command_of_the_guide(tmp_path: Path) -> None:
     folder = shutil.copytree(ROOT / "examples" / "guide", tmp_path / "guide")
-    steps = _steps((ROOT / "docs" / "guide.md").read_text())
+    text = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    steps = _steps(text)
     assert [step.command[1] for step in steps if step.command[0] == "isograd"] == (
         "scan convert init verify explain verify verify weights params".split()
     )
@@ -64,3 +65,6 @@ def test_every_command_of_the_guide(tmp_path: Path) -> None:
         assert done.returncode == step.status, (step, done.stdout, done.stderr)
         lines = done.stdout.splitlines()
         assert [line for line in step.shown if line not in lines] == [], (step, done.stdout)
+    port = (folder / "converted" / "net_torch.py").read_text(encoding="utf-8")
+    _, shown_step = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert shown_step in port

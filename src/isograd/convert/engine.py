@@ -73,7 +73,8 @@ class Engine:
     def read(self, source: Source, facts: Facts, place: Place) -> FileEdit | None:
         """What passes see of a file; None where it does not use torch."""
         tree = read_tree(source.tree, self._kinds)
-        imported = self._index.read(tree, place.package, place.module, place.canonical)
+        imports = tree.of(ast.Import, ast.ImportFrom)
+        imported = self._index.read(imports, place.package, place.canonical)
         star_names(tree, imported, self._index.names)
         if not (
             imported.torch

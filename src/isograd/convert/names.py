@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -14,6 +14,7 @@ from pathlib import Path
 from isograd.convert.tree import Tree
 from isograd.scan.imports import absolute_name
 from isograd.scan.names import TorchNames
+from isograd.static_graph.scope import statements
 
 #: Libraries whose public API is convertible name by name.
 _OWN = ("torch", "torchvision", "torchaudio", "functorch", "einops")
@@ -69,27 +70,42 @@ def is_third_party(name: str) -> bool:
 
 
 class Index:
-    """What each module of the project binds to torch by imports; filled in the order of reading."""
+    """What each module of the project binds to torch by imports.
+
+    The first reading fills it, imported modules first; the second, which has no order, asks.
+    """
 
     def __init__(self, names: TorchNames, own: Mapping[str, object] | None = None) -> None:
         self.names = names
         self.modules: dict[str, dict[str, str]] = {}
         self.roots: set[str] = set(own or ())
 
+    def note(
+        self, module: ast.Module, name: str, package: str, canonical: Callable[[str], str]
+    ) -> None:
+        """Keep what a module binds for those that import it; arguments as of `read`."""
+        imports = [
+            node for node in statements(module) if isinstance(node, (ast.Import, ast.ImportFrom))
+        ]
+        imports.sort(key=lambda node: (node.lineno, node.col_offset))
+        self.modules[name] = self.read(imports, package, canonical).torch
+
     def read(
-        self, tree: Tree, package: str, module: str, canonical: Callable[[str], str] = str
+        self,
+        imports: Iterable[ast.Import | ast.ImportFrom],
+        package: str,
+        canonical: Callable[[str], str] = str,
     ) -> ImportedNames:
-        """The names that a file's imports bind.
+        """The names that a file's imports bind, in their order.
 
         canonical: the one name of a module of the project's by what a file calls it.
         """
         found = ImportedNames()
-        for node in tree.of(ast.Import, ast.ImportFrom):
+        for node in imports:
             if isinstance(node, ast.Import):
                 self._plain(node, found)
             else:
                 self._from(node, package, canonical, found)
-        self.modules[module] = dict(found.torch)
         return found
 
     def _plain(self, node: ast.Import, found: ImportedNames) -> None:

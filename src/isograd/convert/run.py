@@ -15,7 +15,7 @@ from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.starting import Said, starting_of
 from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
-from isograd.convert.engine import Engine, Port
+from isograd.convert.engine import Engine
 from isograd.convert.entries import Entries
 from isograd.convert.located import WITH_MODES, Facts, locate
 from isograd.convert.model import ConvertReport, FileConversion, Finding
@@ -26,14 +26,15 @@ from isograd.convert.output import (
     copy_others,
     home_of,
     place_of,
-    write_file,
     write_generated,
 )
-from isograd.convert.reading import ReadFile, read_file
+from isograd.convert.reading import read_file
 from isograd.convert.settings import Settings
 from isograd.convert.training.project import decide, in_notebooks, takes_gradients
 from isograd.convert.training.recognise import backward_calls
 from isograd.convert.walk import Files, find_files
+from isograd.convert.writing import Written, convert_file, own_fault
+from isograd.engine import forked_map
 from isograd.errors import UsageError
 from isograd.files import require_path
 from isograd.knowledge.entry import Entry
@@ -41,7 +42,7 @@ from isograd.knowledge.store import load_knowledge
 from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
-from isograd.scan.selection import Skipper, ignored_lines, matches
+from isograd.scan.selection import Skipper
 from isograd.scan.sources import Source
 from isograd.scan.state import ModuleSummary
 from isograd.scan.values import ClassInfo
@@ -50,7 +51,8 @@ _EVERY = 5
 #: Of files with so much text together the trees are kept from the first reading for the second;
 #: a tree takes 33 times its text (measured on timm).
 _KEPT_BYTES = 8 << 20
-_ADVICE = "Please report it with the file; convert it by hand."
+#: So much text takes half a second to convert; to fork a process takes a twentieth.
+_FORKED_BYTES = 250_000
 
 
 def convert_path(path: Path, out: Path | None, options: Options | None = None) -> ConvertReport:
@@ -148,12 +150,14 @@ def _read_one(run: Run, path: Path, file: str) -> None:
         if read.source is None:
             return
         facts, summary = _located(run, path, read.source)
+        place = place_of(run, _below(run, path))
+        run.names.note(read.source.tree, place.module, place.package, place.canonical)
     except OSError as error:
         reason = error.strerror or str(error)
         run.failed[path] = Finding(file, 0, 0, "unreadable", f"it cannot be read: {reason}")
         return
     except Exception as error:
-        run.failed[path] = _own_fault(file, error)
+        run.failed[path] = own_fault(file, error)
         return
     run.index.keep(summary)
     run.facts[path] = facts
@@ -164,11 +168,6 @@ def _read_one(run: Run, path: Path, file: str) -> None:
     run.works_in_place = run.works_in_place or facts.works_in_place
     if b"torch" in read.code:
         run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
-
-
-def _own_fault(file: str, error: Exception) -> Finding:
-    message = f"isograd failed on it with {type(error).__name__}: {error}"
-    return Finding(file, 0, 0, "internal-error", message, _ADVICE)
 
 
 def _settle(run: Run) -> None:
@@ -281,7 +280,7 @@ def _mixed(run: Run) -> frozenset[ClassInfo]:
 
 
 def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
-    """The second reading: each file is converted and written at once."""
+    """The second reading: each file is converted and written at once, several beside each other."""
     settings = Settings(
         run.options.target,
         run.layers,
@@ -294,84 +293,22 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.training.compiles,
     )
     engine = Engine(_entries(run), run.names, settings)
-    total = len(run.files.python)
-    for done, file in enumerate(run.files.python):
-        if done % _EVERY == 0:
+    python = run.files.python
+
+    def convert_one(number: int) -> Written:
+        if number % _EVERY == 0:
             gc.collect(0)
-            if run.options.progress is not None:
-                run.options.progress.advance(total + done, 2 * total, file.as_posix())
-        yield _convert_one(run, engine, file, folder)
+        return convert_file(run, engine, python[number], folder)
 
-
-def _convert_one(run: Run, engine: Engine, file: Path, folder: Path | None) -> FileConversion:
-    path, name = run.base / file, file.as_posix()
-    failed = run.failed.get(path)
-    try:
-        read = run.kept.pop(path, None) or read_file(path, name)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        said = Finding(name, 0, 0, "unreadable", f"it cannot be read: {reason}", "Copy it by hand.")
-        return FileConversion(name, findings=(said,))
-    if read.source is None or failed is not None or path not in run.facts:
-        said_here = failed or read.finding
-        write_file(folder, file, read.raw, path)
-        return FileConversion(name, findings=(said_here,) if said_here is not None else ())
-    try:
-        source = run.rewritten.get(path, read.source)
-        port = engine.convert(source, run.facts.pop(path), place_of(run, file))
-        port = _with_training(run, name, port)
-    except Exception as error:
-        port = Port(read.source.text, (_own_fault(name, error),))
-    return _finished(run, file, read, port, folder)
-
-
-def _with_training(run: Run, name: str, port: Port) -> Port:
-    """A port whose findings stand at the reference's lines, with those about its training."""
-    new = run.training.files.get(name)
-    found = port.findings
-    if new is not None:
-        found = tuple(replace(f, line=new.origins[f.line - 1] if f.line else 0) for f in found)
-    said = tuple(f for f in run.training.findings if f.file == name)
-    return replace(port, findings=tuple(sorted({*found, *said})))
-
-
-def _finished(
-    run: Run, file: Path, read: ReadFile, port: Port, folder: Path | None
-) -> FileConversion:
-    assert read.source is not None
-    is_changed = port.text != read.source.text
-    if port.composites:
-        home = home_of(run, file)
-        run.composites.setdefault(home, set()).update(port.composites)
-    write_file(folder, file, read.written(port.text), run.base / file)
-    keeps = run.options.keep_texts and is_changed
-    findings = read.located(_reported(run, port.findings, read.source.text))
-    return FileConversion(
-        file.as_posix(),
-        read.source.lines,
-        port.uses,
-        port.converted,
-        is_changed,
-        findings,
-        port.runtime,
-        read.source.text if keeps else None,
-        port.text if keeps else None,
-    )
-
-
-def _reported(run: Run, findings: tuple[Finding, ...], text: str) -> tuple[Finding, ...]:
-    """The findings that neither an option nor a comment at their line ignores."""
-    selection, comments = run.options.selection, ignored_lines(text)
-    if not (findings and (comments or selection.select or selection.ignore)):
-        return findings
-    kept = tuple(
-        finding
-        for finding in findings
-        if selection.reports((finding.code, finding.api))
-        and not matches(comments.get(finding.line, ()), (finding.code, finding.api))
-    )
-    run.suppressed += len(findings) - len(kept)
-    return kept
+    is_long = run.kept_bytes > _FORKED_BYTES
+    written = forked_map(convert_one, range(len(python)), is_long=is_long)
+    for done, (file, one) in enumerate(zip(python, written, strict=True)):
+        if done % _EVERY == 0 and run.options.progress is not None:
+            run.options.progress.advance(len(python) + done, 2 * len(python), file.as_posix())
+        if one.composites:
+            run.composites.setdefault(home_of(run, file), set()).update(one.composites)
+        run.suppressed += one.suppressed
+        yield one.conversion
 
 
 def _of_folders(files: Files) -> list[FileConversion]:

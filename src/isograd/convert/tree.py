@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar, overload
 
-from isograd.static_graph.scope import below
+from isograd.static_graph.scope import below, children
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
@@ -20,8 +20,6 @@ _NAMED = frozenset(
 )
 #: Nodes without others in them.
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
-#: Nodes that every tree of a process shares, which stand nowhere.
-_WORDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
 #: Methods of torch's modules that give their Parameters.
 _PARAMETERS = frozenset(("parameters", "named_parameters"))
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -246,16 +244,10 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
             _note(tree, node)
         if kind in _LEAVES:
             continue
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if value.__class__ is list:
-                for child in value:
-                    if isinstance(child, ast.AST):
-                        parents[child] = node
-                        stack.append(child)
-            elif isinstance(value, ast.AST) and not isinstance(value, _WORDS):
-                parents[value] = node
-                stack.append(value)
+        found = children(node)
+        for child in found:
+            parents[child] = node
+        stack += found
     nodes.sort(key=_inner_first)
     return tree
 

@@ -164,16 +164,19 @@ def _contracted(a: str, x: Any, b: str, y: Any, later: str) -> tuple[str, Any]:
     both = [c for c in a if c in b and c in later]
     inner = [c for c in a if c in b and c not in later]
     rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
-    size = {c: x.shape[a.index(c)] for c in a}
-    for c, n in zip(b, y.shape):
-        if n != 1 or c not in a:
-            size[c] = n  # noqa: PERF403 - compiles so
+    size = {c: _size_of(c, a, x, b, y) for c in a + b}
     x = _arranged(x, a, both, rows, inner, size)
     y = _arranged(y, b, both, inner, columns, size)
     order = [*both, *rows, *columns]
     # MindSpore's gradient of a product over one number fails: multiply, then.
     product = ops.matmul(x, y) if inner else x * y
     return "".join(order), product.reshape([size[c] for c in order])
+
+
+def _size_of(letter: str, a: str, x: Any, b: str, y: Any) -> int:
+    """How long a letter's axis is; an axis of one is repeated for the other operand."""
+    own = y.shape[b.index(letter)] if letter in b else 1
+    return own if own != 1 or letter not in a else x.shape[a.index(letter)]
 
 
 def _arranged(

@@ -85,12 +85,15 @@ def _blocks_of(kind: type[ast.AST]) -> tuple[str, ...]:
 #: Fields of nodes that hold no nodes, or only the contexts and operators that all nodes share.
 _NO_NODES = frozenset(
     "ctx op ops id attr arg name names asname module level kind n s conversion simple is_async "
-    "type_comment rest".split()
+    "type_comment rest kwd_attrs tag".split()
 )
+#: Lists in which None stands for nothing: a default that is not there, `**` in a dictionary.
+_WITH_GAPS = frozenset(("kw_defaults", "keys"))
 
 
 @functools.cache
-def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+def fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a node that may hold others, without contexts and operators."""
     if kind is ast.Constant:
         return ()
     holds_names = kind in (ast.Import, ast.ImportFrom)
@@ -100,10 +103,10 @@ def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes just below a node as `ast.iter_child_nodes`, without contexts and operators."""
     found: list[ast.AST] = []
-    for name in _fields_of(node.__class__):  # type: ignore[arg-type] # a class is hashable
+    for name in fields_of(node.__class__):  # type: ignore[arg-type] # a class is hashable
         value = getattr(node, name, None)
         if value.__class__ is list:
-            found.extend(part for part in value if isinstance(part, ast.AST))
+            found += [part for part in value if part is not None] if name in _WITH_GAPS else value
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
@@ -116,7 +119,7 @@ def below(root: ast.AST) -> list[ast.AST]:
     """
     found = [root]
     for node in found:
-        found.extend(children(node))
+        found += children(node)
     return found
 
 

@@ -18,6 +18,8 @@ BIN := .venv/bin
 PARALLEL := --numprocesses $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 ))) \
   --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
+# Images of containers set this; each of some hundred processes would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

@@ -34,6 +34,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+#: The files that take longest; begun last, one of them would run alone at the end.
+LONGEST = ("tests/verify/test_networks.py", "tests/diagnose/test_examples.py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the longest files; all others in their order."""
+    longest = [config.rootpath / file for file in LONGEST]
+    items.sort(key=lambda item: item.path not in longest)
+
+
 @pytest.fixture
 def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Compare a text with the golden file of this name beside the test, or write it anew."""

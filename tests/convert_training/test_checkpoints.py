@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,16 @@ def test_round_trip(tmp_path: Path, value: Any) -> None:
     port.save(value, path)
     assert plain(port.load(path)) == plain(value)
     assert os.listdir(tmp_path) == ["kept.pth.tar"]
+
+
+def test_a_file_that_is_open_is_written_and_read_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "net.ckpt"
+    with path.open("wb") as file:
+        port.save({"epoch": 3}, file)
+    with path.open("rb") as file:
+        assert port.load(file) == {"epoch": 3}
+    with pytest.raises(TypeError, match="give its path"):
+        port.save({"epoch": 3}, io.BytesIO())
 
 
 def test_state_dict_is_an_ordinary_checkpoint(tmp_path: Path) -> None:

@@ -56,7 +56,9 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("in_turn", 2, 2, id="networks that learn in turn"),
         pytest.param("in_functions", 2, 2, id="a method and a function of one batch"),
         pytest.param("two_in_one", 1, 1, id="two networks with equal names in one optimizer"),
-        pytest.param("rules", 1, 5, id="each rule is compiled once"),
+        # The second and the third function are called twice, each time with objects of its own.
+        pytest.param("other_loops", 4, 7, id="while, keywords, micro-steps, branches"),
+        pytest.param("rules", 1, 9, id="each rule is compiled once"),
     ],
 )
 def test_compiled_steps_follow_the_original_and_compile_once(
@@ -104,7 +106,7 @@ for x in loader:
         pytest.param("", "", "", id="the usual form"),
         pytest.param("loss.backward()", "loss . backward ()", "", id="blanks around the name"),
         pytest.param("ward()", "ward(retain_graph=True)", "given arguments", id="retain_graph"),
-        pytest.param("SGD", "Adadelta", "no compiled rule", id="another optimizer"),
+        pytest.param("SGD", "Rprop", "no compiled rule", id="another optimizer"),
         pytest.param(
             "    optimizer.step()",
             "    print(model.weight.grad)\n    optimizer.step()",
@@ -118,6 +120,7 @@ for x in loader:
             id="weights are read before the step",
         ),
         pytest.param("    optimizer.zero_grad()\n", "", "no optimizer", id="never zeroed"),
+        pytest.param("    optimizer.zero", "    model.zero", "", id="the network zeroes"),
         pytest.param("x).sum()", "x).sum() + loader[0].sum().item()", r"item\(\)", id="item"),
         pytest.param(
             "    loss.backward()",
@@ -145,6 +148,38 @@ for x in loader:
         ),
         pytest.param(
             "    loss = model(x).sum()",
+            "    if x.shape[0]:\n        out = model(x)\n        loss = out.sum()",
+            "no value in the first round",
+            id="a loss in one branch",
+        ),
+        pytest.param(
+            "for x in loader:",
+            "def look(net):\n    net.eval()\n\nfor x in loader:\n    look(model)",
+            r"train\(\) or eval\(\)",
+            id="a function leaves the network in eval",
+        ),
+        pytest.param(
+            "for x in loader:",
+            "def look(net):\n    net.eval()\n    net.train()\n\nfor x in loader:\n    look(model)",
+            "",
+            id="a function sets train again",
+        ),
+        pytest.param(
+            "for x in loader:",
+            "def look(net):\n    net.eval()\n    if len(loader) > 3:\n        return\n"
+            "    net.train()\n\nfor x in loader:\n    look(model)",
+            r"train\(\) or eval\(\)",
+            id="a function sets train again on one way out",
+        ),
+        pytest.param(
+            "model = nn.Linear(4, 1)",
+            "class Net(nn.Linear):\n    def step(self, x):\n        return self(x)\n\n"
+            "model = Net(4, 1)",
+            "",
+            id="a method that the loop does not call",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
             "    loss = 0\n    for part in x:\n        print(part)\n"
             "        loss = loss + model(x).sum()",
             "more than assignments",
@@ -156,6 +191,27 @@ def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path)
     text, found = converted(LOOP.replace(old, new), tmp_path)
     assert ("ms.jit" in text) is not bool(reason)
     assert len(found) == bool(reason)
+    assert re.search(reason, "".join(found)), found
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param("return self.forward(x).sum()", "", id="forward"),
+        pytest.param("return self(x).sum()", "calls its own object", id="itself"),
+        pytest.param(
+            "self.seen['x'] = 1\n        return self.forward(x).sum()",
+            "does not compile to the same",
+            id="a dictionary that is written to",
+        ),
+    ],
+)
+def test_methods_of_a_network_that_a_step_calls(body: str, reason: str, tmp_path: Path) -> None:
+    begin = "    def __init__(self):\n        super().__init__(4, 1)\n        self.seen = {}\n\n"
+    kind = f"class Net(nn.Linear):\n{begin}    def step(self, x):\n        {body}"
+    text = LOOP.replace("model = nn.Linear(4, 1)", f"{kind}\n\n\nmodel = Net()")
+    text, found = converted(text.replace("model(x).sum()", "model.step(x)"), tmp_path)
+    assert ("ms.jit" in text) is not bool(reason)
     assert re.search(reason, "".join(found)), found
 
 

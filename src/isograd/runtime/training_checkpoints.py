@@ -26,7 +26,8 @@ _PLAIN = (bool, int, float, str, type(None))
 def save(obj: Any, f: Any, *_: Any, **__: Any) -> None:
     """Write tensors, numbers, texts, lists, tuples and dicts into one file.
 
-    Raises TypeError for anything else: of an object its state_dict() can be kept.
+    f: a path, or a file that is open.  Raises TypeError for anything else: of an object its
+    state_dict() can be kept.
     """
     tensors: dict[str, Any] = {}
     if _is_state(obj):
@@ -35,7 +36,7 @@ def save(obj: Any, f: Any, *_: Any, **__: Any) -> None:
         structure = json.dumps(_described(obj, "", tensors)).encode()
         tensors[_STRUCTURE] = ms.Tensor(np.frombuffer(structure, np.uint8).copy())
     entries = [{"name": name, "data": ms.Tensor(value)} for name, value in tensors.items()]
-    path = os.fspath(f)
+    path = _path_of(f)
     folder = os.path.dirname(path) or "."
     with tempfile.TemporaryDirectory(dir=folder) as own:
         made = os.path.join(own, "checkpoint.ckpt")
@@ -44,9 +45,19 @@ def save(obj: Any, f: Any, *_: Any, **__: Any) -> None:
         os.replace(made, path)
 
 
+def _path_of(f: Any) -> str:
+    """Where a checkpoint lies: MindSpore reads and writes files by their paths alone."""
+    if isinstance(f, (str, os.PathLike)):
+        return os.fspath(f)
+    name = getattr(f, "name", None)
+    if isinstance(name, str):
+        return name
+    raise TypeError("a checkpoint is a file: give its path")
+
+
 def load(f: Any, map_location: Any = None, *_: Any, **__: Any) -> Any:
     """Read what `save` wrote, or any checkpoint of MindSpore as a dict of tensors."""
-    path = os.fspath(f)
+    path = _path_of(f)
     with open(path, "rb") as file:
         if file.read(2) in (b"PK", b"\x80\x02"):
             raise ValueError(

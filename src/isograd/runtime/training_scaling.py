@@ -67,7 +67,7 @@ def require_same(optimizer: Any, parameters: Any) -> None:
     clipped = {id(part) for part in parameters if part.requires_grad}
     if clipped != {id(part) for part in optimizer.parameters}:
         raise RuntimeError(
-            f"gradients of other parameters than the optimizer's are clipped. {OTHER}"
+            f"gradients of other parameters than the optimizer's are clipped or zeroed. {OTHER}"
         )
 
 

@@ -18,6 +18,10 @@ def rules(p):
     yield torch.optim.RMSprop(p, lr=0.02, centered=True, maximize=True)
     yield torch.optim.Adagrad(p, lr=0.05)
     yield torch.optim.Adagrad(p, 0.1, lr_decay=0.1, weight_decay=0.2, initial_accumulator_value=0.5)
+    yield torch.optim.Adadelta(p, lr=0.5)
+    yield torch.optim.Adadelta(p, 0.9, rho=0.8, eps=1e-4, weight_decay=0.1, maximize=True)
+    yield torch.optim.Adamax(p)
+    yield torch.optim.Adamax(p, lr=0.05, betas=(0.8, 0.95), weight_decay=0.1)
 
 
 model = nn.Linear(4, 3)

@@ -16,7 +16,7 @@ class EagerError(Exception):
 
 
 #: What one step is a round of: a loop, or a function that is called for each batch.
-Repeated = ast.For | ast.FunctionDef
+Repeated = ast.For | ast.While | ast.FunctionDef
 
 
 class Form(Enum):
@@ -42,12 +42,15 @@ class Names:
     """What the forward part reads, by the expression and the name that replaces it.
 
     objects: networks and losses, which are called.  inputs: all else that changes from outside.
-    places: the expressions in the text that a name replaces.
+    places: the expressions in the text that a name replaces.  spread: the path of a dictionary that
+    a call takes by `**`; the compiler takes a dictionary's tensors for constants, so that the step
+    has to take it by `**`, too.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     places: list[tuple[ast.expr, str]] = field(default_factory=list)
+    spread: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class StepPlan:
     loss: what is differentiated.  outputs: names that are read behind the forward part.
     carried: inputs that the step before has made.  removed: zero_grad, backward, unscale_ and, in
     the fused form, step.  update: the statement of the optimizer's step.
+    same: networks whose parameters have to be the optimizer's: they are clipped or zeroed for it.
     """
 
     loop: Repeated
@@ -74,3 +78,4 @@ class StepPlan:
     update: ast.stmt
     removed: tuple[ast.stmt, ...]
     scaling: tuple[ast.stmt, ...] = ()
+    same: tuple[str, ...] = ()

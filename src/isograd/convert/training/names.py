@@ -20,10 +20,14 @@ COMPILED = {
     "composites.AdamW": "composites.GraphAdamW",
     "composites.RMSprop": "composites.GraphRMSprop",
     "composites.Adagrad": "composites.GraphAdagrad",
+    "composites.Adadelta": "composites.GraphAdadelta",
+    "composites.Adamax": "composites.GraphAdamax",
     "composites.GradScaler": "composites.GraphScaler",
     "composites.DistributedDataParallel": "composites.GraphDataParallel",
     "composites.no_grad": "composites.unrecorded",
     "composites.inference_mode": "composites.unrecorded",
 }
 #: torch's optimizers that have a compiled rule.
-OPTIMIZERS = frozenset(f"torch.optim.{name}" for name in "SGD Adam AdamW RMSprop Adagrad".split())
+OPTIMIZERS = frozenset(
+    f"torch.optim.{name}" for name in "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax".split()
+)

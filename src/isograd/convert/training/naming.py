@@ -6,40 +6,56 @@ import ast
 import re
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.freedom import Freedom
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
     BUILTINS,
     bound_by,
     calls_in,
     method_of,
+    names_read,
     path_of,
+    read_by,
     scope_of,
 )
 from isograd.static_graph.find import find_reached
 
+#: What binds names of its own.
+_OWN_SCOPES = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda)
 #: What is asked of networks alone.
 _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modules".split())
 
 
 def name_what_is_read(
-    file: FileEdit, loop: Repeated, forward: list[ast.stmt], loss: ast.expr
+    file: FileEdit, loop: Repeated, forward: list[ast.stmt], loss: ast.expr, carried: set[str]
 ) -> Names:
-    """Names for all that the forward part reads from outside; raises EagerError."""
-    reader = _Naming(file, loop, forward)
+    """Names for all that the forward part reads from outside; raises EagerError.
+
+    carried: the names it binds that may still have the value of the round before.
+    """
+    reader = _Naming(file, loop, forward, carried)
     for statement in forward:
         reader.read(statement)
     reader.read(loss)
+    for name in sorted(carried):
+        reader.hold(name, loss)
     return reader.names
 
 
 class _Naming:
     """The names of one loop's forward part."""
 
-    def __init__(self, file: FileEdit, loop: Repeated, forward: list[ast.stmt]) -> None:
+    def __init__(
+        self, file: FileEdit, loop: Repeated, forward: list[ast.stmt], carried: set[str]
+    ) -> None:
         self.file, self.loop = file, loop
         self.names = Names()
         self.bound = set().union(*map(bound_by, forward))
-        self.known = set[str]()
+        self.freedom = Freedom(file)
+        self.counting = counters_of(loop)
+        self.hoisted: set[ast.AST] = set()
+        self.own = {node for statement in forward for node in ast.walk(statement)}
+        self.carried = carried
         self.changing = bound_by(loop)
         self.scope = scope_of(loop, file)
         given = loop.args if isinstance(loop, ast.FunctionDef) else None
@@ -55,26 +71,69 @@ class _Naming:
     def read(self, top: ast.AST) -> None:
         """All names that a statement or an expression reads, in their order."""
         for node in ast.walk(top):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                self._name(node)
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                if node.target.id not in self.known:
-                    self._carried(node.target.id)
-        self.known |= bound_by(top)
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self.hold(node.target.id, node)
+        self._hoist(top)
+        for name in names_read(top):
+            if name not in self.hoisted:
+                self._name(name)
 
-    def _carried(self, name: str) -> None:
+    def _hoist(self, top: ast.AST) -> None:
+        """Make an input of what is computed of a round's number alone: `data[k * 8 : k * 8 + 8]`.
+
+        The compiler takes a number for a constant, and compiles anew for each.
+        """
+        if isinstance(top, (ast.If, ast.For)):
+            return
+        waiting: list[ast.AST | None]
+        waiting = [top.value] if isinstance(top, (ast.Assign, ast.AugAssign)) else [top]
+        while waiting:
+            node = waiting.pop()
+            if not isinstance(node, ast.AST) or isinstance(node, _OWN_SCOPES):
+                continue
+            read = read_by(node)
+            if not read & self.counting:
+                continue
+            if isinstance(node, (ast.Call, ast.Subscript)) and self._is_outside(node, read):
+                self._add(self.names.inputs, node, "value")
+                self.hoisted.update(ast.walk(node))
+            else:
+                waiting += ast.iter_child_nodes(node)
+
+    def _is_outside(self, node: ast.AST, read: set[str]) -> bool:
+        """Whether an expression has its value before the forward part begins."""
+        return not read & self.bound and self.freedom.is_free(node)
+
+    def hold(self, name: str, node: ast.stmt | ast.expr) -> None:
+        """Make an input of a name that the forward part binds, if the round before may have."""
+        if name not in self.carried:
+            return
+        if not self._is_bound_before(name, node.lineno):
+            raise EagerError(node, f"{name} may have no value in the first round")
         self.names.inputs.setdefault(name, name)
+
+    def _is_bound_before(self, name: str, line: int) -> bool:
+        return name in self.given or any(
+            isinstance(node, ast.Name)
+            and node.id == name
+            and isinstance(node.ctx, ast.Store)
+            and node.lineno <= line
+            and node not in self.own
+            for node in ast.walk(self.scope)
+        )
 
     def _name(self, node: ast.Name) -> None:
         if node.id in self.bound:
-            if node.id not in self.known:
-                self._carried(node.id)
+            self.hold(node.id, node)
             return
         if self._is_definition(node):
             self._look_at_function(node)
             return
         part = self._whole(node)
         parent = self.file.tree.parents[part]
+        if isinstance(parent, ast.keyword) and parent.arg is None:
+            self._spread(part)
+            return
         is_called = isinstance(parent, ast.Call) and parent.func is part
         if is_called or path_of(part) in self.networks or self._is_receiver(part, node, parent):
             self._object(part)
@@ -121,30 +180,47 @@ class _Naming:
             raise EagerError(part, f"{path} is called, which is no attribute of the object")
         if not path or path.split(".")[0].split("[")[0] in self.changing:
             raise EagerError(part, "what is called changes within the loop")
-        self._look_at_method(part, path)
+        above = self.file.tree.parents[part]
+        is_method = isinstance(above, ast.Attribute) and above.value is part
+        self._look_at_method(part, path_of(above) if is_method else path)
         self._add(self.names.objects, part, path.rpartition(".")[2] or path)
 
     def _look_at_method(self, part: ast.expr, path: str) -> None:
-        """A method of the class in which the step stands has to compile as functions do."""
-        own = next(
-            (c for c in self.file.tree.above(self.loop) if isinstance(c, ast.ClassDef)), None
-        )
-        name = path.rpartition(".")[2]
-        if own is None or not path.startswith("self."):
+        """A method of a class of this file has to compile as functions do."""
+        owner, _, name = path.rpartition(".")
+        if not owner or name in ("forward", "construct"):
             return
-        found = find_reached(self.file.tree.module, own.name, name)
-        if found and name not in ("forward", "construct"):
-            where = f"line {found[0].line} ({found[0].code})"
-            raise EagerError(part, f"{name} does not compile to the same: {where}")
+        around = (c for c in self.file.tree.above(self.loop) if isinstance(c, ast.ClassDef))
+        own = next(around, None)
+        # Which class an object has is not known here: each that has the method counts.
+        classes = [own] if owner == "self" else self.file.tree.of(ast.ClassDef)
+        for kind in classes:
+            method = None if kind is None else _method(kind, name)
+            if kind is None or method is None:
+                continue
+            found = find_reached(self.file.tree.module, kind.name, name)
+            if found:
+                where = f"line {found[0].line} ({found[0].code})"
+                raise EagerError(part, f"{name} does not compile to the same: {where}")
+            if any(_is_of_itself(call, method) for call in calls_in([method])):
+                raise EagerError(part, f"{name} calls its own object, which the compiler refuses")
+
+    def _spread(self, part: ast.expr) -> None:
+        if self.names.spread not in ("", path_of(part)):
+            raise EagerError(part, "the forward part calls with ** of several dictionaries")
+        self.names.spread = path_of(part)
+        self._input(part)
 
     def _input(self, part: ast.expr) -> None:
         path = path_of(part)
         if path in ("self", ""):
             raise EagerError(part, "the whole object is given to a function")
+        if path in self.counting:
+            raise EagerError(part, f"each value of {path}, a number, is compiled anew")
         self._add(self.names.inputs, part, re.sub(r"\W+", "_", path).strip("_"))
 
     def _add(self, names: dict[str, str], part: ast.expr, wanted: str) -> None:
-        path = path_of(part)
+        path = path_of(part) or ast.unparse(part)
         name = names.get(path)
         if name is None:
             taken = {*self.names.objects.values(), *self.names.inputs.values(), *self.bound}
@@ -186,3 +262,31 @@ class _Naming:
         if found:
             where = f"line {found[0].line} ({found[0].code})"
             raise EagerError(node, f"{node.id} does not compile to the same: {where}")
+
+
+def counters_of(loop: Repeated) -> set[str]:
+    """The names of a loop's numbers: of `range`, of `enumerate`, or what it counts itself."""
+    found = {
+        node.target.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.AugAssign)
+        and isinstance(node.target, ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+    if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
+        called, target = getattr(loop.iter.func, "id", ""), loop.target
+        if called == "range" and isinstance(target, ast.Name):
+            found.add(target.id)
+        elif called == "enumerate" and isinstance(target, ast.Tuple):
+            found |= bound_by(target.elts[0])
+    return found
+
+
+def _method(kind: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    return next((f for f in kind.body if isinstance(f, ast.FunctionDef) and f.name == name), None)
+
+
+def _is_of_itself(call: ast.Call, method: ast.FunctionDef) -> bool:
+    """`self(x)` in a method."""
+    own = [part.arg for part in method.args.args[:1]]
+    return isinstance(call.func, ast.Name) and call.func.id in own

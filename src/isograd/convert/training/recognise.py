@@ -8,14 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.clipping import is_beside
+from isograd.convert.training.contexts import is_autocast
 from isograd.convert.training.freedom import Freedom, tainted_in
 from isograd.convert.training.model import Clip, EagerError, Form, Names, Repeated, StepPlan
+from isograd.convert.training.modes import may_change
 from isograd.convert.training.naming import name_what_is_read
 from isograd.convert.training.paths import (
+    block_of,
     bound_by,
     calls_in,
     method_of,
     path_of,
+    read_before_bound,
     read_by,
     scope_of,
     statement_call,
@@ -24,13 +29,8 @@ from isograd.convert.training.turns import Turn, look_at_shared_graphs, turn_of
 
 _CLIP_NORM = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_")
 _CLIP_VALUE = ("torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad.clip_grad_value_")
-_AUTOCAST = ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
 #: Values that leave the graph; Python's own side effects.
 _LEAVES = frozenset("item numpy tolist backward cpu append print update write".split())
-#: Methods of a network that leave its mode as it is.
-_KEEPS_MODE = frozenset(
-    "state_dict parameters named_parameters buffers modules named_modules zero_grad train".split()
-)
 
 
 def backward_calls(file: FileEdit) -> list[ast.Call]:
@@ -61,6 +61,9 @@ class _Reader:
     scaling: list[ast.stmt] = field(default_factory=list)
     forward: list[ast.stmt] = field(default_factory=list)
     scaler: str = ""
+    #: Statements behind the loop that take the gradients of all its rounds.
+    behind: list[ast.stmt] = field(default_factory=list)
+    zeroed: tuple[str, ...] = ()
 
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
@@ -72,18 +75,20 @@ class _Reader:
         self._zeroed(optimizer, form)
         forward = self.forward = self._forward(statement, loss)
         outputs, carried = self._flows(forward, loss, clip)
-        names = name_what_is_read(self.file, self.loop, forward, loss)
+        names = name_what_is_read(self.file, self.loop, forward, loss, carried)
         at = self._place(forward, statement, names, outputs)
         if form is Form.FUSED:
             self._look_between(forward[0], update, {*names.objects, optimizer, self.scaler})
         self._look_at_modes({*names.objects}, forward)
-        if clip is not None and clip.network not in names.objects:
-            names.objects[clip.network] = clip.network.rpartition(".")[2]
+        same = {*self.zeroed, *([clip.network] if clip is not None else [])}
+        for network in sorted(same):
+            names.objects.setdefault(network, network.rpartition(".")[2])
         if clip is not None and form is Form.FUSED and not clip.bound[0].isdigit():
             names.inputs.setdefault(clip.bound, re.sub(r"\W+", "_", clip.bound).strip("_"))
         return StepPlan(
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
+            tuple(sorted(same)),
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
@@ -94,9 +99,9 @@ class _Reader:
             raise EagerError(self.call, "the value of backward() is used")
         if isinstance(parent, ast.With) and self._is_autocast(parent):
             parent = self.file.tree.parents.get(parent)
-        if not isinstance(parent, (ast.For, ast.FunctionDef)):
+        if not isinstance(parent, Repeated):
             raise EagerError(self.call, "backward() is no statement of a loop or function itself")
-        if isinstance(parent, ast.For):
+        if not isinstance(parent, ast.FunctionDef):
             if parent.orelse or isinstance(self.file.tree.scope(parent), ast.AsyncFunctionDef):
                 raise EagerError(parent, "the loop has an else")
         elif any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(parent)):
@@ -121,10 +126,10 @@ class _Reader:
 
     def _calls(self) -> list[ast.Call]:
         """The calls of the loop that belong to this step."""
-        return [call for call in calls_in([self.loop]) if self.turn.holds(call)]
+        return [c for c in calls_in([self.loop, *self.behind]) if self.turn.holds(c)]
 
     def _is_autocast(self, node: ast.With) -> bool:
-        return all(self._api(item.context_expr).startswith(_AUTOCAST) for item in node.items)
+        return all(is_autocast(item.context_expr, self.file) for item in node.items)
 
     def _api(self, node: ast.AST) -> str:
         use = self.file.use(node.func) if isinstance(node, ast.Call) else None
@@ -138,6 +143,16 @@ class _Reader:
             self.scaler = path
             return loss.args[0]
         return loss
+
+    def _reach_behind(self) -> bool:
+        """Take what stands behind the loop into the step: gradients of all its rounds are one's."""
+        block = block_of(self.loop, self.file)
+        last = block[-1].end_lineno
+        if isinstance(self.loop, ast.FunctionDef) or not self.turn.is_alone or self.behind:
+            return False
+        self.behind = block[block.index(self.loop) + 1 :]
+        self.turn = Turn(self.turn.first, last or 0)
+        return bool(self.behind)
 
     def _optimizer(self) -> str:
         if self.scaler:
@@ -156,10 +171,19 @@ class _Reader:
                 for path, method in [method_of(c)]
                 if method == "step" and not c.args and path in zeroed
             ]
+            if not stepped and zeroed:
+                stepped = self._steps_of_one()
+        if not stepped and self._reach_behind():
+            return self._optimizer()
         if len(stepped) != 1 or not stepped[0]:
             said = "no optimizer whose zero_grad() and step() are called" if not stepped else ""
             raise EagerError(self.loop, said or "the loop has several optimizers' steps")
         return stepped[0]
+
+    def _steps_of_one(self) -> list[str]:
+        """The optimizer where `model.zero_grad()` zeroes: nothing else in the loop has a step()."""
+        steps = [path for path, method in map(method_of, self._calls()) if method == "step"]
+        return steps if len(steps) == 1 and self.turn.is_alone else []
 
     def _update(self, optimizer: str, backward: ast.stmt) -> tuple[ast.stmt, Form]:
         wanted = (self.scaler, "step") if self.scaler else (optimizer, "step")
@@ -169,13 +193,12 @@ class _Reader:
             raise EagerError(call, "the value of step() is used, or it takes a closure")
         parent = self.file.tree.parents[update]
         is_inside = isinstance(parent, ast.If) and self.file.tree.parents[parent] is self.loop
-        if parent is not self.loop and not is_inside:
+        if parent is not self.loop and not is_inside and update not in self.behind:
             raise EagerError(update, "step() stands deeper than one condition in the loop")
         if update.lineno < backward.lineno:
             raise EagerError(update, "step() comes before backward()")
-        block = parent.body if isinstance(parent, (ast.If, ast.For, ast.FunctionDef)) else []
         if self.scaler:
-            self._scaling(block, update)
+            self._scaling(block_of(update, self.file), update)
         if parent is self.loop:
             self.removed.append(update)
         return update, Form.FUSED if parent is self.loop else Form.HELD
@@ -194,21 +217,13 @@ class _Reader:
             raise EagerError(update, "the scaler is not updated beside the step")
 
     def _clip(self, update: ast.stmt, backward: ast.stmt, form: Form) -> Clip | None:
-        parent = self.file.tree.parents[update]
-        block = parent.body if isinstance(parent, (ast.If, ast.For, ast.FunctionDef)) else []
-        found = [
-            (statement, call)
-            for statement in ast.walk(self.loop)
-            if isinstance(statement, (ast.Expr, ast.Assign))
-            for call in [statement.value]
-            if isinstance(call, ast.Call)
-            and self.turn.holds(call)
-            and self._api(call) in (*_CLIP_NORM, *_CLIP_VALUE)
-        ]
+        clips = (*_CLIP_NORM, *_CLIP_VALUE)
+        found = [call for call in self._calls() if self._api(call) in clips]
         if not found:
             return None
-        statement, call = found[0]
-        if len(found) > 1 or statement not in block:
+        call = found[0]
+        statement = self.file.tree.statement(call)
+        if len(found) > 1 or not is_beside(statement, update, self.scaler, self.loop, self.file):
             raise EagerError(call, "gradients are clipped elsewhere than beside the step")
         if not backward.lineno <= statement.lineno <= update.lineno:
             raise EagerError(call, "gradients are clipped before backward() or behind the step")
@@ -223,6 +238,11 @@ class _Reader:
             result = path_of(statement.targets[0])
             if len(statement.targets) > 1 or not result.isidentifier() or form is Form.FUSED:
                 raise EagerError(statement, "the norm of the gradients is kept")
+        above = self.file.tree.parents[statement]
+        if isinstance(above, ast.If) and update not in above.body:
+            bound = f'float("inf") if not ({ast.unparse(above.test)}) else {bound}'
+            statement = above
+            self.scaling = [s for s in self.scaling if s not in above.body]
         self.removed.append(statement)
         return Clip(statement, network, bound, self._api(call) in _CLIP_VALUE, result)
 
@@ -245,6 +265,8 @@ class _Reader:
         if others and not self.turn.is_alone:
             raise EagerError(others[0], "gradients of another step are zeroed between two losses")
         self.removed += found
+        if optimizer not in self._zeroed_paths():
+            self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})
 
     # ---- the forward part
 
@@ -275,7 +297,7 @@ class _Reader:
                 raise EagerError(node, "the forward part holds more than assignments")
             if isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)):
                 raise EagerError(node, "the forward part holds what the compiler refuses")
-            if isinstance(node, ast.keyword) and node.arg is None:
+            if isinstance(node, ast.keyword) and node.arg is None and not path_of(node.value):
                 raise EagerError(statement, "the forward part calls with ** of a dictionary")
             if isinstance(node, ast.Call) and method_of(node)[1] in _LEAVES:
                 raise EagerError(node, f"the forward part calls {method_of(node)[1]}()")
@@ -298,10 +320,9 @@ class _Reader:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
             and node not in inside and node not in skipped
         }  # fmt: skip
-        carried, known = set(), set[str]()
-        for statement in forward:
-            carried |= (read_by(statement) & bound) - known
-            known |= bound_by(statement)
+        known = set[str]()
+        carried = read_before_bound(forward, known) & bound
+        carried |= (read | read_by(loss)) & bound - known
         return sorted((read | carried) & bound), carried
 
     def _place(
@@ -337,10 +358,8 @@ class _Reader:
         for statement in _within(self.loop, gone):
             call = statement_call(statement)
             for found in calls_in([statement]):
-                path, method = method_of(found)
-                is_given = any(path_of(argument) in networks for argument in found.args)
-                is_own = path in networks and method not in _KEEPS_MODE
-                if (is_given or is_own) and not self._trains_again(statement, networks):
+                may_change_mode = may_change(found, networks, self.file)
+                if may_change_mode and not self._trains_again(statement, networks):
                     raise EagerError(
                         call or found, "a call in the loop may change train() or eval()"
                     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from isograd.convert.file import FileEdit
 from isograd.convert.text import wide
 from isograd.convert.training.model import Form, StepPlan
-from isograd.convert.training.paths import path_of
+from isograd.convert.training.paths import block_of, path_of, unshared_changes
 
 _STEP = "    "
 
@@ -69,6 +69,7 @@ class _Writer:
         self.file, self.plan, self.text, self.averages = file, plan, file.text, averages
         self.optimizer = self._own(plan.optimizer)
         self.scaler = self._own(plan.scaler) if plan.scaler else ""
+        self.plain = unshared_changes(plan.forward)
         self.make = _unused("make_training_step", taken)
         self.step = _unused("training_step", own)
         self.last = _unused("update_step", own) if plan.form is Form.HELD else ""
@@ -93,9 +94,11 @@ class _Writer:
         found = [self._function()]
         at = text.line_start(first.lineno)
         found.append((at, at, f"{indent}{steps} = {self.make}({made})\n"))
-        inputs = ", ".join(
-            f"_isograd_varying({path})" if path in plan.carried else path
-            for path in plan.names.inputs
+        inputs = self._listed(
+            {
+                path: f"_isograd_varying({path})" if path in plan.carried else path
+                for path in plan.names.inputs
+            }
         )
         results = ", ".join(plan.outputs)
         call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
@@ -107,6 +110,12 @@ class _Writer:
         if plan.form is Form.HELD:
             found.append((*text.span(plan.update), self._last_call()))
         return found
+
+    def _listed(self, inputs: dict[str, str]) -> str:
+        """Inputs with what each is written as, a dictionary that is spread behind all others."""
+        spread = self.plan.names.spread
+        plain = [text for path, text in inputs.items() if path != spread]
+        return ", ".join([*plain, *([f"**{inputs[spread]}"] if spread else [])])
 
     def _last_call(self) -> str:
         clip = self.plan.clip
@@ -122,7 +131,7 @@ class _Writer:
         assert statement.end_lineno is not None
         stop = text.line_end(statement.end_lineno)
         rest = text.original[end:stop].strip()
-        block = _block_of(statement, self.file)
+        block = block_of(statement, self.file)
         gone = {*self.plan.forward, *self.plan.removed, *self.plan.scaling} - {self.plan.call}
         if text.original[first:start].strip() or all(part in gone for part in block):
             return start, end, "pass"
@@ -172,8 +181,7 @@ class _Writer:
             f"def {self.make}({objects}):",
             f'    """The compiled step {of}."""',
         ]
-        if plan.clip is not None:
-            network = plan.names.objects[plan.clip.network]
+        for network in (plan.names.objects[path] for path in plan.same):
             parts.append(f"    _isograd_same({self.optimizer}, {network}.parameters())")
         if plan.form is Form.HELD:
             parts.append(f"    {self.optimizer}.hold()")
@@ -214,10 +222,28 @@ class _Writer:
             first, last = self.text.span(part)
             if start <= first and last <= end:
                 inside.append((first, last, name))
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.AugAssign) and inner in self.plain:
+                inside += self._written_out(inner)
         text = self.text.original[start:end]
         for first, last, name in sorted(set(inside), reverse=True):
             text = text[: first - start] + name + text[last - start :]
         return text
+
+    def _written_out(self, statement: ast.AugAssign) -> list[tuple[int, int, str]]:
+        """`x += y` as `x = x + (y)`.
+
+        MindSpore 2.10 cannot compile a step that differentiates and returns what `+=` has changed.
+        """
+        _, start = self.text.span(statement.target)
+        value, end = self.text.span(statement.value)
+        between = self.text.original[start:value]
+        operator, _, opened = between.partition("=")
+        is_plain = isinstance(statement.value, (ast.Call, ast.Name, ast.Constant)) or "(" in opened
+        name = ast.unparse(statement.target)
+        left, right = ("", "") if is_plain else ("(", ")")
+        new = f" = {name} {operator.strip()} {opened.strip()}{left}"
+        return [(start, value, new), *([] if is_plain else [(end, end, right)])]
 
     def _gradient(self) -> list[str]:
         aux = ", has_aux=True" if self._returned() else ""
@@ -230,7 +256,7 @@ class _Writer:
         loss = path_of(plan.loss)
         first = loss if loss in plan.outputs and not self.scaler else "_"
         value = f"({', '.join([first, *returned])})" if returned else first
-        lines = ["@_isograd_jit", f"def {self.step}({inputs}):"]
+        lines = ["@_isograd_jit", f"def {self.step}({self._listed(plan.names.inputs)}):"]
         lines.append(f"    {value}, gradients = gradient_fn({inputs})")
         if self.averages:
             lines.append("    gradients = _isograd_averaged(gradients)")
@@ -268,14 +294,6 @@ class _Writer:
         result = "norm" if clip is not None and clip.result else f"{self.optimizer}.steps"
         lines.append(f"    return {result}")
         return [_STEP + line for line in lines]
-
-
-def _block_of(statement: ast.stmt, file: FileEdit) -> list[ast.stmt]:
-    parent = file.tree.parents[statement]
-    for _, value in ast.iter_fields(parent):
-        if isinstance(value, list) and any(item is statement for item in value):
-            return value
-    return [statement]
 
 
 def _is_number(text: str) -> bool:

@@ -18,6 +18,10 @@ class Net(nn.Module):
         loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
         return {"logits": logits, "loss": loss}
 
+    def training_step(self, pair, number):
+        x, labels = pair
+        return self(x, labels)["loss"] / (number + 1)
+
 
 def net():
     made = Net()
@@ -94,7 +98,20 @@ def in_branches(is_squared):
         print(loss.item())
 
 
+def by_numbers():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    pairs = [tuple(batch(k).values()) for k in range(4)]
+    for number, pair in enumerate(pairs):
+        loss = model.training_step(pair, number)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
 by_keywords()
+by_numbers()
 in_micro_steps(0.1)
 in_micro_steps(None)
 in_branches(True)

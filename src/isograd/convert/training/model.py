@@ -44,13 +44,19 @@ class Names:
     objects: networks and losses, which are called.  inputs: all else that changes from outside.
     places: the expressions in the text that a name replaces.  spread: the path of a dictionary that
     a call takes by `**`; the compiler takes a dictionary's tensors for constants, so that the step
-    has to take it by `**`, too.
+    has to take it by `**`, too.  own_calls: what is called in `self(x)`, which the compiler
+    refuses, in methods that the forward part calls.  numbers: inputs that are a number of Python's,
+    another one in each round.  varying: inputs that may be tuples, which the compiler takes for
+    constants, too.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     places: list[tuple[ast.expr, str]] = field(default_factory=list)
     spread: str = ""
+    own_calls: list[ast.expr] = field(default_factory=list)
+    numbers: set[str] = field(default_factory=set)
+    varying: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)

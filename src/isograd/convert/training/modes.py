@@ -114,4 +114,7 @@ def may_change(call: ast.Call, networks: Collection[str], file: FileEdit) -> boo
     path, method = method_of(call)
     if path in networks and method not in KEEPS_MODE:
         return True
+    use = file.use(call.func)
+    if use is not None and use.api.startswith("torch."):
+        return False  # nothing of torch's sets the mode of what it is given
     return is_given(call, networks) and not returns_in_training(call, networks, file)

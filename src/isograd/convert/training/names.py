@@ -7,6 +7,7 @@ SPELLED = {
     "_isograd_jit": "ms.jit",
     "_isograd_value_and_grad": "ms.value_and_grad",
     "_isograd_kept": "composites.kept_for_each",
+    "_isograd_mutable": "ms.mutable",
     "_isograd_varying": "composites.varying",
     "_isograd_clipped_norm": "composites.clipped_by_norm",
     "_isograd_clipped_value": "composites.clipped_by_value",

@@ -202,8 +202,9 @@ class _Naming:
             if found:
                 where = f"line {found[0].line} ({found[0].code})"
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
-            if any(_is_of_itself(call, method) for call in calls_in([method])):
-                raise EagerError(part, f"{name} calls its own object, which the compiler refuses")
+            self.names.own_calls += [
+                call.func for call in calls_in([method]) if _is_of_itself(call, method)
+            ]
 
     def _spread(self, part: ast.expr) -> None:
         if self.names.spread not in ("", path_of(part)):
@@ -216,8 +217,20 @@ class _Naming:
         if path in ("self", ""):
             raise EagerError(part, "the whole object is given to a function")
         if path in self.counting:
-            raise EagerError(part, f"each value of {path}, a number, is compiled anew")
+            # One graph for all its values, as far as it is only computed with or handed on.
+            if not isinstance(self.file.tree.parents[part], (ast.BinOp, ast.Call)):
+                raise EagerError(part, f"each value of {path}, a number, is compiled anew")
+            self.names.numbers.add(path)
+        if self._is_handed_on(part):
+            self.names.varying.add(path)
         self._add(self.names.inputs, part, re.sub(r"\W+", "_", path).strip("_"))
+
+    def _is_handed_on(self, part: ast.expr) -> bool:
+        """Whether a batch goes whole into a method that is not torch's: it may be a tuple."""
+        call = self.file.tree.parents[part]
+        is_own = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        is_batch = isinstance(part, ast.Name) and part.id in self.changing
+        return is_batch and is_own and self.file.use(call.func) is None  # type: ignore[attr-defined]
 
     def _add(self, names: dict[str, str], part: ast.expr, wanted: str) -> None:
         path = path_of(part) or ast.unparse(part)

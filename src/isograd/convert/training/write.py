@@ -39,6 +39,7 @@ def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritte
     by_loop = {plan.loop: set(used) for plan in plans}
     for plan in plans:
         edits += _Writer(file, plan, taken, by_loop[plan.loop], averages).edits()
+    edits = list(dict.fromkeys(edits))  # two loops may call one method
     edits.sort(key=lambda edit: (edit[0], edit[1]))
     parts, origins, at = [], [], 0
     line = 1
@@ -94,12 +95,7 @@ class _Writer:
         found = [self._function()]
         at = text.line_start(first.lineno)
         found.append((at, at, f"{indent}{steps} = {self.make}({made})\n"))
-        inputs = self._listed(
-            {
-                path: f"_isograd_varying({path})" if path in plan.carried else path
-                for path in plan.names.inputs
-            }
-        )
+        inputs = self._listed({path: self._given(path) for path in plan.names.inputs})
         results = ", ".join(plan.outputs)
         call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
         for statement in dict.fromkeys((*plan.forward, *plan.removed, *plan.scaling)):
@@ -109,7 +105,16 @@ class _Writer:
                 found.append(self._without(statement))
         if plan.form is Form.HELD:
             found.append((*text.span(plan.update), self._last_call()))
+        for start, end in map(text.span, plan.names.own_calls):
+            found.append((start, end, text.original[start:end] + ".forward"))
         return found
+
+    def _given(self, path: str) -> str:
+        """An input at the call, so that the compiler does not take a number for a constant."""
+        if path in self.plan.names.numbers:
+            return f"_isograd_mutable({path})"
+        is_varying = path in self.plan.carried | self.plan.names.varying
+        return f"_isograd_varying({path})" if is_varying else path
 
     def _listed(self, inputs: dict[str, str]) -> str:
         """Inputs with what each is written as, a dictionary that is spread behind all others."""
@@ -181,8 +186,8 @@ class _Writer:
             f"def {self.make}({objects}):",
             f'    """The compiled step {of}."""',
         ]
-        for network in (plan.names.objects[path] for path in plan.same):
-            parts.append(f"    _isograd_same({self.optimizer}, {network}.parameters())")
+        networks = [plan.names.objects[path] for path in plan.same]
+        parts += [f"    _isograd_same({self.optimizer}, {one}.parameters())" for one in networks]
         if plan.form is Form.HELD:
             parts.append(f"    {self.optimizer}.hold()")
         parts += ["", *self._forward(), "", *self._gradient(), "", *self._step()]

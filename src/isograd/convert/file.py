@@ -170,8 +170,7 @@ class FileEdit(FileFacts):
             is_asked = self.settings.layers.asks_for_classes
             return "" if is_asked else self.name(f"composites.{name}")
         function = self.factories.setdefault(name, self.spelling.unused(name))
-        layers = self.settings.layers
-        if not is_value or not (layers.asks_for_classes or layers.asks_for_instances):
+        if not is_value or not self.settings.layers.asks_for_classes:
             return function
         own = entry.api.rpartition(".")[2]
         return self.factory_classes.setdefault(name, (own, self.spelling.unused(own)))[1]

@@ -147,6 +147,13 @@ for x in loader:
             id="the mode changes",
         ),
         pytest.param(
+            "for x in loader:\n    optimizer.zero_grad()\n    loss = model(x)",
+            "for k, x in enumerate(loader):\n    optimizer.zero_grad()\n"
+            "    loss = model(loader[k + 1] if k < 2 else x)",
+            "compiled anew",
+            id="an element that is there under a condition",
+        ),
+        pytest.param(
             "    loss = model(x).sum()",
             "    if x.shape[0]:\n        out = model(x)\n        loss = out.sum()",
             "no value in the first round",

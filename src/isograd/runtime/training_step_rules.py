@@ -16,6 +16,8 @@ class GraphRMSprop(GraphOptimizer):
     `mindspore.nn.RMSProp` adds eps before the root.
     """
 
+    switches = ("weight_decay", "momentum", "centered", "maximize")
+
     def __init__(
         self,
         params: Any,
@@ -37,11 +39,6 @@ class GraphRMSprop(GraphOptimizer):
         """What is kept for each parameter of a group, by torch's names."""
         moved = ("momentum_buffer",) if group["momentum"] else ()
         return ("square_avg", *moved, *(("grad_avg",) if group["centered"] else ()))
-
-    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
-        """What the step is compiled for: decay, momentum, centered, maximize."""
-        names = ("weight_decay", "momentum", "centered", "maximize")
-        return tuple(bool(group[name]) for name in names)
 
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group."""
@@ -73,6 +70,8 @@ class GraphRMSprop(GraphOptimizer):
 class GraphAdagrad(GraphOptimizer):
     """torch.optim.Adagrad: the rate falls with the steps, the squares are added up from a value."""
 
+    switches = ("weight_decay", "maximize")
+
     def __init__(
         self,
         params: Any,
@@ -95,10 +94,6 @@ class GraphAdagrad(GraphOptimizer):
     def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
         """What is kept for each parameter of a group, by torch's names."""
         return ("sum",)
-
-    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
-        """What the step is compiled for: decay, maximize."""
-        return tuple(bool(group[name]) for name in ("weight_decay", "maximize"))
 
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group."""
@@ -123,6 +118,8 @@ class GraphAdadelta(GraphOptimizer):
     `mindspore.nn.Adadelta` has one rate for all groups and keeps no settings.
     """
 
+    switches = ("weight_decay", "maximize")
+
     def __init__(
         self,
         params: Any,
@@ -140,10 +137,6 @@ class GraphAdadelta(GraphOptimizer):
     def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
         """What is kept for each parameter of a group, by torch's names."""
         return ("square_avg", "acc_delta")
-
-    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
-        """What the step is compiled for: decay, maximize."""
-        return tuple(bool(group[name]) for name in ("weight_decay", "maximize"))
 
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group."""
@@ -167,6 +160,8 @@ class GraphAdadelta(GraphOptimizer):
 class GraphAdamax(GraphOptimizer):
     """torch.optim.Adamax: Adam with the greatest gradient in place of the root mean square."""
 
+    switches = ("weight_decay", "maximize")
+
     def __init__(
         self,
         params: Any,
@@ -184,10 +179,6 @@ class GraphAdamax(GraphOptimizer):
     def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
         """What is kept for each parameter of a group, by torch's names."""
         return ("exp_avg", "exp_inf")
-
-    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
-        """What the step is compiled for: decay, maximize."""
-        return tuple(bool(group[name]) for name in ("weight_decay", "maximize"))
 
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group, computed in float64."""

@@ -51,7 +51,12 @@ class Group(dict[str, Any]):
 
 
 class GraphOptimizer(nn.Cell):  # type: ignore[misc]
-    """Groups of parameters and their state; its rule is defined by the class of an optimizer."""
+    """Groups of parameters and their state; its rule is defined by the class of an optimizer.
+
+    switches: the settings whose parts of the rule are left out of the step where they are zero.
+    """
+
+    switches: tuple[str, ...] = ()
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(auto_prefix=False)
@@ -140,7 +145,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
 
     def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
         """Which of the rule's parts the step is compiled with."""
-        raise NotImplementedError
+        return tuple([bool(group[name]) for name in self.switches])
 
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group."""
@@ -224,6 +229,8 @@ def _writer(optimizer: GraphOptimizer, number: int) -> Any:
 class GraphSGD(GraphOptimizer):
     """torch.optim.SGD: momentum begins with the first gradient, undamped."""
 
+    switches = ("weight_decay", "momentum", "dampening", "nesterov", "maximize")
+
     def __init__(
         self,
         params: Any,
@@ -245,11 +252,6 @@ class GraphSGD(GraphOptimizer):
     def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
         """What is kept for each parameter of a group, by torch's names."""
         return ("momentum_buffer",) if group["momentum"] else ()
-
-    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
-        """What the step is compiled for: decay, momentum, dampening, nesterov, maximize."""
-        names = ("weight_decay", "momentum", "dampening", "nesterov", "maximize")
-        return tuple(bool(group[name]) for name in names)
 
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group."""
@@ -279,6 +281,7 @@ class GraphAdam(GraphOptimizer):
     float32 for the first steps, too.
     """
 
+    switches = ("weight_decay", "decoupled_weight_decay", "amsgrad", "maximize")
     is_decoupled = False
 
     def __init__(
@@ -302,11 +305,6 @@ class GraphAdam(GraphOptimizer):
     def state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
         """What is kept for each parameter of a group, by torch's names."""
         return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
-
-    def rule(self, group: dict[str, Any]) -> tuple[bool, ...]:
-        """What the step is compiled for: decay, decoupled, amsgrad, maximize."""
-        names = ("weight_decay", "decoupled_weight_decay", "amsgrad", "maximize")
-        return tuple(bool(group[name]) for name in names)
 
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group, computed in float64."""

@@ -87,13 +87,12 @@ _NO_NODES = frozenset(
     "ctx op ops id attr arg name names asname module level kind n s conversion simple is_async "
     "type_comment rest kwd_attrs tag".split()
 )
-#: Lists in which None stands for nothing: a default that is not there, `**` in a dictionary.
+#: Lists that hold None where a default is missing, or a dictionary is given by `**`.
 _WITH_GAPS = frozenset(("kw_defaults", "keys"))
 
 
 @functools.cache
-def fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a node that may hold others, without contexts and operators."""
+def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
     if kind is ast.Constant:
         return ()
     holds_names = kind in (ast.Import, ast.ImportFrom)
@@ -103,7 +102,7 @@ def fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes just below a node as `ast.iter_child_nodes`, without contexts and operators."""
     found: list[ast.AST] = []
-    for name in fields_of(node.__class__):  # type: ignore[arg-type] # a class is hashable
+    for name in _fields_of(node.__class__):  # type: ignore[arg-type] # a class is hashable
         value = getattr(node, name, None)
         if value.__class__ is list:
             found += [part for part in value if part is not None] if name in _WITH_GAPS else value

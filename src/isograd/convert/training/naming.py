@@ -20,8 +20,11 @@ from isograd.convert.training.paths import (
 )
 from isograd.static_graph.find import find_reached
 
-#: What binds names of its own.
-_OWN_SCOPES = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda)
+#: What binds names of its own, or does not compute all that stands in it.
+_APART = (
+    *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda),
+    *(ast.IfExp, ast.BoolOp),
+)
 #: What is asked of networks alone.
 _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modules".split())
 
@@ -89,7 +92,7 @@ class _Naming:
         waiting = [top.value] if isinstance(top, (ast.Assign, ast.AugAssign)) else [top]
         while waiting:
             node = waiting.pop()
-            if not isinstance(node, ast.AST) or isinstance(node, _OWN_SCOPES):
+            if not isinstance(node, ast.AST) or isinstance(node, _APART):
                 continue
             read = read_by(node)
             if not read & self.counting:

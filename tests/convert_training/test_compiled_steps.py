@@ -147,6 +147,18 @@ for x in loader:
             id="the mode changes",
         ),
         pytest.param(
+            "    loss = model(x).sum()",
+            "    out = model(x)\n    x = x * 3\n    loss = out.sum()",
+            "change what it reads",
+            id="an input changes within the forward part",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    out = model(x)\n    y = x * 3\n    loss = (out * y).sum()",
+            "",
+            id="another input is made within the forward part",
+        ),
+        pytest.param(
             "for x in loader:\n    optimizer.zero_grad()\n    loss = model(x)",
             "for k, x in enumerate(loader):\n    optimizer.zero_grad()\n"
             "    loss = model(loader[k + 1] if k < 2 else x)",

@@ -30,13 +30,14 @@ def _returns(
     if function is None or function.name in inside or function.args.vararg is not None:
         return False
     places = [part.arg for part in (*function.args.posonlyargs, *function.args.args)]
-    if len(call.args) > len(places):
+    is_spread = any(isinstance(value, ast.Starred) for value in call.args)
+    if is_spread or len(call.args) > len(places):
         return False
     given = [*zip(places, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
     return all(
         name is not None and _leaves(function, name, file, inside | {function.name})
         for name, value in given
-        if path_of(value) in networks or isinstance(value, ast.Starred)
+        if path_of(value) in networks
     )
 
 

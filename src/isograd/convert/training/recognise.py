@@ -333,11 +333,19 @@ class _Reader:
         others = [s for s in between if s not in forward and s not in self.removed]
         bound = set().union(*map(bound_by, forward))
         behind = [s for s in others if s.lineno < forward[-1].lineno]
-        if not any(read_by(s) & bound for s in behind):
+        is_early = any(  # at the last statement an input would have its later value
+            bound_by(s) & read_by(part)
+            for s in behind
+            for part in forward
+            if part.lineno < s.lineno
+        )
+        if not is_early and not any(read_by(s) & bound for s in behind):
             return forward[-1]
-        roots = {path.split(".")[0].split("[")[0] for path in names.inputs}
+        roots = {name for path in names.inputs for name in read_by(ast.parse(path, mode="eval"))}
         if any(bound_by(s) & (roots | bound) for s in behind):
-            raise EagerError(behind[0], "the forward part is mixed with what reads its results")
+            raise EagerError(
+                behind[0], "other statements within the forward part change what it reads or binds"
+            )
         return forward[0]
 
     def _look_between(self, first: ast.stmt, update: ast.stmt, paths: set[str]) -> None:

@@ -59,6 +59,8 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         # Micro-steps and branches are called twice, each time with objects of its own.
         pytest.param("other_loops", 5, 8, id="while, keywords, micro-steps, numbers, branches"),
         pytest.param("rules", 1, 9, id="each rule is compiled once"),
+        # Four trainings, each with graphs for train() and eval().
+        pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
     ],
 )
 def test_compiled_steps_follow_the_original_and_compile_once(
@@ -91,6 +93,7 @@ from torch import nn
 
 model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = None
 loader = [torch.ones(2, 4)] * 3
 for x in loader:
     optimizer.zero_grad()
@@ -143,7 +146,7 @@ for x in loader:
         pytest.param(
             "    optimizer.step()",
             "    optimizer.step()\n    model.eval()",
-            r"train\(\) or eval\(\)",
+            "",
             id="the mode changes",
         ),
         pytest.param(
@@ -174,7 +177,7 @@ for x in loader:
         pytest.param(
             "for x in loader:",
             "def look(net):\n    net.eval()\n\nfor x in loader:\n    look(model)",
-            r"train\(\) or eval\(\)",
+            "",
             id="a function leaves the network in eval",
         ),
         pytest.param(
@@ -187,7 +190,7 @@ for x in loader:
             "for x in loader:",
             "def look(net):\n    net.eval()\n    if len(loader) > 3:\n        return\n"
             "    net.train()\n\nfor x in loader:\n    look(model)",
-            r"train\(\) or eval\(\)",
+            "",
             id="a function sets train again on one way out",
         ),
         pytest.param(
@@ -196,6 +199,22 @@ for x in loader:
             "model = Net(4, 1)",
             "",
             id="a method that the loop does not call",
+        ),
+        pytest.param(
+            "    loss.backward()\n    optimizer.step()",
+            "    if scaler is None:\n        loss.backward()\n        optimizer.step()\n"
+            "    else:\n        scaler.scale(loss).backward()\n        scaler.step(optimizer)\n"
+            "        scaler.update()",
+            "",
+            id="a scaler or none",
+        ),
+        pytest.param(
+            "    loss.backward()\n    optimizer.step()",
+            "    if scaler is None:\n        loss.backward()\n        optimizer.step()\n"
+            "    else:\n        scaler.scale(2 * loss).backward()\n"
+            "        scaler.step(optimizer)\n        scaler.update()",
+            "no statement of a loop",
+            id="a scaler or another loss",
         ),
         pytest.param(
             "    loss = model(x).sum()",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,34 @@ def _train(found: Beside, computes: threading.Event) -> None:
             time.sleep(TURN_S)
 
 
+def _seconds_beside(works_on: bool, count: int, processors: int) -> float:
+    """What is seen of threads that hash beside a training."""
+    stop, computes, always = threading.Event(), threading.Event(), threading.Event()
+    always.set()
+    given = (stop, always if works_on else computes)
+    threads = [threading.Thread(target=_hash_until, args=given) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(beside, "processors", lambda: processors)
+            found = Beside(main=threading.get_native_id())
+            _train(found, computes)
+            return found.close()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    """A process without the threads that other tests have left in this one."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=context) as one:
+        yield one
+
+
 @pytest.mark.parametrize(
     ("works_on", "count", "is_found"),
     [
@@ -47,23 +78,9 @@ def _train(found: Beside, computes: threading.Event) -> None:
     "processors", [pytest.param(1, id="one processor"), pytest.param(2, id="two processors")]
 )
 def test_which_threads_make_batches(
-    monkeypatch: pytest.MonkeyPatch, works_on: bool, count: int, is_found: bool, processors: int
+    process: ProcessPoolExecutor, works_on: bool, count: int, is_found: bool, processors: int
 ) -> None:
-    monkeypatch.setattr(beside, "processors", lambda: processors)
-    stop, computes, always = threading.Event(), threading.Event(), threading.Event()
-    always.set()
-    given = (stop, always if works_on else computes)
-    threads = [threading.Thread(target=_hash_until, args=given) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    try:
-        found = Beside(main=threading.get_native_id())
-        _train(found, computes)
-        seconds = found.close()
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+    seconds = process.submit(_seconds_beside, works_on, count, processors).result()
     if is_found and processors == 1:
         assert 0.01 < seconds < 2 * ROUNDS * TURN_S
     elif is_found:  # the training queues for nothing: it only sleeps here

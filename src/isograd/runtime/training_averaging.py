@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
+from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.module_functions import buffers, parameters
 from isograd.runtime.torch_module import Module
@@ -26,8 +27,8 @@ def get_swa_avg_fn() -> Average:
     """The mean of all."""
 
     def averaged(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
-        with no_grad():
-            return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+        kept, current = ops.stop_gradient(averaged_param), ops.stop_gradient(current_param)
+        return kept + (current - kept) / (num_averaged + 1)
 
     return averaged
 
@@ -38,8 +39,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
         raise ValueError(f"Invalid decay value {decay} provided: it has to be in [0, 1].")
 
     def averaged(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
-        with no_grad():
-            return decay * ema_param + (1 - decay) * current_param
+        kept, current = ops.stop_gradient(ema_param), ops.stop_gradient(current_param)
+        return decay * kept + (1 - decay) * current
 
     return averaged
 

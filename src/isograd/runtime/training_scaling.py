@@ -39,9 +39,10 @@ def kept_for_each(make: Any) -> Any:
 
 def cells_of(part: Any) -> list[Any]:
     """A network itself, or the networks of the object whose method is given."""
-    if isinstance(part, MethodType):
+    if isinstance(part, MethodType) and not isinstance(part.__self__, nn.Cell):
         return [value for value in vars(part.__self__).values() if isinstance(value, nn.Cell)]
-    return [part] if isinstance(part, nn.Cell) else []
+    own = part.__self__ if isinstance(part, MethodType) else part
+    return [own] if isinstance(own, nn.Cell) else []
 
 
 def varying(value: Any) -> Any:
@@ -161,3 +162,8 @@ class GraphScaler(nn.Cell):  # type: ignore[misc]
         if self.scales and state_dict:
             ops.assign(self.factor, ms.Tensor(float(state_dict["scale"]), ms.float32))
             ops.assign(self.clean, ms.Tensor(int(state_dict["_growth_tracker"]), ms.int32))
+
+
+def scaler_if_any(scaler: Any) -> GraphScaler:
+    """A scaler, or one that is off where there is none: its step is the plain one."""
+    return GraphScaler(enabled=False) if scaler is None else scaler

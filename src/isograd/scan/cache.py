@@ -133,10 +133,9 @@ def _value(key: str, report: ScanReport) -> dict[str, Any]:
 
 
 def _answer_row(answer: Answer) -> list[Any]:
-    verified = None if answer.verified is None else [list(pair) for pair in answer.verified]
     return [
         answer.api, answer.status, answer.target, answer.note, answer.effort, answer.way,
-        answer.advice, verified,
+        answer.advice, answer.verified,
     ]  # fmt: skip
 
 

@@ -3,17 +3,80 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.model import Repeated
+from isograd.convert.training.model import Clip, EagerError, Form, Names, Repeated
 from isograd.convert.training.paths import (
     block_of,
     bound_by,
     calls_in,
     method_of,
+    path_of,
     read_by,
     statement_call,
 )
+
+_NORM = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_")
+_VALUE = ("torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad.clip_grad_value_")
+
+
+def is_clipping(call: ast.Call, file: FileEdit) -> bool:
+    """Whether a call clips gradients."""
+    return file.api_of_call(call) in (*_NORM, *_VALUE)
+
+
+def clip_of(
+    found: list[ast.Call],
+    between: tuple[ast.stmt, ast.stmt],
+    scaler: str,
+    loop: Repeated,
+    form: Form,
+    file: FileEdit,
+) -> Clip:
+    """How a step clips; raises EagerError where it is not the usual way.
+
+    found: the calls that clip.  between: `backward()` and the optimizer's step.
+    """
+    backward, update = between
+    call = found[0]
+    statement = file.tree.statement(call)
+    if len(found) > 1 or not is_beside(statement, update, scaler, loop, file):
+        raise EagerError(call, "gradients are clipped elsewhere than beside the step")
+    if not backward.lineno <= statement.lineno <= update.lineno:
+        raise EagerError(call, "gradients are clipped before backward() or behind the step")
+    network, method = method_of(call.args[0]) if call.args else ("", "")
+    bound = path_of(call.args[1]) if len(call.args) == 2 else ""
+    if len(call.args) == 2 and isinstance(call.args[1], ast.Constant):
+        bound = ast.unparse(call.args[1])
+    if method != "parameters" or not bound or call.keywords:
+        raise EagerError(call, "gradients are clipped with other arguments than two plain ones")
+    result = ""
+    if isinstance(statement, ast.Assign):
+        result = path_of(statement.targets[0])
+        if len(statement.targets) > 1 or not result.isidentifier() or form is Form.FUSED:
+            raise EagerError(statement, "the norm of the gradients is kept")
+    above = file.tree.parents[statement]
+    if isinstance(above, ast.If) and above in block_of(update, file):
+        bound, statement = _under(above.test, bound), above
+    return Clip(statement, network, bound, file.api_of_call(call) in _VALUE, result)
+
+
+def _under(test: ast.expr, bound: str) -> str:
+    """The bound under a condition; infinite, so that nothing is clipped, where it does not hold."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+        opposite = ast.Compare(test.left, [ast.Is()], test.comparators)
+        return f'float("inf") if {ast.unparse(opposite)} else {bound}'
+    return f'{bound} if {ast.unparse(test)} else float("inf")'
+
+
+def name_of_bound(clip: Clip, names: Names) -> str:
+    """A name in the step for the bound."""
+    is_path = bool(path_of(ast.parse(clip.bound, mode="eval").body))
+    found = re.sub(r"\W+", "_", clip.bound).strip("_") if is_path else "bound"
+    while found in {*names.inputs.values(), *names.objects.values()}:
+        found += "_"
+    return found
 
 
 def is_beside(

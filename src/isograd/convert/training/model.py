@@ -37,6 +37,24 @@ class Clip:
     result: str = ""
 
 
+@dataclass(frozen=True)
+class Branches:
+    """A condition of which both branches take the same step, one of them with a scaler.
+
+    scaled, plain: its branches.  scaler: an expression of the scaler, None where it is not used.
+    """
+
+    statement: ast.If
+    scaled: tuple[ast.stmt, ...]
+    plain: tuple[ast.stmt, ...]
+    scaler: str
+
+    def are_plain(self, node: ast.AST) -> bool:
+        """Whether a node begins in the branch without the scaler."""
+        line = getattr(node, "lineno", 0)
+        return self.plain[0].lineno <= line <= (self.plain[-1].end_lineno or 0)
+
+
 @dataclass
 class Names:
     """What the forward part reads, by the expression and the name that replaces it.
@@ -68,6 +86,8 @@ class StepPlan:
     carried: inputs that the step before has made.  removed: zero_grad, backward, unscale_ and, in
     the fused form, step.  update: the statement of the optimizer's step.
     same: networks whose parameters have to be the optimizer's: they are clipped or zeroed for it.
+    is_renewed: a call of the loop may change train() or eval(): each round asks for the step anew.
+    branches: the condition in which the step stands, of which one branch has no scaler.
     """
 
     loop: Repeated
@@ -85,3 +105,5 @@ class StepPlan:
     removed: tuple[ast.stmt, ...]
     scaling: tuple[ast.stmt, ...] = ()
     same: tuple[str, ...] = ()
+    is_renewed: bool = False
+    branches: Branches | None = None

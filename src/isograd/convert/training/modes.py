@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.model import Repeated
 from isograd.convert.training.paths import calls_in, method_of, path_of, statement_call
 
 #: Methods of a network that leave its mode as it is.
@@ -119,3 +120,38 @@ def may_change(call: ast.Call, networks: Collection[str], file: FileEdit) -> boo
     if use is not None and use.api.startswith("torch."):
         return False  # nothing of torch's sets the mode of what it is given
     return is_given(call, networks) and not returns_in_training(call, networks, file)
+
+
+def a_call_may_change(
+    networks: Collection[str], loop: Repeated, gone: Collection[ast.stmt], file: FileEdit
+) -> bool:
+    """Whether a call of a loop may leave a network in another mode than it was in.
+
+    gone: statements that become part of the step.
+    """
+    return any(
+        may_change(found, networks, file) and not _trains_again(statement, networks, loop, file)
+        for statement in _within(loop, gone)
+        for found in calls_in([statement])
+    )
+
+
+def _trains_again(
+    statement: ast.stmt, networks: Collection[str], loop: Repeated, file: FileEdit
+) -> bool:
+    blocks = [*getattr(file.tree.parents[statement], "body", []), *loop.body]
+    return any(
+        method_of(call) == (network, "train") and not call.args
+        for other in blocks
+        for call in [statement_call(other)]
+        if call is not None
+        for network in networks
+    )
+
+
+def _within(loop: Repeated, gone: Collection[ast.stmt]) -> Iterator[ast.stmt]:
+    """The plain statements of a loop, those in its conditions too."""
+    for node in ast.walk(loop):
+        if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            if node not in gone:
+                yield node

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.clipping import is_beside
+from isograd.convert.training.branches import branches_around
+from isograd.convert.training.clipping import clip_of, is_clipping, name_of_bound
 from isograd.convert.training.contexts import is_autocast
 from isograd.convert.training.freedom import Freedom, tainted_in
-from isograd.convert.training.model import Clip, EagerError, Form, Names, Repeated, StepPlan
-from isograd.convert.training.modes import may_change
+from isograd.convert.training.model import (
+    Branches,
+    Clip,
+    EagerError,
+    Form,
+    Names,
+    Repeated,
+    StepPlan,
+)
+from isograd.convert.training.modes import a_call_may_change
 from isograd.convert.training.naming import name_what_is_read
 from isograd.convert.training.paths import (
     block_of,
@@ -27,19 +35,19 @@ from isograd.convert.training.paths import (
 )
 from isograd.convert.training.turns import Turn, look_at_shared_graphs, turn_of
 
-_CLIP_NORM = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_")
-_CLIP_VALUE = ("torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad.clip_grad_value_")
 #: Values that leave the graph; Python's own side effects.
 _LEAVES = frozenset("item numpy tolist backward cpu append print update write".split())
 
 
 def backward_calls(file: FileEdit) -> list[ast.Call]:
-    """The calls that take gradients, in the order of the text."""
+    """The calls that take gradients, in the order of the text; of two alike branches one's."""
     found = [
         call
         for call in file.tree.of(ast.Call)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
     ]
+    both = {call: branches_around(call, file) for call in found}
+    found = [call for call, one in both.items() if one is None or not one.are_plain(call)]
     return sorted(found, key=lambda call: call.lineno)
 
 
@@ -64,6 +72,7 @@ class _Reader:
     #: Statements behind the loop that take the gradients of all its rounds.
     behind: list[ast.stmt] = field(default_factory=list)
     zeroed: tuple[str, ...] = ()
+    branches: Branches | None = None
 
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
@@ -79,24 +88,28 @@ class _Reader:
         at = self._place(forward, statement, names, outputs)
         if form is Form.FUSED:
             self._look_between(forward[0], update, {*names.objects, optimizer, self.scaler})
-        self._look_at_modes({*names.objects}, forward)
+        gone = {*forward, *self.removed, *self.scaling}
+        is_renewed = a_call_may_change({*names.objects}, self.loop, gone, self.file)
         same = {*self.zeroed, *([clip.network] if clip is not None else [])}
         for network in sorted(same):
             names.objects.setdefault(network, network.rpartition(".")[2])
         if clip is not None and form is Form.FUSED and not clip.bound[0].isdigit():
-            names.inputs.setdefault(clip.bound, re.sub(r"\W+", "_", clip.bound).strip("_"))
+            names.inputs.setdefault(clip.bound, name_of_bound(clip, names))
+        self._look_at_branches()
         return StepPlan(
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
-            tuple(sorted(same)),
+            tuple(sorted(same)), is_renewed, self.branches,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
 
     def _find_loop(self, statement: ast.stmt) -> None:
-        parent = self.file.tree.parents.get(statement)
         if statement_call(statement) is not self.call:
             raise EagerError(self.call, "the value of backward() is used")
+        self.branches = branches_around(statement, self.file)
+        top = statement if self.branches is None else self.branches.statement
+        parent = self.file.tree.parents.get(top)
         if isinstance(parent, ast.With) and self._is_autocast(parent):
             parent = self.file.tree.parents.get(parent)
         if not isinstance(parent, Repeated):
@@ -112,7 +125,10 @@ class _Reader:
         for part in parent.body:
             flat = isinstance(part, ast.With) and self._is_autocast(part)
             self.units += part.body if flat and isinstance(part, ast.With) else [part]
-        self.turn = turn_of(self.call, parent, self._zeroed_paths())
+        if self.branches is not None:
+            at = self.units.index(self.branches.statement)
+            self.units[at : at + 1] = self.branches.scaled
+        self.turn = turn_of(self.call, self._own(calls_in([parent])), parent, self._zeroed_paths())
         self.units = [unit for unit in self.units if self.turn.holds(unit)]
         self.removed.append(statement)
 
@@ -126,14 +142,21 @@ class _Reader:
 
     def _calls(self) -> list[ast.Call]:
         """The calls of the loop that belong to this step."""
-        return [c for c in calls_in([self.loop, *self.behind]) if self.turn.holds(c)]
+        calls = self._own(calls_in([self.loop, *self.behind]))
+        return [c for c in calls if self.turn.holds(c)]
+
+    def _own(self, calls: Iterable[ast.Call]) -> list[ast.Call]:
+        """Without those of the branch that does the same without a scaler."""
+        return [c for c in calls if self.branches is None or not self.branches.are_plain(c)]
+
+    def _is_top(self, statement: ast.stmt) -> bool:
+        """Whether a statement stands in the loop itself, or in its branch with the scaler."""
+        parent = self.file.tree.parents[statement]
+        is_branch = self.branches is not None and parent is self.branches.statement
+        return parent is self.loop or is_branch
 
     def _is_autocast(self, node: ast.With) -> bool:
         return all(is_autocast(item.context_expr, self.file) for item in node.items)
-
-    def _api(self, node: ast.AST) -> str:
-        use = self.file.use(node.func) if isinstance(node, ast.Call) else None
-        return "" if use is None else use.api
 
     def _unscaled(self, statement: ast.stmt) -> ast.expr:
         assert isinstance(self.call.func, ast.Attribute)
@@ -192,16 +215,17 @@ class _Reader:
         if statement_call(update) is not call:
             raise EagerError(call, "the value of step() is used, or it takes a closure")
         parent = self.file.tree.parents[update]
+        is_top = self._is_top(update)
         is_inside = isinstance(parent, ast.If) and self.file.tree.parents[parent] is self.loop
-        if parent is not self.loop and not is_inside and update not in self.behind:
+        if not is_top and not is_inside and update not in self.behind:
             raise EagerError(update, "step() stands deeper than one condition in the loop")
         if update.lineno < backward.lineno:
             raise EagerError(update, "step() comes before backward()")
         if self.scaler:
             self._scaling(block_of(update, self.file), update)
-        if parent is self.loop:
+        if is_top:
             self.removed.append(update)
-        return update, Form.FUSED if parent is self.loop else Form.HELD
+        return update, Form.FUSED if is_top else Form.HELD
 
     def _scaling(self, block: list[ast.stmt], update: ast.stmt) -> None:
         for statement in block:
@@ -217,34 +241,14 @@ class _Reader:
             raise EagerError(update, "the scaler is not updated beside the step")
 
     def _clip(self, update: ast.stmt, backward: ast.stmt, form: Form) -> Clip | None:
-        clips = (*_CLIP_NORM, *_CLIP_VALUE)
-        found = [call for call in self._calls() if self._api(call) in clips]
+        found = [call for call in self._calls() if is_clipping(call, self.file)]
         if not found:
             return None
-        call = found[0]
-        statement = self.file.tree.statement(call)
-        if len(found) > 1 or not is_beside(statement, update, self.scaler, self.loop, self.file):
-            raise EagerError(call, "gradients are clipped elsewhere than beside the step")
-        if not backward.lineno <= statement.lineno <= update.lineno:
-            raise EagerError(call, "gradients are clipped before backward() or behind the step")
-        network, method = method_of(call.args[0]) if call.args else ("", "")
-        bound = path_of(call.args[1]) if len(call.args) == 2 else ""
-        if len(call.args) == 2 and isinstance(call.args[1], ast.Constant):
-            bound = ast.unparse(call.args[1])
-        if method != "parameters" or not bound or call.keywords:
-            raise EagerError(call, "gradients are clipped with other arguments than two plain ones")
-        result = ""
-        if isinstance(statement, ast.Assign):
-            result = path_of(statement.targets[0])
-            if len(statement.targets) > 1 or not result.isidentifier() or form is Form.FUSED:
-                raise EagerError(statement, "the norm of the gradients is kept")
-        above = self.file.tree.parents[statement]
-        if isinstance(above, ast.If) and update not in above.body:
-            bound = f'float("inf") if not ({ast.unparse(above.test)}) else {bound}'
-            statement = above
-            self.scaling = [s for s in self.scaling if s not in above.body]
-        self.removed.append(statement)
-        return Clip(statement, network, bound, self._api(call) in _CLIP_VALUE, result)
+        clip = clip_of(found, (backward, update), self.scaler, self.loop, form, self.file)
+        if isinstance(clip.statement, ast.If):
+            self.scaling = [s for s in self.scaling if s not in clip.statement.body]
+        self.removed.append(clip.statement)
+        return clip
 
     def _zeroed(self, optimizer: str, form: Form) -> None:
         """In the fused form every round begins without gradients; else the optimizer holds them."""
@@ -255,7 +259,7 @@ class _Reader:
             return
         found = [
             s
-            for s in self.loop.body
+            for s in (*self.loop.body, *(self.branches.scaled if self.branches else ()))
             for call in [statement_call(s)]
             if call is not None and method_of(call)[1] == "zero_grad" and self.turn.holds(call)
         ]
@@ -267,6 +271,13 @@ class _Reader:
         self.removed += found
         if optimizer not in self._zeroed_paths():
             self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})
+
+    def _look_at_branches(self) -> None:
+        """A branch with a scaler goes into the step as a whole."""
+        taken = {*self.removed, *self.scaling}
+        for statement in self.branches.scaled if self.branches else ():
+            if statement not in taken:
+                raise EagerError(statement, "a branch holds more than the step")
 
     # ---- the forward part
 
@@ -359,34 +370,3 @@ class _Reader:
             for node in ast.walk(statement):
                 if isinstance(node, ast.expr) and path_of(node) in paths - {""}:
                     raise EagerError(node, "what the step changes is read between it and forward")
-
-    def _look_at_modes(self, networks: set[str], forward: list[ast.stmt]) -> None:
-        """A call that may change a network's mode needs train() behind it."""
-        gone = {*forward, *self.removed, *self.scaling}
-        for statement in _within(self.loop, gone):
-            call = statement_call(statement)
-            for found in calls_in([statement]):
-                may_change_mode = may_change(found, networks, self.file)
-                if may_change_mode and not self._trains_again(statement, networks):
-                    raise EagerError(
-                        call or found, "a call in the loop may change train() or eval()"
-                    )
-
-    def _trains_again(self, statement: ast.stmt, networks: set[str]) -> bool:
-        parent = self.file.tree.parents[statement]
-        blocks = [*getattr(parent, "body", []), *self.loop.body]
-        return any(
-            method_of(call) == (network, "train") and not call.args
-            for other in blocks
-            for call in [statement_call(other)]
-            if call is not None
-            for network in networks
-        )
-
-
-def _within(loop: Repeated, gone: set[ast.stmt]) -> Iterator[ast.stmt]:
-    """The plain statements of a loop, those in its conditions too."""
-    for node in ast.walk(loop):
-        if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            if node not in gone:
-                yield node

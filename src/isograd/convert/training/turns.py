@@ -10,7 +10,7 @@ from itertools import pairwise
 from isograd.convert.file import FileEdit
 from isograd.convert.training.freedom import Freedom, tainted_in
 from isograd.convert.training.model import EagerError, Repeated
-from isograd.convert.training.paths import bound_by, calls_in, method_of
+from isograd.convert.training.paths import bound_by, method_of
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Turn:
         return self.first < node.lineno <= self.last
 
 
-def turn_of(call: ast.Call, loop: Repeated, zeroed: set[str]) -> Turn:
+def turn_of(call: ast.Call, calls: list[ast.Call], loop: Repeated, zeroed: set[str]) -> Turn:
     """The turn of a `backward()` in its loop; raises EagerError where one has no step.
 
-    zeroed: the paths whose `zero_grad()` is called.
+    calls: those of the loop.  zeroed: the paths whose `zero_grad()` is called.
     """
-    calls = sorted(calls_in([loop]), key=lambda one: one.lineno)
+    calls = sorted(calls, key=lambda one: one.lineno)
     losses = [one.lineno for one in calls if method_of(one)[1] == "backward"]
     if len(losses) == 1:
         assert loop.end_lineno is not None

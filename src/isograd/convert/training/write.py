@@ -69,36 +69,48 @@ class _Writer:
     ) -> None:
         self.file, self.plan, self.text, self.averages = file, plan, file.text, averages
         self.optimizer = self._own(plan.optimizer)
-        self.scaler = self._own(plan.scaler) if plan.scaler else ""
+        self.scaler = self._own(plan.scaler, self._scaler_of()) if plan.scaler else ""
         self.plain = unshared_changes(plan.forward)
         self.make = _unused("make_training_step", taken)
         self.step = _unused("training_step", own)
         self.last = _unused("update_step", own) if plan.form is Form.HELD else ""
 
-    def _own(self, path: str) -> str:
-        """The name of an object inside the function that makes the step."""
+    def _own(self, path: str, given: str = "") -> str:
+        """The name of an object inside the function that makes the step; given: its expression."""
         names = self.plan.names.objects
-        if path not in names:
+        given = given or path
+        if given not in names:
             wanted = path.rpartition(".")[2]
             taken = {*names.values(), *self.plan.names.inputs.values(), *self.plan.outputs}
-            names[path] = _unused(wanted, taken)
-        return names[path]
+            names[given] = _unused(wanted, taken)
+        return names[given]
+
+    def _scaler_of(self) -> str:
+        return self.plan.branches.scaler if self.plan.branches is not None else self.plan.scaler
+
+    def _removed(self) -> list[ast.stmt]:
+        """What becomes part of the step, outermost statements."""
+        plan, above = self.plan, self.plan.branches
+        parts = dict.fromkeys((*plan.forward, *plan.removed, *plan.scaling))
+        if above is None:
+            return list(parts)
+        end = above.statement.end_lineno or 0
+        outside = [s for s in parts if not above.statement.lineno <= s.lineno <= end]
+        return [*outside, above.statement]
 
     def edits(self) -> list[tuple[int, int, str]]:
         """Replacements by their places in the text."""
         plan, text = self.plan, self.text
         made = ", ".join(plan.names.objects)
-        is_function = isinstance(plan.loop, ast.FunctionDef)
-        first = plan.call if is_function else plan.loop
-        indent = " " * first.col_offset
         steps = f"{self.step}, {self.last}" if self.last else self.step
         found = [self._function()]
-        at = text.line_start(first.lineno)
-        found.append((at, at, f"{indent}{steps} = {self.make}({made})\n"))
+        for first in self._makers():
+            at, indent = text.line_start(first.lineno), " " * first.col_offset
+            found.append((at, at, f"{indent}{steps} = {self.make}({made})\n"))
         inputs = self._listed({path: self._given(path) for path in plan.names.inputs})
         results = ", ".join(plan.outputs)
         call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
-        for statement in dict.fromkeys((*plan.forward, *plan.removed, *plan.scaling)):
+        for statement in self._removed():
             if statement is plan.call:
                 found.append((*text.span(statement), call))
             else:
@@ -108,6 +120,16 @@ class _Writer:
         for start, end in map(text.span, plan.names.own_calls):
             found.append((start, end, text.original[start:end] + ".forward"))
         return found
+
+    def _makers(self) -> list[ast.stmt]:
+        """The statements before which the step is made, or looked up."""
+        plan = self.plan
+        if isinstance(plan.loop, ast.FunctionDef):
+            return [plan.call]
+        last = plan.loop.end_lineno or 0
+        is_behind = plan.update.lineno > last  # without a round, too, the step is taken
+        return [*([] if plan.is_renewed and not is_behind else [plan.loop]),
+                *([plan.call] if plan.is_renewed else [])]  # fmt: skip
 
     def _given(self, path: str) -> str:
         """An input at the call, so that the compiler does not take a number for a constant."""
@@ -137,7 +159,7 @@ class _Writer:
         stop = text.line_end(statement.end_lineno)
         rest = text.original[end:stop].strip()
         block = block_of(statement, self.file)
-        gone = {*self.plan.forward, *self.plan.removed, *self.plan.scaling} - {self.plan.call}
+        gone = {*self._removed()} - {self.plan.call}
         if text.original[first:start].strip() or all(part in gone for part in block):
             return start, end, "pass"
         if rest:
@@ -186,6 +208,8 @@ class _Writer:
             f"def {self.make}({objects}):",
             f'    """The compiled step {of}."""',
         ]
+        if plan.branches is not None:
+            parts.append(f"    {self.scaler} = _isograd_scaler({self.scaler})")
         networks = [plan.names.objects[path] for path in plan.same]
         parts += [f"    _isograd_same({self.optimizer}, {one}.parameters())" for one in networks]
         if plan.form is Form.HELD:

@@ -60,6 +60,7 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("other_loops", 5, 8, id="while, keywords, micro-steps, numbers, branches"),
         pytest.param("rules", 1, 9, id="each rule is compiled once"),
         # Four trainings, each with graphs for train() and eval().
+        pytest.param("attributes", 1, 2, id="a loss that is an attribute, callbacks"),
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
     ],
 )
@@ -93,7 +94,14 @@ from torch import nn
 
 model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = None
+
+
+class Seen:
+    def of(self, out):
+        return out.sum() + self.loss
+
+
+scaler, seen = None, Seen()
 loader = [torch.ones(2, 4)] * 3
 for x in loader:
     optimizer.zero_grad()
@@ -215,6 +223,12 @@ for x in loader:
             "        scaler.step(optimizer)\n        scaler.update()",
             "no statement of a loop",
             id="a scaler or another loss",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()\n    loss.backward()",
+            "    seen.loss = seen.of(model(x))\n    seen.loss.backward()",
+            "may see an attribute",
+            id="a method sees the attribute that the forward part writes",
         ),
         pytest.param(
             "    loss = model(x).sum()",

@@ -65,7 +65,8 @@ class Names:
     has to take it by `**`, too.  own_calls: what is called in `self(x)`, which the compiler
     refuses, in methods that the forward part calls.  numbers: inputs that are a number of Python's,
     another one in each round.  varying: inputs that may be tuples, which the compiler takes for
-    constants, too.
+    constants, too.  attributes: the names of those that it
+    writes to.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Names:
     own_calls: list[ast.expr] = field(default_factory=list)
     numbers: set[str] = field(default_factory=set)
     varying: set[str] = field(default_factory=set)
+    attributes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

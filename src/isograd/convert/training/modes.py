@@ -119,7 +119,33 @@ def may_change(call: ast.Call, networks: Collection[str], file: FileEdit) -> boo
     use = file.use(call.func)
     if use is not None and use.api.startswith("torch."):
         return False  # nothing of torch's sets the mode of what it is given
+    if path == "self" or any(network.startswith(f"{path}.") for network in networks):
+        return not _is_quiet(call, path, networks, file, frozenset())
     return is_given(call, networks) and not returns_in_training(call, networks, file)
+
+
+def _is_quiet(
+    call: ast.Call, path: str, networks: Collection[str], file: FileEdit, inside: frozenset[str]
+) -> bool:
+    """Whether a method of the object that has the networks changes no mode.
+
+    path: the object's.  It is looked into where it is a method of the class around it.
+    """
+    kind = next((c for c in file.tree.above(call) if isinstance(c, ast.ClassDef)), None)
+    name = method_of(call)[1]
+    found = [m for m in (kind.body if kind else ()) if getattr(m, "name", "") == name]
+    method = found[0] if len(found) == 1 else None
+    if path != "self" or not isinstance(method, ast.FunctionDef):
+        return path == "self" and not is_given(call, {*networks, path})
+    if name in inside:
+        return True
+    for inner in calls_in([method]):
+        of, called = method_of(inner)
+        if called in _MODES or is_given(inner, {*networks, path}):
+            return False
+        if of == path and not _is_quiet(inner, path, networks, file, inside | {name}):
+            return False
+    return True
 
 
 def a_call_may_change(

@@ -6,6 +6,7 @@ import ast
 import re
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.attributes import mentions
 from isograd.convert.training.freedom import Freedom
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
@@ -37,6 +38,7 @@ def name_what_is_read(
     carried: the names it binds that may still have the value of the round before.
     """
     reader = _Naming(file, loop, forward, carried)
+    reader.name_attributes([*forward, loss])
     for statement in forward:
         reader.read(statement)
     reader.read(loss)
@@ -70,6 +72,19 @@ class _Naming:
             for path, method in map(method_of, calls_in([self.scope]))
             if method in _OF_NETWORKS
         }
+
+    def name_attributes(self, parts: list[ast.AST]) -> None:
+        """Names for the attributes that the forward part writes to, which count as names here."""
+        used = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+        for path in sorted(path for path in self.bound if "." in path):
+            name = path.rpartition(".")[2]
+            while name in used or name in BUILTINS:
+                name += "_"
+            used.add(name)
+            self.names.attributes[path] = name
+        for node in (node for part in parts for node in ast.walk(part)):
+            if isinstance(node, ast.Name) and node.id in self.names.attributes:
+                self.names.places.append((node, self.names.attributes[node.id]))
 
     def read(self, top: ast.AST) -> None:
         """All names that a statement or an expression reads, in their order."""
@@ -111,9 +126,10 @@ class _Naming:
         """Make an input of a name that the forward part binds, if the round before may have."""
         if name not in self.carried:
             return
-        if not self._is_bound_before(name, node.lineno):
+        own = self.names.attributes.get(name, "")
+        if not own and not self._is_bound_before(name, node.lineno):
             raise EagerError(node, f"{name} may have no value in the first round")
-        self.names.inputs.setdefault(name, name)
+        self.names.inputs.setdefault(name, own or name)
 
     def _is_bound_before(self, name: str, line: int) -> bool:
         return name in self.given or any(
@@ -205,6 +221,9 @@ class _Naming:
             if found:
                 where = f"line {found[0].line} ({found[0].code})"
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
+            written = {path.rpartition(".")[2] for path in self.names.attributes}
+            if mentions(kind, method, written):
+                raise EagerError(part, f"{name} may see an attribute that the forward part writes")
             self.names.own_calls += [
                 call.func for call in calls_in([method]) if _is_of_itself(call, method)
             ]
@@ -240,6 +259,7 @@ class _Naming:
         name = names.get(path)
         if name is None:
             taken = {*self.names.objects.values(), *self.names.inputs.values(), *self.bound}
+            taken |= {*self.names.attributes.values()}
             name = wanted if wanted.isidentifier() else f"value_{len(taken)}"
             while name in taken or name in BUILTINS or (name != path and self._is_global(name)):
                 name += "_"
@@ -252,7 +272,7 @@ class _Naming:
 
     def _is_definition(self, node: ast.Name) -> bool:
         """Whether a name is a function, a class or a module, which no assignment binds."""
-        if self.file.tree.binds(node.id, node):
+        if self.file.tree.binds(node.id, node) or "." in node.id:
             return False
         return node.id not in self.file.tree.stored
 

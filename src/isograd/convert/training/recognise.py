@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.attributes import stored_as_names
 from isograd.convert.training.branches import branches_around
 from isograd.convert.training.clipping import clip_of, is_clipping, name_of_bound
 from isograd.convert.training.contexts import is_autocast
-from isograd.convert.training.freedom import Freedom, tainted_in
+from isograd.convert.training.forward import ForwardPart
 from isograd.convert.training.model import (
     Branches,
     Clip,
     EagerError,
     Form,
-    Names,
     Repeated,
     StepPlan,
 )
@@ -24,19 +24,13 @@ from isograd.convert.training.modes import a_call_may_change
 from isograd.convert.training.naming import name_what_is_read
 from isograd.convert.training.paths import (
     block_of,
-    bound_by,
     calls_in,
     method_of,
     path_of,
-    read_before_bound,
-    read_by,
     scope_of,
     statement_call,
 )
-from isograd.convert.training.turns import Turn, look_at_shared_graphs, turn_of
-
-#: Values that leave the graph; Python's own side effects.
-_LEAVES = frozenset("item numpy tolist backward cpu append print update write".split())
+from isograd.convert.training.turns import Turn, turn_of
 
 
 def backward_calls(file: FileEdit) -> list[ast.Call]:
@@ -67,7 +61,6 @@ class _Reader:
     units: list[ast.stmt] = field(default_factory=list)
     removed: list[ast.stmt] = field(default_factory=list)
     scaling: list[ast.stmt] = field(default_factory=list)
-    forward: list[ast.stmt] = field(default_factory=list)
     scaler: str = ""
     #: Statements behind the loop that take the gradients of all its rounds.
     behind: list[ast.stmt] = field(default_factory=list)
@@ -77,19 +70,26 @@ class _Reader:
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
         self._find_loop(statement)
+        with stored_as_names(self.loop, self._scope, statement, self.file) as attributes:
+            return self._planned(statement, attributes)
+
+    def _planned(self, statement: ast.stmt, attributes: frozenset[str]) -> StepPlan:
         loss = self._unscaled(statement)
         optimizer = self._optimizer()
         update, form = self._update(optimizer, statement)
         clip = self._clip(update, statement, form)
         self._zeroed(optimizer, form)
-        forward = self.forward = self._forward(statement, loss)
-        outputs, carried = self._flows(forward, loss, clip)
+        gone = {*self.removed, *self.scaling}
+        part = ForwardPart(
+            self.file, self.loop, self.turn, self.units, gone, self._scope, attributes
+        )
+        forward = part.find(statement, loss)
+        outputs, carried = part.flows(loss)
         names = name_what_is_read(self.file, self.loop, forward, loss, carried)
-        at = self._place(forward, statement, names, outputs)
+        at = part.place(statement, names)
         if form is Form.FUSED:
-            self._look_between(forward[0], update, {*names.objects, optimizer, self.scaler})
-        gone = {*forward, *self.removed, *self.scaling}
-        is_renewed = a_call_may_change({*names.objects}, self.loop, gone, self.file)
+            part.look_between(update, {*names.objects, optimizer, self.scaler})
+        is_renewed = a_call_may_change({*names.objects}, self.loop, {*forward, *gone}, self.file)
         same = {*self.zeroed, *([clip.network] if clip is not None else [])}
         for network in sorted(same):
             names.objects.setdefault(network, network.rpartition(".")[2])
@@ -278,95 +278,3 @@ class _Reader:
         for statement in self.branches.scaled if self.branches else ():
             if statement not in taken:
                 raise EagerError(statement, "a branch holds more than the step")
-
-    # ---- the forward part
-
-    def _forward(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
-        before = [s for s in self.units if s.lineno < backward.lineno]
-        tainted = tainted_in(before, Freedom(self.file))
-        needed = read_by(loss)
-        forward: list[ast.stmt] = []
-        for statement in reversed(before):
-            if not bound_by(statement) & needed:
-                continue
-            if not tainted[statement]:
-                continue
-            self._look_inside(statement)
-            needed |= read_by(statement)
-            forward.insert(0, statement)
-        if not forward:
-            raise EagerError(self.call, "the loss is not computed in the loop")
-        earlier = [s for s in self.loop.body if s.lineno <= self.turn.first]
-        look_at_shared_graphs(self.file, earlier, [*forward, loss])
-        return forward
-
-    def _look_inside(self, statement: ast.stmt) -> None:
-        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For)):
-            raise EagerError(statement, "the forward part holds more than assignments")
-        for node in ast.walk(statement):
-            if isinstance(node, (ast.Expr, ast.Break, ast.Continue, ast.Try, ast.With, ast.While)):
-                raise EagerError(node, "the forward part holds more than assignments")
-            if isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)):
-                raise EagerError(node, "the forward part holds what the compiler refuses")
-            if isinstance(node, ast.keyword) and node.arg is None and not path_of(node.value):
-                raise EagerError(statement, "the forward part calls with ** of a dictionary")
-            if isinstance(node, ast.Call) and method_of(node)[1] in _LEAVES:
-                raise EagerError(node, f"the forward part calls {method_of(node)[1]}()")
-            if isinstance(node, ast.Constant) and "\n" in str(node.value):
-                raise EagerError(node, "the forward part holds a text of several lines")
-            is_store = isinstance(getattr(node, "ctx", None), ast.Store)
-            if is_store and isinstance(node, (ast.Attribute, ast.Subscript)):
-                raise EagerError(node, "the forward part writes to an attribute or an element")
-
-    def _flows(
-        self, forward: list[ast.stmt], loss: ast.expr, clip: Clip | None
-    ) -> tuple[list[str], set[str]]:
-        """Names that are read behind the forward part, and those that the next round reads."""
-        bound = set().union(*map(bound_by, forward))
-        inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
-        skipped = {node for s in (*self.removed, *self.scaling) for node in ast.walk(s)}
-        read = {
-            node.id
-            for node in ast.walk(self._scope)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-            and node not in inside and node not in skipped
-        }  # fmt: skip
-        known = set[str]()
-        carried = read_before_bound(forward, known) & bound
-        carried |= (read | read_by(loss)) & bound - known
-        return sorted((read | carried) & bound), carried
-
-    def _place(
-        self, forward: list[ast.stmt], backward: ast.stmt, names: Names, outputs: list[str]
-    ) -> ast.stmt:
-        """Where the step is called: with the last statement, or with the first."""
-        between = [s for s in self.units if forward[0].lineno < s.lineno < backward.lineno]
-        others = [s for s in between if s not in forward and s not in self.removed]
-        bound = set().union(*map(bound_by, forward))
-        behind = [s for s in others if s.lineno < forward[-1].lineno]
-        is_early = any(  # at the last statement an input would have its later value
-            bound_by(s) & read_by(part)
-            for s in behind
-            for part in forward
-            if part.lineno < s.lineno
-        )
-        if not is_early and not any(read_by(s) & bound for s in behind):
-            return forward[-1]
-        roots = {name for path in names.inputs for name in read_by(ast.parse(path, mode="eval"))}
-        if any(bound_by(s) & (roots | bound) for s in behind):
-            raise EagerError(
-                behind[0], "other statements within the forward part change what it reads or binds"
-            )
-        return forward[0]
-
-    def _look_between(self, first: ast.stmt, update: ast.stmt, paths: set[str]) -> None:
-        """Statements between the forward part and the step see what the step changes."""
-        gone = {*self.removed, *self.scaling}
-        for statement in self.units:
-            if not first.lineno < statement.lineno < update.lineno or statement in gone:
-                continue
-            if statement in self.forward:
-                continue
-            for node in ast.walk(statement):
-                if isinstance(node, ast.expr) and path_of(node) in paths - {""}:
-                    raise EagerError(node, "what the step changes is read between it and forward")

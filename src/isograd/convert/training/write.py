@@ -68,6 +68,9 @@ class _Writer:
         self, file: FileEdit, plan: StepPlan, taken: set[str], own: set[str], averages: bool
     ) -> None:
         self.file, self.plan, self.text, self.averages = file, plan, file.text, averages
+        self.outputs = [plan.names.attributes.get(path, path) for path in plan.outputs]
+        loss = path_of(plan.loss)
+        self.loss = plan.names.attributes.get(loss, loss)
         self.optimizer = self._own(plan.optimizer)
         self.scaler = self._own(plan.scaler, self._scaler_of()) if plan.scaler else ""
         self.plain = unshared_changes(plan.forward)
@@ -81,7 +84,7 @@ class _Writer:
         given = given or path
         if given not in names:
             wanted = path.rpartition(".")[2]
-            taken = {*names.values(), *self.plan.names.inputs.values(), *self.plan.outputs}
+            taken = {*names.values(), *self.plan.names.inputs.values(), *self.outputs}
             names[given] = _unused(wanted, taken)
         return names[given]
 
@@ -200,7 +203,7 @@ class _Writer:
         of = f"of `{where.name}`" if where is not None else "of this script"
         if where is not plan.loop:
             of = f"of the training loop {of}"
-        taken = {*plan.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
+        taken = {*self.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
         self.forward = _unused("forward_fn", taken)
         objects = ", ".join(plan.names.objects.values())
         parts = [
@@ -222,8 +225,7 @@ class _Writer:
         return "\n".join(parts) + "\n"
 
     def _returned(self) -> list[str]:
-        loss = path_of(self.plan.loss)
-        return [name for name in self.plan.outputs if name != loss or self.scaler]
+        return [name for name in self.outputs if name != self.loss or self.scaler]
 
     def _forward(self) -> list[str]:
         plan = self.plan
@@ -282,8 +284,7 @@ class _Writer:
     def _step(self) -> list[str]:
         plan, returned = self.plan, self._returned()
         inputs = ", ".join(plan.names.inputs.values())
-        loss = path_of(plan.loss)
-        first = loss if loss in plan.outputs and not self.scaler else "_"
+        first = self.loss if self.loss in self.outputs and not self.scaler else "_"
         value = f"({', '.join([first, *returned])})" if returned else first
         lines = ["@_isograd_jit", f"def {self.step}({self._listed(plan.names.inputs)}):"]
         lines.append(f"    {value}, gradients = gradient_fn({inputs})")
@@ -293,7 +294,7 @@ class _Writer:
             lines.append(f"    {self.optimizer}.accumulate(gradients)")
         else:
             lines += self._taken("gradients")
-        results = ", ".join(plan.outputs)
+        results = ", ".join(self.outputs)
         lines.append(f"    return {results}" if results else "    return gradients[0]")
         return [_STEP + line for line in lines]
 

@@ -1,0 +1,130 @@
+"""The statements of a loop that compute its loss, and what goes in and comes out of them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from isograd.convert.file import FileEdit
+from isograd.convert.training.freedom import Freedom, tainted_in
+from isograd.convert.training.model import EagerError, Names, Repeated
+from isograd.convert.training.paths import (
+    bound_by,
+    method_of,
+    path_of,
+    read_before_bound,
+    read_by,
+)
+from isograd.convert.training.turns import Turn, look_at_shared_graphs
+
+#: Values that leave the graph; Python's own side effects.
+_LEAVES = frozenset("item numpy tolist backward cpu append print update write".split())
+
+
+@dataclass
+class ForwardPart:
+    """The forward part of one loop.
+
+    units: the loop's statements, those in contexts and branches that fall away among them.
+    gone: statements that the step replaces, of the optimizer and its like.  scope: what has the
+    loop's names.  attributes: those that count as names, because the part writes to them.
+    """
+
+    file: FileEdit
+    loop: Repeated
+    turn: Turn
+    units: list[ast.stmt]
+    gone: set[ast.stmt]
+    scope: ast.AST
+    attributes: frozenset[str]
+    statements: list[ast.stmt] = field(default_factory=list)
+
+    def find(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
+        """The statements on which the loss depends, and through which gradients may flow."""
+        before = [s for s in self.units if s.lineno < backward.lineno]
+        tainted = tainted_in(before, Freedom(self.file))
+        needed = read_by(loss)
+        forward: list[ast.stmt] = []
+        for statement in reversed(before):
+            if not bound_by(statement) & needed:
+                continue
+            if not tainted[statement]:
+                continue
+            self._look_inside(statement)
+            needed |= read_by(statement)
+            forward.insert(0, statement)
+        if not forward:
+            raise EagerError(backward, "the loss is not computed in the loop")
+        earlier = [s for s in self.loop.body if s.lineno <= self.turn.first]
+        look_at_shared_graphs(self.file, earlier, [*forward, loss])
+        self.statements = forward
+        return forward
+
+    def _look_inside(self, statement: ast.stmt) -> None:
+        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For)):
+            raise EagerError(statement, "the forward part holds more than assignments")
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.Expr, ast.Break, ast.Continue, ast.Try, ast.With, ast.While)):
+                raise EagerError(node, "the forward part holds more than assignments")
+            if isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)):
+                raise EagerError(node, "the forward part holds what the compiler refuses")
+            if isinstance(node, ast.keyword) and node.arg is None and not path_of(node.value):
+                raise EagerError(statement, "the forward part calls with ** of a dictionary")
+            if isinstance(node, ast.Call) and method_of(node)[1] in _LEAVES:
+                raise EagerError(node, f"the forward part calls {method_of(node)[1]}()")
+            if isinstance(node, ast.Constant) and "\n" in str(node.value):
+                raise EagerError(node, "the forward part holds a text of several lines")
+            is_store = isinstance(getattr(node, "ctx", None), ast.Store)
+            if is_store and isinstance(node, (ast.Attribute, ast.Subscript)):
+                raise EagerError(node, "the forward part writes to an attribute or an element")
+
+    def flows(self, loss: ast.expr) -> tuple[list[str], set[str]]:
+        """Names that are read behind the forward part, and those that the next round reads."""
+        forward = self.statements
+        bound = set().union(*map(bound_by, forward))
+        inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
+        skipped = {node for s in self.gone for node in ast.walk(s)}
+        read = {
+            node.id
+            for node in ast.walk(self.scope)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+            and node not in inside and node not in skipped
+        } | (self.attributes & bound)  # fmt: skip
+        known = set[str]()
+        carried = read_before_bound(forward, known) & bound
+        carried |= (read | read_by(loss)) & bound - known
+        return sorted((read | carried) & bound), carried
+
+    def place(self, backward: ast.stmt, names: Names) -> ast.stmt:
+        """Where the step is called: with the last statement, or with the first."""
+        forward = self.statements
+        between = [s for s in self.units if forward[0].lineno < s.lineno < backward.lineno]
+        others = [s for s in between if s not in forward and s not in self.gone]
+        bound = set().union(*map(bound_by, forward))
+        behind = [s for s in others if s.lineno < forward[-1].lineno]
+        is_early = any(  # at the last statement an input would have its later value
+            bound_by(s) & read_by(part)
+            for s in behind
+            for part in forward
+            if part.lineno < s.lineno
+        )
+        if not is_early and not any(read_by(s) & bound for s in behind):
+            return forward[-1]
+        roots = {name for path in names.inputs for name in read_by(ast.parse(path, mode="eval"))}
+        if any(bound_by(s) & (roots | bound) for s in behind):
+            raise EagerError(
+                behind[0], "other statements within the forward part change what it reads or binds"
+            )
+        return forward[0]
+
+    def look_between(self, update: ast.stmt, paths: set[str]) -> None:
+        """Statements between the forward part and the step see what the step changes."""
+        first = self.statements[0]
+        for statement in self.units:
+            if not first.lineno < statement.lineno < update.lineno or statement in self.gone:
+                continue
+            if statement in self.statements:
+                continue
+            for node in ast.walk(statement):
+                if isinstance(node, ast.expr) and path_of(node) in paths - {""}:
+                    raise EagerError(node, "what the step changes is read between it and forward")

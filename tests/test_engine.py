@@ -101,7 +101,10 @@ for name, least in (("one", 1 << 30), ("forks", 0)):
 def test_work_in_a_fork_beside_this_process_begins_at_once_and_comes_in_order() -> None:
     text = """
 import time
-seen = engine.forked_beside(lambda n: (n * n, os.getpid(), time.monotonic()), range(9), is_long=True)
+def work(n):
+    return n * n, os.getpid(), time.monotonic()
+
+seen = engine.forked_beside(work, range(9), is_long=True)
 time.sleep(0.5)
 now = time.monotonic()
 found = list(seen)

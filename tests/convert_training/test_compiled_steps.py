@@ -61,6 +61,8 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("rules", 1, 9, id="each rule is compiled once"),
         # Four trainings, each with graphs for train() and eval().
         pytest.param("attributes", 1, 2, id="a loss that is an attribute, callbacks"),
+        # Three functions, each with three networks.
+        pytest.param("descent", 3, 9, id="gradient descent by hand"),
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
     ],
 )
@@ -229,6 +231,19 @@ for x in loader:
             "    seen.loss = seen.of(model(x))\n    seen.loss.backward()",
             "may see an attribute",
             id="a method sees the attribute that the forward part writes",
+        ),
+        pytest.param(
+            "    optimizer.step()",
+            "    for p in model.parameters():\n        p.data.sub_(0.1 * p.grad)",
+            "zeroed elsewhere",
+            id="an optimizer zeroes, but never steps",
+        ),
+        pytest.param(
+            "    optimizer.step()\n",
+            "    optimizer.step()\nfor x in loader:\n    loss = model(x).sum()\n"
+            "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
+            "gradients of another loop",
+            id="the first loop leaves gradients to the second",
         ),
         pytest.param(
             "    loss = model(x).sum()",

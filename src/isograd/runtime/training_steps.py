@@ -355,3 +355,20 @@ class GraphAdamW(GraphAdam):
         **_: Any,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+
+class GradientDescent(nn.Cell):  # type: ignore[misc]
+    """Gradient descent written by hand: each parameter less the rate times its gradient."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(auto_prefix=False)
+        learning = [part for part in parameters if part.requires_grad]
+        name_apart(learning)
+        self.parameters = ms.ParameterTuple(learning)
+
+    def construct(self, gradients: Any, rate: Any) -> Any:
+        """One step."""
+        for number in range(len(self.parameters)):
+            change = (gradients[number] * rate).astype(self.parameters[number].dtype)
+            ops.assign_sub(self.parameters[number], change)
+        return rate

@@ -38,6 +38,20 @@ class Clip:
 
 
 @dataclass(frozen=True)
+class Descent:
+    """A loop over a network's parameters that takes the rate times its gradient off each.
+
+    zeroes: it zeroes the gradients, too.  needs_no_grad: torch refuses it outside of `no_grad`.
+    """
+
+    statement: ast.stmt
+    network: str
+    rate: str
+    zeroes: bool
+    needs_no_grad: bool = False
+
+
+@dataclass(frozen=True)
 class Branches:
     """A condition of which both branches take the same step, one of them with a scaler.
 
@@ -90,6 +104,8 @@ class StepPlan:
     same: networks whose parameters have to be the optimizer's: they are clipped or zeroed for it.
     is_renewed: a call of the loop may change train() or eval(): each round asks for the step anew.
     branches: the condition in which the step stands, of which one branch has no scaler.
+    descent: where no optimizer steps, but the loop changes the parameters itself.
+    zeroes_late: gradients are zeroed behind `backward()` alone, for the next round.
     """
 
     loop: Repeated
@@ -109,3 +125,5 @@ class StepPlan:
     same: tuple[str, ...] = ()
     is_renewed: bool = False
     branches: Branches | None = None
+    descent: Descent | None = None
+    zeroes_late: bool = False

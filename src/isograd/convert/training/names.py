@@ -13,6 +13,7 @@ SPELLED = {
     "_isograd_clipped_value": "composites.clipped_by_value",
     "_isograd_same": "composites.require_same",
     "_isograd_scaler": "composites.scaler_if_any",
+    "_isograd_descent": "composites.GradientDescent",
     "_isograd_averaged": "composites.averaged_gradients",
 }
 #: The runtime's names in projects whose steps are compiled: nothing there records gradients.

@@ -14,6 +14,7 @@ from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.file import FileEdit
 from isograd.convert.located import Facts
 from isograd.convert.model import Finding, Level
+from isograd.convert.training.descent import descent_of
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
 from isograd.convert.training.recognise import backward_calls, plan_of
@@ -44,6 +45,7 @@ _HARMLESS = (
 _MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.swa_utils")
 #: The tensor itself, unless its second argument says that it learns.
 _VARIABLE = "torch.autograd.Variable"
+_GRADIENT = "torch.Tensor.grad"
 _PARALLEL = "torch.nn.parallel.DistributedDataParallel"
 _CODE = "eager-training"
 _ADVICE = "It runs eagerly, as written; write one step as a function to have it compiled."
@@ -99,20 +101,24 @@ def decide(
     found = _Found()
     apis: set[str] = set()
     looked_at = {edit.file for edit in edits}
+    by_hand = {edit.file: _descended(edit) for edit in edits}
     for name, own in facts:
         members = {member.api for member in own.members.values()}
         apis |= own.apis | members
         for api in sorted(own.apis | members):
             if api == _VARIABLE and name in looked_at:
                 continue
+            if api == _GRADIENT and by_hand.get(name):
+                continue  # each place is looked at below
             if api.startswith(_RECORDED) and not api.startswith(_HARMLESS):
                 found.say(name, None, f"{api} needs recorded gradients")
-    _look_at_optimizers(found, edits, apis)
+    _look_at_optimizers(found, edits, apis, needs_one=not any(by_hand.values()))
     for edit in edits:
         _look_at_loops(found, edit)
+    _look_at_zeroing(found)
     if not found.findings:
         for name, tree in trees:
-            for node, reason in _refusals(tree):
+            for node, reason in _refusals(tree, by_hand.get(name, frozenset())):
                 found.say(name, node, reason)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
@@ -135,17 +141,43 @@ def _look_at_loops(found: _Found, edit: FileEdit) -> None:
         found.say(edit.file, error.node, str(error))
 
 
-def _look_at_optimizers(found: _Found, edits: list[FileEdit], apis: set[str]) -> None:
+def _look_at_zeroing(found: _Found) -> None:
+    """A loop that zeroes behind its step begins with what another one has left."""
+    plans = [(name, plan) for name, several in found.plans.items() for plan in several]
+    late = [(name, plan) for name, plan in plans if plan.zeroes_late]
+    if late and len(late) < len(plans):
+        name, plan = late[0]
+        found.say(name, plan.loop, "its first round may begin with gradients of another loop")
+
+
+def _look_at_optimizers(
+    found: _Found, edits: list[FileEdit], apis: set[str], *, needs_one: bool
+) -> None:
     named = {api for api in apis if api.startswith("torch.optim.") and not api.startswith(_MEMBERS)}
     others = sorted(api for api in named if api not in OPTIMIZERS)
     if others:
         found.say(edits[0].file, None, f"{others[0]} has no compiled rule here")
-    elif not named:
+    elif not named and needs_one:
         found.say(edits[0].file, None, "its optimizer is none of torch's")
 
 
-def _refusals(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
-    """What of a file does not compile to the same, or learns outside of networks."""
+def _descended(edit: FileEdit) -> frozenset[int]:
+    """The lines on which a file descends gradients by hand."""
+    return frozenset(
+        line
+        for node in ast.walk(edit.tree.module)
+        if isinstance(node, (ast.For, ast.With)) and descent_of(node, edit) is not None
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    )
+
+
+def _refusals(
+    tree: ast.Module, by_hand: frozenset[int] = frozenset()
+) -> Iterator[tuple[ast.AST, str]]:
+    """What of a file does not compile to the same, or learns outside of networks.
+
+    by_hand: lines that read gradients for a step of their own.
+    """
     file = FileScope(tree)
     backwards = {
         (call.lineno, call.col_offset)
@@ -162,7 +194,7 @@ def _refusals(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
             yield at, f"{place.code} in {where} is no part of a static graph"
     for node in ast.walk(tree):
         reason = _changes_what_learns(node)
-        if reason:
+        if reason and getattr(node, "lineno", 0) not in by_hand:
             yield (node.value if isinstance(node, ast.keyword) else node), reason
 
 

@@ -11,10 +11,12 @@ from isograd.convert.training.attributes import stored_as_names
 from isograd.convert.training.branches import branches_around
 from isograd.convert.training.clipping import clip_of, is_clipping, name_of_bound
 from isograd.convert.training.contexts import is_autocast
+from isograd.convert.training.descent import descent_of, name_descent
 from isograd.convert.training.forward import ForwardPart
 from isograd.convert.training.model import (
     Branches,
     Clip,
+    Descent,
     EagerError,
     Form,
     Repeated,
@@ -66,6 +68,8 @@ class _Reader:
     behind: list[ast.stmt] = field(default_factory=list)
     zeroed: tuple[str, ...] = ()
     branches: Branches | None = None
+    descent: Descent | None = None
+    zeroes_late: bool = False
 
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
@@ -91,6 +95,8 @@ class _Reader:
             part.look_between(update, {*names.objects, optimizer, self.scaler})
         is_renewed = a_call_may_change({*names.objects}, self.loop, {*forward, *gone}, self.file)
         same = {*self.zeroed, *([clip.network] if clip is not None else [])}
+        if self.descent is not None:
+            name_descent(self.descent, names)
         for network in sorted(same):
             names.objects.setdefault(network, network.rpartition(".")[2])
         if clip is not None and form is Form.FUSED and not clip.bound[0].isdigit():
@@ -99,7 +105,8 @@ class _Reader:
         return StepPlan(
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
-            tuple(sorted(same)), is_renewed, self.branches,
+            tuple(sorted(same)), is_renewed, self.branches, self.descent,
+            self.zeroes_late,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
@@ -196,6 +203,8 @@ class _Reader:
             ]
             if not stepped and zeroed:
                 stepped = self._steps_of_one()
+        if not stepped and self._descends():
+            return ""
         if not stepped and self._reach_behind():
             return self._optimizer()
         if len(stepped) != 1 or not stepped[0]:
@@ -203,12 +212,23 @@ class _Reader:
             raise EagerError(self.loop, said or "the loop has several optimizers' steps")
         return stepped[0]
 
+    def _descends(self) -> bool:
+        """Whether the loop changes the parameters by hand."""
+        found = [one for unit in self.units for one in [descent_of(unit, self.file)] if one]
+        self.descent = found[0] if len(found) == 1 and self.turn.is_alone else None
+        return self.descent is not None
+
     def _steps_of_one(self) -> list[str]:
         """The optimizer where `model.zero_grad()` zeroes: nothing else in the loop has a step()."""
         steps = [path for path, method in map(method_of, self._calls()) if method == "step"]
         return steps if len(steps) == 1 and self.turn.is_alone else []
 
     def _update(self, optimizer: str, backward: ast.stmt) -> tuple[ast.stmt, Form]:
+        if self.descent is not None:
+            if self.descent.statement.lineno < backward.lineno:
+                raise EagerError(self.descent.statement, "parameters change before backward()")
+            self.removed.append(self.descent.statement)
+            return self.descent.statement, Form.FUSED
         wanted = (self.scaler, "step") if self.scaler else (optimizer, "step")
         call = next(c for c in self._calls() if method_of(c) == wanted)
         update = self.file.tree.statement(call)
@@ -263,11 +283,16 @@ class _Reader:
             for call in [statement_call(s)]
             if call is not None and method_of(call)[1] == "zero_grad" and self.turn.holds(call)
         ]
-        if not found:
+        if not found and not (self.descent is not None and self.descent.zeroes):
             raise EagerError(self.loop, "gradients are not zeroed in each round")
         others = [s for s in found if method_of(statement_call(s))[0] != optimizer]  # type: ignore[arg-type]
+        if self.descent is not None and {method_of(statement_call(s))[0] for s in found} - {  # type: ignore[arg-type]
+            self.descent.network
+        }:
+            raise EagerError(self.loop, "gradients are zeroed elsewhere than in the network")
         if others and not self.turn.is_alone:
             raise EagerError(others[0], "gradients of another step are zeroed between two losses")
+        self.zeroes_late = all(s.lineno > self.call.lineno for s in found)
         self.removed += found
         if optimizer not in self._zeroed_paths():
             self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})

@@ -71,7 +71,7 @@ class _Writer:
         self.outputs = [plan.names.attributes.get(path, path) for path in plan.outputs]
         loss = path_of(plan.loss)
         self.loss = plan.names.attributes.get(loss, loss)
-        self.optimizer = self._own(plan.optimizer)
+        self.optimizer = self._own(plan.optimizer) if plan.optimizer else "optimizer"
         self.scaler = self._own(plan.scaler, self._scaler_of()) if plan.scaler else ""
         self.plain = unshared_changes(plan.forward)
         self.make = _unused("make_training_step", taken)
@@ -213,6 +213,9 @@ class _Writer:
         ]
         if plan.branches is not None:
             parts.append(f"    {self.scaler} = _isograd_scaler({self.scaler})")
+        if plan.descent is not None:
+            learning = f"{plan.names.objects[plan.descent.network]}.parameters()"
+            parts.append(f"    {self.optimizer} = _isograd_descent({learning})")
         networks = [plan.names.objects[path] for path in plan.same]
         parts += [f"    _isograd_same({self.optimizer}, {one}.parameters())" for one in networks]
         if plan.form is Form.HELD:
@@ -312,6 +315,10 @@ class _Writer:
         if self.scaler:
             lines += ["    if is_finite:", f"        {self.optimizer}({gradients})"]
             lines.append(f"    {self.scaler}.adjust(is_finite)")
+        elif self.plan.descent is not None:
+            rate = self.plan.descent.rate
+            rate = self.plan.names.inputs.get(rate, rate)
+            lines.append(f"    {self.optimizer}({gradients}, {rate})")
         else:
             lines.append(f"    {self.optimizer}({gradients})")
         return lines

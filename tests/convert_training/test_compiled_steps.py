@@ -102,6 +102,9 @@ class Seen:
     def of(self, out):
         return out.sum() + self.loss
 
+    def note(self, loss):
+        self.loss = loss
+
 
 scaler, seen = None, Seen()
 loader = [torch.ones(2, 4)] * 3
@@ -270,6 +273,16 @@ def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path)
             "self.seen['x'] = 1\n        return self.forward(x).sum()",
             "does not compile to the same",
             id="a dictionary that is written to",
+        ),
+        pytest.param(
+            "found = self.forward(x).sum()\n        seen.note(found)\n        return found",
+            "effect beside its value",
+            id="an object is told the loss",
+        ),
+        pytest.param(
+            "parts = []\n        parts.append(self.forward(x).sum())\n        return parts[0]",
+            "",
+            id="a list of its own",
         ),
     ],
 )

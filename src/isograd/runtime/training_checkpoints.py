@@ -7,6 +7,7 @@ their path and whose structure is JSON in one more entry.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import shutil
@@ -18,16 +19,19 @@ from typing import Any
 
 import mindspore as ms  # noqa: TID253
 import numpy as np
+from mindspore import nn  # noqa: TID253
 
 _STRUCTURE = "__structure__"
+#: By the names of their classes the networks that this process has saved as a whole.
+_NETWORKS: dict[str, Any] = {}
 _PLAIN = (bool, int, float, str, type(None))
 
 
 def save(obj: Any, f: Any, *_: Any, **__: Any) -> None:
-    """Write tensors, numbers, texts, lists, tuples and dicts into one file.
+    """Write tensors, numbers, texts, lists, tuples, dicts and networks into one file.
 
     f: a path, or a file that is open.  Raises TypeError for anything else: of an object its
-    state_dict() can be kept.
+    state_dict() can be kept.  A network can be read again by the process that has saved it.
     """
     tensors: dict[str, Any] = {}
     if _is_state(obj):
@@ -113,11 +117,39 @@ def _described(value: Any, path: str, tensors: dict[str, Any]) -> Any:
         return {kind: [_described(p, f"{path}.{n}".lstrip("."), tensors) for n, p in parts]}
     if isinstance(value, Path):
         return {"value": str(value)}
+    if isinstance(value, nn.Cell):
+        return _of_network(value, path, tensors)
     raise TypeError(f"{type(value).__name__} at {path or 'the top'} cannot be kept: save a dict.")
+
+
+def _of_network(network: Any, path: str, tensors: dict[str, Any]) -> Any:
+    """A whole network: its weights and modes.  Its code is not kept, but the network in memory."""
+    kind = f"{type(network).__module__}.{type(network).__qualname__}"
+    _NETWORKS[kind] = network
+    weights = [_described(part.value(), path, tensors) for part in network.get_parameters()]
+    modes = [cell.training for _, cell in network.cells_and_names()]
+    return {"network": [kind, weights, modes]}
+
+
+def _network(content: Any, tensors: dict[str, Any]) -> Any:
+    kind, weights, modes = content
+    if kind not in _NETWORKS:
+        raise TypeError(
+            f"a whole {kind} was saved, and its code is not in the file: make one and give it "
+            "the weights of a saved state_dict()"
+        )
+    network = copy.deepcopy(_NETWORKS[kind])
+    for parameter, value in zip(network.get_parameters(), weights, strict=True):
+        parameter.set_data(_built(value, tensors))
+    for (_, cell), mode in zip(network.cells_and_names(), modes, strict=True):
+        cell.training = mode
+    return network
 
 
 def _built(described: Any, tensors: dict[str, Any]) -> Any:
     ((kind, content),) = described.items()
+    if kind == "network":
+        return _network(content, tensors)
     if kind == "value":
         return content
     if kind in ("tensor", "array"):

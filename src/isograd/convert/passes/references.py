@@ -364,7 +364,18 @@ def _is_asked(node: ast.AST, file: FileEdit) -> bool:
             function = part.func
             asks = isinstance(function, ast.Name) and function.id in _ASKS_CLASS
             return asks and len(part.args) == 2 and part.args[1] is inner
+        if isinstance(part, ast.Assign) and isinstance(inner, ast.Tuple):
+            return _is_only_asked(part, file)
         if not isinstance(part, (ast.Tuple, ast.BinOp)):
             return False
         inner = part
     return False
+
+
+def _is_only_asked(made: ast.Assign, file: FileEdit) -> bool:
+    """`kinds = (nn.Linear,)`, where each `kinds` stands in an `isinstance(m, kinds)`."""
+    name = getattr(made.targets[0], "id", "")
+    named = [node for node in file.tree.of(ast.Name) if getattr(node, "id", "") == name]
+    reads = [node for node in named if isinstance(node.ctx, ast.Load)]
+    is_alone = len(made.targets) == 1 and len(named) == len(reads) + 1
+    return bool(name) and is_alone and bool(reads) and all(_is_asked(node, file) for node in reads)

@@ -7,6 +7,7 @@ import re
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import mentions
+from isograd.convert.training.effects import effect_in
 from isograd.convert.training.freedom import Freedom
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
@@ -221,12 +222,19 @@ class _Naming:
             if found:
                 where = f"line {found[0].line} ({found[0].code})"
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
+            self._look_at_effects(part, method)
             written = {path.rpartition(".")[2] for path in self.names.attributes}
             if mentions(kind, method, written):
                 raise EagerError(part, f"{name} may see an attribute that the forward part writes")
             self.names.own_calls += [
                 call.func for call in calls_in([method]) if _is_of_itself(call, method)
             ]
+
+    def _look_at_effects(self, part: ast.expr, function: ast.FunctionDef) -> None:
+        effect = effect_in(function, self.file)
+        if effect is not None:
+            what = f"line {effect.lineno} ({ast.unparse(effect)})"
+            raise EagerError(part, f"{function.name} calls for an effect beside its value: {what}")
 
     def _spread(self, part: ast.expr) -> None:
         if self.names.spread not in ("", path_of(part)):
@@ -298,6 +306,9 @@ class _Naming:
         if found:
             where = f"line {found[0].line} ({found[0].code})"
             raise EagerError(node, f"{node.id} does not compile to the same: {where}")
+        for function in module.body:
+            if isinstance(function, ast.FunctionDef) and function.name == node.id:
+                self._look_at_effects(node, function)
 
 
 def counters_of(loop: Repeated) -> set[str]:

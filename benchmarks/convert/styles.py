@@ -1,0 +1,214 @@
+"""Ten training scripts in the styles of well-known public code, converted and run compiled.
+
+python benchmarks/convert/styles.py [--only cifar vae] [--rounds 3] [--out FILE.json]
+
+The scripts of styles/ keep the form of the code that they are named after, on data made up here.
+Each is converted with no edit; original and port start from the same weights, and their losses are
+compared.  styles/native/ has the same trainings written by hand for MindSpore with one `@ms.jit`
+step: port and native script are run in turn, alone on the machine, and the time in their compiled
+functions is compared, all calls but the first two of each function.  Prints a table.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+STYLES = HERE / "styles"
+NAMES = sorted(path.stem for path in STYLES.glob("*.py"))
+#: The numbers that stand behind the word loss.
+LOSS = re.compile(r"loss\W{1,3}(-?\d+\.\d+)", re.IGNORECASE)
+#: Losses of which the port's first ones have to be the original's: rounding has not grown yet.
+FIRST = 10
+
+#: Runs a script where torch cannot be imported; counts and times what it compiles.
+RUNNER = '''
+import atexit, functools, json, runpy, sys, time
+sys.modules["torch"] = None
+import mindspore as ms
+from mindspore.common import api
+ms.runtime.launch_blocking()
+answer, sys.argv = sys.argv[1], sys.argv[2:]
+plain, seen = ms.jit, []
+
+def jit(function=None, **options):
+    if function is None:
+        return lambda given: jit(given, **options)
+    compiled = plain(function, **options)
+    times = []
+    seen.append(times)
+
+    @functools.wraps(function)
+    def call(*inputs, **named):
+        begun = time.perf_counter()
+        result = compiled(*inputs, **named)
+        ms.runtime.synchronize()
+        times.append(time.perf_counter() - begun)
+        return result
+
+    return call
+
+def told():
+    with open(answer, "w") as file:
+        json.dump({"graphs": len(api.ms_compile_cache), "times": [t for t in seen if t]}, file)
+
+ms.jit = jit
+atexit.register(told)
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
+'''
+
+
+@dataclass
+class Row:
+    """What became of a script.
+
+    eager: why its training stays eager.  steps: compiled functions.  graphs: compilations in all.
+    early, late: greatest relative difference of the first losses and of all.  ratio: time in the
+    port's compiled functions to that in the native script's, the median of the rounds.
+    """
+
+    name: str
+    lines: int = 0
+    eager: str = ""
+    steps: int = 0
+    graphs: int = 0
+    losses: int = 0
+    early: float = 0.0
+    late: float = 0.0
+    port_ms: float = 0.0
+    native_ms: float = 0.0
+    ratio: float = 0.0
+    failure: str = ""
+    ratios: list[float] = field(default_factory=list)
+
+
+def run(folder: Path, *command: str) -> str:
+    """What a command prints, on both streams.  Raises RuntimeError where it fails."""
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "OMP_NUM_THREADS": "1"}
+    environment |= {"GLOG_v": "3", "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(" ".join((done.stderr or done.stdout).split()[-40:]))
+    return done.stdout + done.stderr
+
+
+def isograd(folder: Path, *arguments: str) -> None:
+    """isograd's command line in this interpreter; a status of 1 says that findings are left."""
+    command = (sys.executable, "-c", "from isograd.cli import main; main()", *arguments)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr[-400:])
+
+
+def losses_of(output: str) -> list[float]:
+    """The losses that a script prints."""
+    return [float(number) for number in LOSS.findall(output)]
+
+
+def convert(row: Row, folder: Path) -> Path:
+    """Convert a script; its port."""
+    original = STYLES / f"{row.name}.py"
+    row.lines = len(original.read_text(encoding="utf-8").splitlines())
+    isograd(folder, "convert", str(original), "-o", "port", "--json", "convert.json", "--quiet")
+    found = json.loads((folder / "convert.json").read_text(encoding="utf-8"))["findings"]
+    reasons = [f"line {f['line']}: {f['message']}" for f in found if f["code"] == "eager-training"]
+    row.eager = "; ".join(reasons)
+    port = folder / "port"
+    return port / original.name if port.is_dir() else port
+
+
+def compare(row: Row, theirs: list[float], ours: list[float]) -> None:
+    """How far the port's losses are from the original's."""
+    if len(theirs) != len(ours) or not theirs:
+        raise RuntimeError(f"the original prints {len(theirs)} losses, the port {len(ours)}")
+    apart = [abs(a - b) / max(1.0, abs(b)) for a, b in zip(ours, theirs, strict=True)]
+    row.losses, row.early, row.late = len(theirs), max(apart[:FIRST]), max(apart)
+
+
+def measured(folder: Path, script: Path) -> tuple[list[float], dict]:
+    """The losses of a MindSpore script from the first weights, and what it compiled."""
+    answer = folder / "answer.json"
+    command = (sys.executable, "-c", RUNNER, str(answer), str(script), "--init", "init.ckpt")
+    printed = run(folder, *command)
+    return losses_of(printed), json.loads(answer.read_text(encoding="utf-8"))
+
+
+def seconds(times: list[list[float]]) -> float:
+    """The time of all calls: for each function the median of those behind the second."""
+    return sum(statistics.median(one[2:] or one) * len(one) for one in times)
+
+
+def measure(row: Row, rounds: int) -> None:
+    """Run original, port and native script."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        port = convert(row, folder)
+        original = str(STYLES / f"{row.name}.py")
+        theirs = losses_of(run(folder, sys.executable, original, "--save-init", "init.pth"))
+        isograd(folder, "weights", "init.pth", "-o", "init.ckpt")
+        native = STYLES / "native" / f"{row.name}.py"
+        for _ in range(rounds):
+            ours, port_said = measured(folder, port)
+            _, native_said = measured(folder, native)
+            compare(row, theirs, ours)
+            row.steps, row.graphs = len(port_said["times"]), port_said["graphs"]
+            if not row.steps:
+                break
+            calls = max(map(len, native_said["times"]))
+            row.port_ms = 1e3 * seconds(port_said["times"]) / calls
+            row.native_ms = 1e3 * seconds(native_said["times"]) / calls
+            row.ratios.append(row.port_ms / row.native_ms)
+        row.ratio = statistics.median(row.ratios) if row.ratios else 0.0
+
+
+def line_of(row: Row) -> str:
+    """A row of the table."""
+    if row.failure:
+        return f"| {row.name} | {row.lines} | failed: {row.failure} | | | | | |"
+    how = row.eager or f"{row.steps} ({row.graphs})"
+    return (
+        f"| {row.name} | {row.lines} | {how} | {row.losses} | {row.early:.0e} | {row.late:.0e} "
+        f"| {row.port_ms:.1f} and {row.native_ms:.1f} | {row.ratio:.2f} |"
+    )
+
+
+def main() -> int:
+    """Print the table; 0 where every training is compiled and follows its original."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path, metavar="FILE.json")
+    given = parser.parse_args()
+    print("| style | lines | compiled (graphs) | losses | first ten | all | ms a step | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    rows = []
+    for name in given.only:
+        rows.append(Row(name))
+        try:
+            measure(rows[-1], given.rounds)
+        except RuntimeError as error:
+            rows[-1].failure = str(error)
+        print(line_of(rows[-1]), flush=True)
+        if given.out:
+            text = json.dumps([asdict(row) for row in rows], indent=1)
+            given.out.write_text(text, encoding="utf-8")
+    return 0 if all(row.steps and not row.failure and row.early < 1e-4 for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Modules of a ModuleDict by their keys: the static graph knows no attribute of that name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from isograd.convert import layout
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
+
+_DICT = "torch.nn.ModuleDict"
+
+
+class ModuleDicts:
+    """`self.parts.embedding` of `self.parts = nn.ModuleDict(dict(embedding=…))`."""
+
+    kinds = (ast.Attribute,)
+    examples = (
+        Example(
+            "a module by an attribute",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.parts = nn.ModuleDict(dict(first=nn.Linear(3, 2), drop=nn.Dropout(0.1)))
+
+                def forward(self, x):
+                    return self.parts.drop(self.parts.first(x))
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "a method of the dictionary",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.parts = nn.ModuleDict({"first": nn.Linear(2, 2)})
+
+                def forward(self, x):
+                    for part in self.parts.values():
+                        x = part(x)
+                    return x
+            """,
+        ),
+    )
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the key."""
+        assert isinstance(node, ast.Attribute)
+        owner = node.value
+        if not isinstance(owner, ast.Attribute) or getattr(owner.value, "id", "") != "self":
+            return False
+        if not isinstance(node.ctx, ast.Load) or node.attr not in _keys(owner, file):
+            return False
+        layout.write(file, node, f"{file.source(owner)}['{node.attr}']")
+        return True
+
+
+def _keys(owner: ast.Attribute, file: FileEdit) -> set[str]:
+    """The keys with which the class around makes the one dictionary that the attribute holds."""
+    around = next((up for up in file.tree.above(owner) if isinstance(up, ast.ClassDef)), None)
+    if around is None:
+        return set()
+    bound = [
+        part
+        for part in ast.walk(around)
+        if isinstance(part, ast.Attribute)
+        and part.attr == owner.attr
+        and not isinstance(part.ctx, ast.Load)
+    ]
+    made = file.tree.parents[bound[0]] if len(bound) == 1 else None
+    if not isinstance(made, ast.Assign) or file.api_of_call(made.value) != _DICT:
+        return set()
+    assert isinstance(made.value, ast.Call)
+    return {key for given in made.value.args[:1] for key in _written(given)}
+
+
+def _written(given: ast.expr) -> Iterator[str]:
+    """The keys of `{"a": …}` and `dict(a=…)`."""
+    if isinstance(given, ast.Dict):
+        for key in given.keys:
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value
+    elif isinstance(given, ast.Call) and getattr(given.func, "id", "") == "dict":
+        yield from (keyword.arg for keyword in given.keywords if keyword.arg)

@@ -1,0 +1,57 @@
+"""Calls for their effect alone, which a compiled step would make once, when it is compiled."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.training.paths import method_of
+
+_Function = ast.FunctionDef
+
+
+def effect_in(function: _Function, file: FileEdit) -> ast.expr | None:
+    """The first call whose value nobody takes, in a function or what it calls in its file.
+
+    What torch offers is compiled, and so are lists that a function makes for itself.
+    """
+    by_name: dict[str, list[_Function]] = {}
+    for defined in file.tree.of(ast.FunctionDef):
+        by_name.setdefault(defined.name, []).append(defined)
+    waiting, seen = [function], {function}
+    while waiting:
+        one = waiting.pop()
+        lists = _lists_of(one)
+        for node in ast.walk(one):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                if not _is_computed(node.value, lists, file):
+                    return node.value
+            if isinstance(node, ast.Call):
+                for other in by_name.get(_called(node), ()):
+                    if other not in seen:
+                        seen.add(other)
+                        waiting.append(other)
+    return None
+
+
+def _called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    path, method = method_of(call)
+    return method if path == "self" else ""
+
+
+def _lists_of(function: _Function) -> set[str]:
+    """Names that a function binds to lists of its own."""
+    return {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.List, ast.ListComp))
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _is_computed(call: ast.Call, lists: set[str], file: FileEdit) -> bool:
+    use = file.use(call.func)
+    return (use is not None and use.api.startswith("torch.")) or method_of(call)[0] in lists

@@ -1,6 +1,6 @@
 """Ten training scripts in the styles of well-known public code, converted and run compiled.
 
-python benchmarks/convert/styles.py [--only cifar vae] [--rounds 3] [--out FILE.json]
+python benchmarks/convert/styles.py [--only cifar vae] [--rounds 3] [--steps 20] [--out FILE.json]
 
 The scripts of styles/ keep the form of the code that they are named after, on data made up here.
 Each is converted with no edit; original and port start from the same weights, and their losses are
@@ -36,7 +36,7 @@ sys.modules["torch"] = None
 import mindspore as ms
 from mindspore.common import api
 ms.runtime.launch_blocking()
-answer, sys.argv = sys.argv[1], sys.argv[2:]
+answer, most, sys.argv = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 plain, seen = ms.jit, []
 
 def jit(function=None, **options):
@@ -52,6 +52,8 @@ def jit(function=None, **options):
         result = compiled(*inputs, **named)
         ms.runtime.synchronize()
         times.append(time.perf_counter() - begun)
+        if most and len(times) > most:
+            raise SystemExit
         return result
 
     return call
@@ -140,10 +142,11 @@ def compare(row: Row, theirs: list[float], ours: list[float]) -> None:
     row.losses, row.early, row.late = len(theirs), max(apart[:FIRST]), max(apart)
 
 
-def measured(folder: Path, script: Path) -> tuple[list[float], dict]:
+def measured(folder: Path, script: Path, most: int) -> tuple[list[float], dict]:
     """The losses of a MindSpore script from the first weights, and what it compiled."""
     answer = folder / "answer.json"
-    command = (sys.executable, "-c", RUNNER, str(answer), str(script), "--init", "init.ckpt")
+    command = (sys.executable, "-c", RUNNER, str(answer), str(most), str(script))
+    command = (*command, "--init", "init.ckpt")
     printed = run(folder, *command)
     return losses_of(printed), json.loads(answer.read_text(encoding="utf-8"))
 
@@ -153,7 +156,7 @@ def seconds(times: list[list[float]]) -> float:
     return sum(statistics.median(one[2:] or one) * len(one) for one in times)
 
 
-def measure(row: Row, rounds: int) -> None:
+def measure(row: Row, rounds: int, most: int) -> None:
     """Run original, port and native script."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -163,9 +166,9 @@ def measure(row: Row, rounds: int) -> None:
         isograd(folder, "weights", "init.pth", "-o", "init.ckpt")
         native = STYLES / "native" / f"{row.name}.py"
         for _ in range(rounds):
-            ours, port_said = measured(folder, port)
-            _, native_said = measured(folder, native)
-            compare(row, theirs, ours)
+            ours, port_said = measured(folder, port, most)
+            _, native_said = measured(folder, native, most)
+            compare(row, theirs[: len(ours)] if most else theirs, ours)
             row.steps, row.graphs = len(port_said["times"]), port_said["graphs"]
             if not row.steps:
                 break
@@ -192,6 +195,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=0, help="stop after so many (default: none)")
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     given = parser.parse_args()
     print("| style | lines | compiled (graphs) | losses | first ten | all | ms a step | ratio |")
@@ -200,7 +204,7 @@ def main() -> int:
     for name in given.only:
         rows.append(Row(name))
         try:
-            measure(rows[-1], given.rounds)
+            measure(rows[-1], given.rounds, given.steps)
         except RuntimeError as error:
             rows[-1].failure = str(error)
         print(line_of(rows[-1]), flush=True)

@@ -167,14 +167,14 @@ def train_one_epoch(model, train_step, data, epoch, rates, args, model_ema, ema_
 
 def evaluate(model, data, args, log_suffix=""):
     model.set_train(False)
-    correct, total_loss = np.zeros(2), 0.0
-    for image, target in batches(data, args.batch_size):
+    correct = np.zeros(2)
+    for i, (image, target) in enumerate(batches(data, args.batch_size)):
         output = model(ms.Tensor(image))
         loss = ops.cross_entropy(output, ms.Tensor(target), label_smoothing=args.label_smoothing)
-        total_loss += float(loss.asnumpy()) * len(target)
         correct += topk_correct(output.asnumpy(), target)
+        if i % 100 == 0:
+            print(f"Test: {log_suffix}  [{i}]  loss {float(loss.asnumpy()):.4f}")
     acc1, acc5 = 100 * correct / len(data[1])
-    print(f"Test: {log_suffix} loss {total_loss / len(data[1]):.4f}")
     print(f"Test: {log_suffix} Acc@1 {acc1:.3f} Acc@5 {acc5:.3f}")
     return acc1
 

@@ -228,6 +228,8 @@ def main():
     parser.add_argument("--bilinear", action="store_true", help="use bilinear upsampling")
     parser.add_argument("--classes", "-c", type=int, default=2, help="number of classes")
     args = parser.parse_args()
+    if args.amp:
+        parser.error("MindSpore's convolutions on CPU are in float32 only")
     ms.set_device("CPU")
 
     model = UNet(3, args.classes, args.bilinear)
@@ -235,8 +237,6 @@ def main():
         ms.load_param_into_net(model, ms.load_checkpoint(args.load))
     if args.save_init:
         ms.save_checkpoint(model, args.save_init)
-    if args.amp:
-        model = ms.amp.auto_mixed_precision(model, "auto", ms.bfloat16)
     train_model(args, model)
 
 

@@ -50,13 +50,32 @@ class ModuleDicts:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the key."""
         assert isinstance(node, ast.Attribute)
-        owner = node.value
+        if not isinstance(node.ctx, ast.Load):
+            return False
+        owner = _meant(node.value, file)
         if not isinstance(owner, ast.Attribute) or getattr(owner.value, "id", "") != "self":
             return False
-        if not isinstance(node.ctx, ast.Load) or node.attr not in _keys(owner, file):
+        if node.attr not in _keys(owner, file):
             return False
-        layout.write(file, node, f"{file.source(owner)}['{node.attr}']")
+        layout.write(file, node, f"{file.source(node.value)}['{node.attr}']")
         return True
+
+
+def _meant(owner: ast.expr, file: FileEdit) -> ast.expr:
+    """What a name of the function stands for, if it is bound once: `m = self.parts`."""
+    if not isinstance(owner, ast.Name):
+        return owner
+    functions = (up for up in file.tree.above(owner) if isinstance(up, ast.FunctionDef))
+    function = next(functions, None)
+    bound = [
+        part
+        for part in ast.walk(function or owner)
+        if isinstance(part, (ast.Name, ast.arg))
+        and owner.id in (getattr(part, "id", ""), getattr(part, "arg", ""))
+        and not isinstance(getattr(part, "ctx", None), ast.Load)
+    ]
+    made = file.tree.parents[bound[0]] if len(bound) == 1 else None
+    return made.value if isinstance(made, ast.Assign) and made.targets == bound else owner
 
 
 def _keys(owner: ast.Attribute, file: FileEdit) -> set[str]:

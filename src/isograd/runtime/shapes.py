@@ -35,10 +35,14 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """Torch's order: the last axis first, two numbers for each."""
+    if tuple(pad) == (0,) * len(pad):
+        return input.copy()
     modes = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     for number in range(len(pad) // 2):
         axis = input.ndim - 1 - number
         edges = (pad[2 * number], pad[2 * number + 1])
+        if edges == (0, 0):
+            continue
         own = np.arange(input.shape[axis])
         cut = own[max(-edges[0], 0) : len(own) - max(-edges[1], 0)]
         more = (max(edges[0], 0), max(edges[1], 0))

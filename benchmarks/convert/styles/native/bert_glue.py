@@ -210,14 +210,14 @@ def batches(columns, batch_size, shuffle=False):
         yield [ms.Tensor(column[index]) for column in columns]
 
 
-def learning_rates(lr, num_warmup_steps, num_training_steps):
+def learning_rates(lr, num_warmup_steps, num_training_steps, num_updates):
     rates = []
-    for step in range(num_training_steps):
+    for step in range(num_updates):
         if step < num_warmup_steps:
             rates.append(lr * step / max(1, num_warmup_steps))
         else:
             left = max(1, num_training_steps - num_warmup_steps)
-            rates.append(lr * (num_training_steps - step) / left)
+            rates.append(lr * max(0.0, (num_training_steps - step) / left))
     return rates
 
 
@@ -266,7 +266,12 @@ def main():
     else:
         args.num_train_epochs = math.ceil(args.max_train_steps / updates_per_epoch)
 
-    rates = learning_rates(args.learning_rate, args.num_warmup_steps, args.max_train_steps)
+    rates = learning_rates(
+        args.learning_rate,
+        args.num_warmup_steps,
+        args.max_train_steps,
+        args.max_train_steps + args.num_train_epochs,  # an epoch may do one more than its share
+    )
     no_decay = ("bias", "LayerNorm.gamma", "LayerNorm.beta")
     params = model.trainable_params()
     optimizer = nn.AdamWeightDecay(

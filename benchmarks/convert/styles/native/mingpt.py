@@ -20,6 +20,13 @@ SIZES = {
 }
 
 
+class NewGELU(nn.Cell):
+    """The tanh form of GELU by way of the sigmoid: on the CPU much faster than nn.GELU's kernel."""
+
+    def construct(self, x):
+        return x * ops.sigmoid(2 * math.sqrt(2.0 / math.pi) * x * (1 + 0.044715 * x * x))
+
+
 class CausalSelfAttention(nn.Cell):
 
     def __init__(self, n_layer, n_head, n_embd):
@@ -47,7 +54,7 @@ class MLP(nn.Cell):
     def __init__(self, n_layer, n_embd):
         super().__init__()
         self.c_fc = nn.Dense(n_embd, 4 * n_embd, Normal(0.02), 'zeros')
-        self.act = nn.GELU()
+        self.act = NewGELU()
         self.c_proj = nn.Dense(4 * n_embd, n_embd, Normal(0.02 / math.sqrt(2 * n_layer)), 'zeros')
 
     def construct(self, x):
@@ -126,6 +133,16 @@ def sort_dataset(split, size, length, num_digits):
     return x, y
 
 
+l2_loss = ops.L2Loss()
+
+
+def clip_by_norm(grads, max_norm):
+    """Scales the gradients as torch does; L2Loss sums the squares in one kernel."""
+    norm = ops.sqrt(2 * ops.addn([l2_loss(g) for g in grads]))
+    scale = ops.clamp(max_norm / (norm + 1e-6), max=1.0)
+    return tuple([g * scale for g in grads])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--epochs', type=int, default=3)
@@ -171,7 +188,7 @@ def main():
     @ms.jit
     def train_step(x, y):
         loss, grads = grad_fn(x, y)
-        optimizer(ops.clip_by_global_norm(grads, 1.0))
+        optimizer(clip_by_norm(grads, 1.0))
         return loss
 
     def eval_split(split, x, y, max_batches):

@@ -121,7 +121,7 @@ class GPT(nn.Cell):
     def __init__(self, config):
         super().__init__()
         self.transformer = Transformer(config)
-        self.vocab_size = config.vocab_size
+        self.loss_fn = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction='mean')
         if not config.bias:
             for p in self.get_parameters():
                 p.requires_grad = not p.name.endswith('beta')
@@ -130,7 +130,7 @@ class GPT(nn.Cell):
         # the weights of the head are those of the embedding
         x = self.transformer(idx)
         logits = ops.dense(x.view(-1, x.shape[-1]), self.transformer.wte.embedding_table)
-        return logits, ops.cross_entropy(logits, targets.view(-1))
+        return logits, self.loss_fn(logits, targets.view(-1))
 
 
 config = parser.parse_args()
@@ -191,6 +191,14 @@ def forward_fn(x, y):
 
 grad_fn = ms.value_and_grad(forward_fn, None, optimizer.parameters)
 hyper_map = ops.HyperMap()
+l2_loss = ops.L2Loss()
+
+
+def clip_by_norm(grads, max_norm):
+    """Scales the gradients as torch does; L2Loss sums the squares in one kernel."""
+    norm = ops.sqrt(2 * ops.addn([l2_loss(g) for g in grads]))
+    scale = ops.clamp(max_norm / (norm + 1e-6), max=1.0)
+    return tuple([g * scale for g in grads])
 
 
 @ms.jit
@@ -200,7 +208,7 @@ def train_step(xs, ys):
         loss, more = grad_fn(xs[i], ys[i])
         grads = hyper_map(ops.add, grads, more)
     if config.grad_clip != 0.0:
-        grads = ops.clip_by_global_norm(grads, config.grad_clip)
+        grads = clip_by_norm(grads, config.grad_clip)
     optimizer(grads)
     return loss * accumulate
 

@@ -16,7 +16,7 @@ parser.add_argument('--model', type=str, default='LSTM',
 parser.add_argument('--emsize', type=int, default=256, help='size of word embeddings')
 parser.add_argument('--nhid', type=int, default=256, help='number of hidden units per layer')
 parser.add_argument('--nlayers', type=int, default=2, help='number of layers')
-parser.add_argument('--lr', type=float, default=20, help='initial learning rate')
+parser.add_argument('--lr', type=float, default=5, help='initial learning rate')
 parser.add_argument('--clip', type=float, default=0.25, help='gradient clipping')
 parser.add_argument('--epochs', type=int, default=3, help='upper epoch limit')
 parser.add_argument('--batch_size', type=int, default=20, metavar='N', help='batch size')
@@ -24,7 +24,7 @@ parser.add_argument('--bptt', type=int, default=35, help='sequence length')
 parser.add_argument('--dropout', type=float, default=0.0, help='dropout applied to layers')
 parser.add_argument('--tied', action='store_true', help='tie the embedding and softmax weights')
 parser.add_argument('--seed', type=int, default=1111, help='random seed')
-parser.add_argument('--log-interval', type=int, default=5, metavar='N', help='report interval')
+parser.add_argument('--log-interval', type=int, default=1, metavar='N', help='report interval')
 parser.add_argument('--save', type=str, default='model.ckpt', help='path to save the final model')
 parser.add_argument('--init', type=str, default='', help='path of weights to start from')
 parser.add_argument('--save-init', type=str, default='', help='path to save the first weights')
@@ -118,21 +118,30 @@ if args.init:
     ms.load_param_into_net(model, weights, strict_load=True)
 if args.save_init:
     ms.save_checkpoint(model, args.save_init)
+loss_fn = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction='mean')
 optimizer = nn.SGD(model.trainable_params(), learning_rate=args.lr)
 
 
 def forward_fn(data, targets, hidden):
     output, hidden = model(data, hidden)
-    return ops.cross_entropy(output, targets), hidden
+    return loss_fn(output, targets), hidden
 
 
 grad_fn = ms.value_and_grad(forward_fn, None, optimizer.parameters, has_aux=True)
+l2_loss = ops.L2Loss()
+
+
+def clip_by_norm(grads, max_norm):
+    """Scales the gradients as torch does; L2Loss sums the squares in one kernel."""
+    norm = ops.sqrt(2 * ops.addn([l2_loss(g) for g in grads]))
+    scale = ops.clamp(max_norm / (norm + 1e-6), max=1.0)
+    return tuple([g * scale for g in grads])
 
 
 @ms.jit
 def train_step(data, targets, hidden):
     (loss, hidden), grads = grad_fn(data, targets, hidden)
-    optimizer(ops.clip_by_global_norm(grads, args.clip))
+    optimizer(clip_by_norm(grads, args.clip))
     return loss, hidden
 
 

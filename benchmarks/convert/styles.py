@@ -30,7 +30,7 @@ LOSS = re.compile(r"loss\W{1,3}(-?\d+\.\d+)", re.IGNORECASE)
 FIRST = 10
 
 #: Runs a script where torch cannot be imported; counts and times what it compiles.
-RUNNER = '''
+RUNNER = """
 import atexit, functools, json, runpy, sys, time
 sys.modules["torch"] = None
 import mindspore as ms
@@ -66,7 +66,7 @@ ms.jit = jit
 atexit.register(told)
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
-'''
+"""
 
 
 @dataclass

@@ -15,7 +15,7 @@ from isograd.convert.training.paths import bound_by, path_of
 def stored_as_names(
     loop: Repeated, scope: ast.AST, backward: ast.stmt, file: FileEdit
 ) -> Iterator[frozenset[str]]:
-    """Have names with a dot stand for the attributes to which a loop writes before `backward()`.
+    """Replace the attributes to which a loop writes before `backward()` by names with a dot.
 
     Yields the paths.  What is asked of names is asked of them then, too; the nodes that a plan
     keeps stand where the attributes stand in the text.  scope: what has the loop's names.

@@ -63,6 +63,7 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("attributes", 1, 2, id="a loss that is an attribute, callbacks"),
         # Three functions, each with three networks.
         pytest.param("descent", 3, 9, id="gradient descent by hand"),
+        pytest.param("outputs", 1, 1, id="a dictionary made by keywords"),
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.analysis.methods import is_in_method
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 
@@ -60,7 +61,9 @@ class StrictZips:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the runtime's function, which compares the lengths and then calls plain `zip`."""
         assert isinstance(node, ast.Call)
-        if not _is_strict(node) or "zip" in file.tree.own_names or not _is_in_method(node, file):
+        if not _is_strict(node) or "zip" in file.tree.own_names:
+            return False
+        if not is_in_method(file.tree.above(node)):
             return False
         rows = ", ".join(file.source(row) for row in node.args)
         file.replace(node, f"{file.name('composites.strict_zip')}({rows})")
@@ -73,15 +76,3 @@ def _is_strict(call: ast.Call) -> bool:
     keyword = call.keywords[0]
     value = keyword.value
     return keyword.arg == "strict" and isinstance(value, ast.Constant) and value.value is True
-
-
-def _is_in_method(node: ast.AST, file: FileEdit) -> bool:
-    """Whether a node stands in a class, in another method than `__init__`."""
-    function: ast.AST | None = None
-    while node in file.tree.parents:
-        node = file.tree.parents[node]
-        if isinstance(node, ast.ClassDef):
-            return function is not None and getattr(function, "name", "") != "__init__"
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            function = node
-    return False

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from isograd.convert.analysis.methods import dicts_of_keywords
 from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.file import FileEdit
 from isograd.convert.located import Facts
@@ -185,8 +186,10 @@ def _refusals(
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
         for call in reversed_lists(function)
     }
+    written_anew = {(d.lineno, d.col_offset) for d in dicts_of_keywords(tree)}  # type: ignore[attr-defined]
+    written_anew |= backwards
     for place in find_in_file(file, is_torch=True):
-        if (place.line, place.column) in backwards or (place.code == "zip.strict" and place.cls):
+        if (place.line, place.column) in written_anew or (place.code == "zip.strict" and place.cls):
             continue  # written anew
         if consequence(place.code) in (*SILENT, "refused"):
             where = place.cls or place.function

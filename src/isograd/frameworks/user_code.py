@@ -13,7 +13,9 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from isograd.errors import CaseError, IsogradError, UserCodeError
@@ -32,7 +34,7 @@ def load_callable(reference: str, folder: str, what: str) -> Callable[..., Any]:
             f"{what} = {reference!r} is not a callable's name",
             "Write it as 'file.py:name' or 'package.module:name'.",
         )
-    with user_code(f"importing {what} {reference!r}"):
+    with user_code(f"importing {what} {reference!r}"), _without_bytecode():
         is_file = place.endswith(".py")
         target: Any = _import_file(place, folder, what) if is_file else _import(place, folder)
         for part in name.split("."):
@@ -67,7 +69,8 @@ def _import_file(place: str, folder: str, what: str) -> Any:
     unique = f"isograd_case_{path.stem}_{digest}"
     if unique in sys.modules:
         return sys.modules[unique]
-    spec = importlib.util.spec_from_file_location(unique, path)
+    loader = _FromSource(unique, str(path))
+    spec = importlib.util.spec_from_file_location(unique, path, loader=loader)
     if spec is None or spec.loader is None:
         raise CaseError(f"{what}: {path} cannot be imported", "Name a Python source file.")
     module = importlib.util.module_from_spec(spec)
@@ -78,6 +81,28 @@ def _import_file(place: str, folder: str, what: str) -> Any:
         del sys.modules[unique]
         raise
     return module
+
+
+class _FromSource(SourceFileLoader):
+    """Reads the file as it is now.
+
+    Python's cached bytecode is told by the second and the size of a file alone, so that a port that
+    is changed twice within a second might be verified as it was.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The compiled source."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+@contextlib.contextmanager
+def _without_bytecode() -> Iterator[None]:
+    """Leave no bytecode of the user's files behind, which the next process would take."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def _import(place: str, folder: str) -> Any:

@@ -96,25 +96,3 @@ for name, least in (("one", 1 << 30), ("forks", 0)):
     assert ports[0] == ports[1]
     assert "assert x.ndim == 3" in ports[0]["net3.py"]
     assert "def var(" in ports[0]["torch_semantics.py"]
-
-
-def test_work_in_a_fork_beside_this_process_begins_at_once_and_comes_in_order() -> None:
-    text = """
-import time
-def work(n):
-    return n * n, os.getpid(), time.monotonic()
-
-seen = engine.forked_beside(work, range(9), is_long=True)
-time.sleep(0.5)
-now = time.monotonic()
-found = list(seen)
-print(*[square for square, _, _ in found])
-print(len({process for _, process, _ in found}), here in {process for _, process, _ in found})
-print(all(done < now for _, _, done in found))
-"""
-    squares = [str(n * n) for n in range(9)]
-    assert run(text) == [*squares, "1", "False", "True"]
-
-
-def test_no_fork_beside_little_work() -> None:
-    assert run("print(engine.forked_beside(abs, [1], is_long=False))") == ["None"]

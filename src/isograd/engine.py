@@ -100,38 +100,13 @@ def forked_map(
     count = min(_processors(), _MOST_FORKS, len(items)) if is_long and _may_fork() else 1
     if count < 2:
         yield from map(function, items)
-    else:
-        yield from _from_forks(function, items, _pool(function, count))
-
-
-def forked_beside(
-    function: Callable[[_Item], _Result], items: Sequence[_Item], *, is_long: bool
-) -> Iterator[_Result] | None:
-    """`map` in one fork that begins at once, while this process does something else.
-
-    As forked_map; None where nothing can be forked, or there is no processor left for a fork.
-    """
-    if not (is_long and _may_fork() and _processors() > 1):
-        return None
-    pool = _pool(function, 1)
-    return _from_forks(function, items, pool, pool.map(_call, items))
-
-
-def _pool(function: Callable[[Any], Any], count: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("fork")
-    return ProcessPoolExecutor(count, context, initializer=_begin, initargs=(function,))
-
-
-def _from_forks(
-    function: Callable[[_Item], _Result],
-    items: Sequence[_Item],
-    pool: ProcessPoolExecutor,
-    results: Iterator[_Result] | None = None,
-) -> Iterator[_Result]:
-    """What the forks have computed, and what they have not; results: what was begun already."""
+        return
     done = 0
+    pool = ProcessPoolExecutor(
+        count, multiprocessing.get_context("fork"), initializer=_begin, initargs=(function,)
+    )
     try:
-        for result in results or pool.map(_call, items):
+        for result in pool.map(_call, items):
             done += 1
             yield result
     except BrokenProcessPool:

@@ -5,29 +5,24 @@ from __future__ import annotations
 import gc
 import time
 import traceback
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
-from isograd.engine import forked_beside
 from isograd.errors import UsageError
 from isograd.files import require_path
 from isograd.knowledge.store import Knowledge, load_knowledge
 from isograd.progress import Progress
 from isograd.scan import cache, sources
 from isograd.scan.answers import Answers
-from isograd.scan.model import FileScan, Hazard, Problem, ScanReport
+from isograd.scan.model import FileScan, Problem, ScanReport
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
 from isograd.scan.selection import EVERYTHING, Selection, Skipper, ignored_lines, select_findings
-from isograd.scan.static_graph import static_graph_hazards
 from isograd.scan.walker import scan_source
 
 #: A notice of progress, and a look at the youngest garbage, each so many files.
 _EVERY = 20
-#: Code of which a fork reads a part faster than this process alone: some tenths of a second.
-_FORKED_BYTES = 1 << 20
 _SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
 
 
@@ -94,15 +89,12 @@ def _scan_files(
     imports = {path: _imports(index, path) for path in files if path.suffix == ".py"}
     base = root if root.is_dir() else root.parent
     scans: list[FileScan] = []
-    order = list(reading_order(files, imports))
-    beside = _static_graph_beside(index, order)
-    for done, path in enumerate(order):
+    for done, path in enumerate(reading_order(files, imports)):
         file = path.relative_to(base).as_posix()
         if done % _EVERY == 0:
             gc.collect(0)
             if progress is not None:
                 progress.advance(done, len(files), file)
-        static = next(beside) if beside is not None else None
         source = sources.read_source(path, file, problems)
         if source is None:
             continue
@@ -113,7 +105,6 @@ def _scan_files(
                 answers,
                 name=index.names.get(path, ""),
                 package=index.packages.get(path, ""),
-                static=static,
             )
         except Exception as error:
             if not isinstance(error, RecursionError):
@@ -133,28 +124,6 @@ def _scan_files(
         if path.suffix == ".py":
             index.keep(summary)
     return sorted(scans, key=lambda scan: scan.file)
-
-
-def _static_graph_beside(
-    index: ModuleIndex, order: list[Path]
-) -> Iterator[list[Hazard] | None] | None:
-    """What the static graph makes of each file, from a fork: half of the time of a large scan.
-
-    None for a file that cannot be read; the scan says why.
-    """
-
-    def hazards_of(path: Path) -> list[Hazard] | None:
-        try:
-            source = sources.read_source(path, path.name, [])
-            if source is None:
-                return None
-            scope, package = index.seen_from(path).scope, index.packages.get(path, "")
-            return list(static_graph_hazards(source.tree, scope, package))
-        except Exception:  # the scan comes to it, too, and reports it
-            return None
-
-    size_bytes = sum(path.stat().st_size for path in order if path.is_file())
-    return forked_beside(hazards_of, order, is_long=size_bytes >= _FORKED_BYTES)
 
 
 def _with_ignores(scan: FileScan, source: sources.Source) -> FileScan:

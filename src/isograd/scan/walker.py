@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
 from isograd.scan.answers import Answers
@@ -26,18 +25,9 @@ _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
 
 def scan_source(
-    source: Source,
-    project: Project,
-    answers: Answers,
-    *,
-    name: str = "",
-    package: str = "",
-    static: Iterable[Hazard] | None = None,
+    source: Source, project: Project, answers: Answers, *, name: str = "", package: str = ""
 ) -> tuple[FileScan, ModuleSummary]:
-    """Walk one file; returns what was found, and what other files may import from it.
-
-    static: what the static graph makes of it, where that is known already.
-    """
+    """Walk one file; returns what was found, and what other files may import from it."""
     names = torch_names()
     functions: list[FunctionInfo] = []
     listener = Hazards(source.text, functions)
@@ -59,8 +49,7 @@ def scan_source(
         # What was taken for torch's by a method's name alone is MindSpore's.
         state.uses = [use for use in state.uses if not use[2].startswith("torch.Tensor.")]
     uses = _uses(source, state.uses, answers, names)
-    if static is None:
-        static = static_graph_hazards(source.tree, project.scope, package)
+    static = static_graph_hazards(source.tree, project.scope, package)
     found = [*listener.finish(state.uses), *static]
     hazards = tuple(_placed(source, h) for h in sorted(found, key=lambda h: (h.line, h.code)))
     return FileScan(source.file, source.lines, uses, hazards), summary

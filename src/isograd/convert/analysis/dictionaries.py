@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from isograd.convert.tree import Tree
 
@@ -70,3 +70,13 @@ def _is_constant(node: ast.expr, nodes: list[ast.AST]) -> bool:
     )
     is_parameter = any(isinstance(part, ast.arg) and part.arg == node.id for part in nodes)
     return stores == 0 if is_parameter else stores <= 1
+
+
+def keys_of(given: ast.expr) -> Iterator[str]:
+    """The keys of `{"a": …}` and `dict(a=…)`."""
+    if isinstance(given, ast.Dict):
+        for key in given.keys:
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value
+    elif isinstance(given, ast.Call) and getattr(given.func, "id", "") == "dict":
+        yield from (keyword.arg for keyword in given.keywords if keyword.arg)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from isograd.convert import layout
+from isograd.convert.analysis.dictionaries import keys_of
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 
@@ -50,7 +50,7 @@ class ModuleDicts:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the key."""
         assert isinstance(node, ast.Attribute)
-        if not isinstance(node.ctx, ast.Load):
+        if node.attr not in file.module_dict_keys or not isinstance(node.ctx, ast.Load):
             return False
         owner = _meant(node.value, file)
         if not isinstance(owner, ast.Attribute) or getattr(owner.value, "id", "") != "self":
@@ -94,14 +94,4 @@ def _keys(owner: ast.Attribute, file: FileEdit) -> set[str]:
     if not isinstance(made, ast.Assign) or file.api_of_call(made.value) != _DICT:
         return set()
     assert isinstance(made.value, ast.Call)
-    return {key for given in made.value.args[:1] for key in _written(given)}
-
-
-def _written(given: ast.expr) -> Iterator[str]:
-    """The keys of `{"a": …}` and `dict(a=…)`."""
-    if isinstance(given, ast.Dict):
-        for key in given.keys:
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                yield key.value
-    elif isinstance(given, ast.Call) and getattr(given.func, "id", "") == "dict":
-        yield from (keyword.arg for keyword in given.keywords if keyword.arg)
+    return {key for given in made.value.args[:1] for key in keys_of(given)}

@@ -136,7 +136,9 @@ def _is_quiet(
     found = [m for m in (kind.body if kind else ()) if getattr(m, "name", "") == name]
     method = found[0] if len(found) == 1 else None
     if path != "self" or not isinstance(method, ast.FunctionDef):
-        return path == "self" and not is_given(call, {*networks, path})
+        # An object that is called, where the class inherits no method of that name.
+        is_own = path == "self" and kind is not None and not kind.bases
+        return is_own and not is_given(call, {*networks, path})
     if name in inside:
         return True
     for inner in calls_in([method]):

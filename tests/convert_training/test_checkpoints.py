@@ -93,3 +93,36 @@ def test_a_file_of_torch_says_how_to_convert_it(tmp_path: Path) -> None:
     torch.save({"a": torch.ones(1)}, tmp_path / "a.pth")
     with pytest.raises(ValueError, match="isograd weights"):
         port.load(tmp_path / "a.pth")
+
+
+class Scaled(ms.nn.Cell):
+    """A layer with a setting that no weight shows."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.layer, self.factor = ms.nn.Dense(2, 1), factor
+
+    def construct(self, x: Any) -> Any:
+        return self.layer(x) * self.factor
+
+
+def test_a_whole_network_is_read_by_the_process_that_saved_it(tmp_path: Path) -> None:
+    networks = {factor: Scaled(factor) for factor in (2.0, 3.0)}
+    x = ms.Tensor([[1.0, 2.0]], ms.float32)
+    before = {factor: network(x).asnumpy() for factor, network in networks.items()}
+    for factor, network in networks.items():
+        network.layer.set_train()
+        port.save(network, tmp_path / f"{factor}.ckpt")
+        network.layer.weight.set_data(ms.ops.zeros_like(network.layer.weight))
+        network.layer.set_train(False)
+    for factor in networks:
+        read = port.load(tmp_path / f"{factor}.ckpt")
+        np.testing.assert_array_equal(read(x).asnumpy(), before[factor])
+        assert (read.training, read.layer.training) == (False, True)
+
+
+def test_another_process_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port.save(Scaled(2.0), tmp_path / "net.ckpt")
+    monkeypatch.setattr(port, "_NETWORKS", {})
+    with pytest.raises(TypeError, match="a whole Scaled was saved by another process"):
+        port.load(tmp_path / "net.ckpt")

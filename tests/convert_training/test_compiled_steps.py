@@ -59,11 +59,12 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         # Micro-steps and branches are called twice, each time with objects of its own.
         pytest.param("other_loops", 5, 8, id="while, keywords, micro-steps, numbers, branches"),
         pytest.param("rules", 1, 9, id="each rule is compiled once"),
-        # Four trainings, each with graphs for train() and eval().
+        # train() and eval().
         pytest.param("attributes", 1, 2, id="a loss that is an attribute, callbacks"),
         # Three functions, each with three networks.
         pytest.param("descent", 3, 9, id="gradient descent by hand"),
         pytest.param("outputs", 1, 1, id="a dictionary made by keywords"),
+        # Four trainings, each with graphs for train() and eval().
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
     ],
 )
@@ -250,6 +251,22 @@ for x in loader:
             id="the first loop leaves gradients to the second",
         ),
         pytest.param(
+            "    loss.backward()\n    optimizer.step()",
+            "    loss.backward()\n    seen.most = 1 / float(x.sum())\n"
+            "    nn.utils.clip_grad_norm_(model.parameters(), seen.most)\n    optimizer.step()",
+            "seen.most changes between",
+            id="the bound changes behind the forward part",
+        ),
+        pytest.param(
+            "    optimizer.zero_grad()\n    loss = model(x).sum()\n    loss.backward()\n"
+            "    optimizer.step()",
+            "    model.zero_grad()\n    loss = model(x).sum()\n    loss.backward()\n"
+            "    rate = 0.1 / float(x.sum())\n    for p in model.parameters():\n"
+            "        p.data.sub_(rate * p.grad)",
+            "rate changes between",
+            id="the rate changes behind the forward part",
+        ),
+        pytest.param(
             "    loss = model(x).sum()",
             "    loss = 0\n    for part in x:\n        print(part)\n"
             "        loss = loss + model(x).sum()",
@@ -278,7 +295,7 @@ def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path)
         pytest.param(
             "found = self.forward(x).sum()\n        seen.note(found)\n        return found",
             "effect beside its value",
-            id="an object is told the loss",
+            id="an object gets the loss",
         ),
         pytest.param(
             "parts = []\n        parts.append(self.forward(x).sum())\n        return parts[0]",

@@ -13,7 +13,7 @@ from isograd.convert import types_and_settings
 from isograd.convert.aliases import Scope
 from isograd.convert.analysis.attributes import attribute_values
 from isograd.convert.analysis.carrying import Carrying
-from isograd.convert.analysis.dictionaries import keys_of
+from isograd.convert.analysis.dictionaries import MODULE_DICT, keys_of
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.data_aliases import DataAliases, data_aliases
 from isograd.convert.dtypes_of_python import dtypes_of_python
@@ -139,7 +139,7 @@ class FileFacts:
     @cached_property
     def module_dict_keys(self) -> frozenset[str]:
         """The keys with which the file makes dictionaries of modules."""
-        made = [c for c in self.tree.of(ast.Call) if self.api_of_call(c) == "torch.nn.ModuleDict"]
+        made = [c for c in self.tree.of(ast.Call) if self.api_of_call(c) == MODULE_DICT]
         return frozenset(key for call in made for given in call.args[:1] for key in keys_of(given))
 
     def use(self, node: ast.AST) -> Use | None:

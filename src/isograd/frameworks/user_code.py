@@ -86,8 +86,8 @@ def _import_file(place: str, folder: str, what: str) -> Any:
 class _FromSource(SourceFileLoader):
     """Reads the file as it is now.
 
-    Python's cached bytecode is told by the second and the size of a file alone, so that a port that
-    is changed twice within a second might be verified as it was.
+    Python compares its cached bytecode with a file by second and size alone, so that a port that is
+    changed twice within a second might be verified as it was.
     """
 
     def get_code(self, fullname: str) -> CodeType:

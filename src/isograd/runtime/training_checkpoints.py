@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 from mindspore import nn  # noqa: TID253
 
 _STRUCTURE = "__structure__"
-#: By the names of their classes the networks that this process has saved as a whole.
+#: The networks that this process has saved as a whole, by the marks in their files.
 _NETWORKS: dict[str, Any] = {}
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -124,21 +125,23 @@ def _described(value: Any, path: str, tensors: dict[str, Any]) -> Any:
 
 def _of_network(network: Any, path: str, tensors: dict[str, Any]) -> Any:
     """A whole network: its weights and modes.  Its code is not kept, but the network in memory."""
-    kind = f"{type(network).__module__}.{type(network).__qualname__}"
-    _NETWORKS[kind] = network
+    known = (mark for mark, kept in _NETWORKS.items() if kept is network)
+    mark = next(known, "") or f"{type(network).__qualname__} {uuid.uuid4().hex}"
+    _NETWORKS[mark] = network
     weights = [_described(part.value(), path, tensors) for part in network.get_parameters()]
     modes = [cell.training for _, cell in network.cells_and_names()]
-    return {"network": [kind, weights, modes]}
+    return {"network": [mark, weights, modes]}
 
 
 def _network(content: Any, tensors: dict[str, Any]) -> Any:
-    kind, weights, modes = content
-    if kind not in _NETWORKS:
+    mark, weights, modes = content
+    if mark not in _NETWORKS:
+        name = mark.partition(" ")[0]
         raise TypeError(
-            f"a whole {kind} was saved, and its code is not in the file: make one and give it "
-            "the weights of a saved state_dict()"
+            f"a whole {name} was saved by another process, and its code is not in the file: "
+            "make one and give it the weights of a saved state_dict()"
         )
-    network = copy.deepcopy(_NETWORKS[kind])
+    network = copy.deepcopy(_NETWORKS[mark])
     for parameter, value in zip(network.get_parameters(), weights, strict=True):
         parameter.set_data(_built(value, tensors))
     for (_, cell), mode in zip(network.cells_and_names(), modes, strict=True):

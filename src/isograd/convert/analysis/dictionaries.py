@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from isograd.convert.tree import Tree
 
+MODULE_DICT = "torch.nn.ModuleDict"
+
 
 def passed(node: ast.expr, tree: Tree) -> Mapping[str, ast.expr] | None:
     """The arguments in `**node` by their names; None where they are not known.

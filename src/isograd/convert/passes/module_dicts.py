@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.analysis.dictionaries import keys_of
+from isograd.convert.analysis.dictionaries import MODULE_DICT, keys_of
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
-
-_DICT = "torch.nn.ModuleDict"
 
 
 class ModuleDicts:
@@ -26,7 +24,8 @@ class ModuleDicts:
                     self.parts = nn.ModuleDict(dict(first=nn.Linear(3, 2), drop=nn.Dropout(0.1)))
 
                 def forward(self, x):
-                    return self.parts.drop(self.parts.first(x))
+                    parts = self.parts
+                    return self.parts.drop(parts.first(x))
             """,
         ),
     )
@@ -62,7 +61,7 @@ class ModuleDicts:
 
 
 def _meant(owner: ast.expr, file: FileEdit) -> ast.expr:
-    """What a name of the function stands for, if it is bound once: `m = self.parts`."""
+    """What a name of the function means, if it is bound once: `m = self.parts`."""
     if not isinstance(owner, ast.Name):
         return owner
     functions = (up for up in file.tree.above(owner) if isinstance(up, ast.FunctionDef))
@@ -83,15 +82,8 @@ def _keys(owner: ast.Attribute, file: FileEdit) -> set[str]:
     around = next((up for up in file.tree.above(owner) if isinstance(up, ast.ClassDef)), None)
     if around is None:
         return set()
-    bound = [
-        part
-        for part in ast.walk(around)
-        if isinstance(part, ast.Attribute)
-        and part.attr == owner.attr
-        and not isinstance(part.ctx, ast.Load)
-    ]
-    made = file.tree.parents[bound[0]] if len(bound) == 1 else None
-    if not isinstance(made, ast.Assign) or file.api_of_call(made.value) != _DICT:
+    values = file.attribute_values.get((around, owner.attr), [])
+    made = values[0] if len(values) == 1 else None
+    if not isinstance(made, ast.Call) or file.api_of_call(made) != MODULE_DICT:
         return set()
-    assert isinstance(made.value, ast.Call)
-    return {key for given in made.value.args[:1] for key in keys_of(given)}
+    return {key for given in made.args[:1] for key in keys_of(given)}

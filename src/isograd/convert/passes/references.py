@@ -39,6 +39,16 @@ class References:
                 return x
             """,
         ),
+        Example(
+            "classes that are only asked for",
+            """
+            kinds = (nn.Linear, nn.Conv2d)
+
+
+            def count(net: nn.Module):
+                return sum(isinstance(m, kinds) for m in net.modules())
+            """,
+        ),
     )
     counterexamples = (
         Example(

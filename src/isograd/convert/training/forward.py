@@ -128,3 +128,19 @@ class ForwardPart:
             for node in ast.walk(statement):
                 if isinstance(node, ast.expr) and path_of(node) in paths - {""}:
                     raise EagerError(node, "what the step changes is read between it and forward")
+
+    def look_at_setting(self, setting: str, call: ast.stmt, update: ast.stmt) -> None:
+        """The step takes a bound or a rate where it is called, and needs that of the update.
+
+        call: the statement in whose place the step is called.
+        """
+        if not setting:
+            return
+        read = {path_of(node) for node in ast.walk(ast.parse(setting, mode="eval"))} - {""}
+        late = [s for s in self.units if call.lineno < s.lineno < update.lineno]
+        for node in (
+            n for s in (*self.statements, *late) if s not in self.gone for n in ast.walk(s)
+        ):
+            is_bound = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+            if is_bound and path_of(node) in read:
+                raise EagerError(node, f"{setting} changes between the forward part and the step")

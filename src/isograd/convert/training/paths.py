@@ -25,6 +25,11 @@ def path_of(node: ast.AST) -> str:
     return ""
 
 
+def is_number(text: str) -> bool:
+    """Whether an expression is a constant that is written out."""
+    return isinstance(ast.parse(text, mode="eval").body, ast.Constant)
+
+
 def scope_of(loop: Repeated, file: FileEdit) -> ast.AST:
     """The function or module whose names a step reads; a function that is a step's own is it."""
     return loop if isinstance(loop, ast.FunctionDef) else file.tree.scope(loop)

@@ -27,6 +27,7 @@ from isograd.convert.training.naming import name_what_is_read
 from isograd.convert.training.paths import (
     block_of,
     calls_in,
+    is_number,
     method_of,
     path_of,
     scope_of,
@@ -93,13 +94,15 @@ class _Reader:
         at = part.place(statement, names)
         if form is Form.FUSED:
             part.look_between(update, {*names.objects, optimizer, self.scaler})
+            for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):
+                part.look_at_setting(setting, at, update)
         is_renewed = a_call_may_change({*names.objects}, self.loop, {*forward, *gone}, self.file)
         same = {*self.zeroed, *([clip.network] if clip is not None else [])}
         if self.descent is not None:
             name_descent(self.descent, names)
         for network in sorted(same):
             names.objects.setdefault(network, network.rpartition(".")[2])
-        if clip is not None and form is Form.FUSED and not clip.bound[0].isdigit():
+        if clip is not None and form is Form.FUSED and not is_number(clip.bound):
             names.inputs.setdefault(clip.bound, name_of_bound(clip, names))
         self._look_at_branches()
         return StepPlan(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from isograd.convert.file import FileEdit
 from isograd.convert.text import wide
 from isograd.convert.training.model import Form, StepPlan
-from isograd.convert.training.paths import block_of, path_of, unshared_changes
+from isograd.convert.training.paths import block_of, is_number, path_of, unshared_changes
 
 _STEP = "    "
 
@@ -129,10 +129,11 @@ class _Writer:
         plan = self.plan
         if isinstance(plan.loop, ast.FunctionDef):
             return [plan.call]
-        last = plan.loop.end_lineno or 0
-        is_behind = plan.update.lineno > last  # without a round, too, the step is taken
-        return [*([] if plan.is_renewed and not is_behind else [plan.loop]),
-                *([plan.call] if plan.is_renewed else [])]  # fmt: skip
+        if not plan.is_renewed:
+            return [plan.loop]
+        is_behind = plan.update.lineno > (plan.loop.end_lineno or 0)
+        # A step behind the loop is taken without a round, too.
+        return [plan.loop, plan.call] if is_behind else [plan.call]
 
     def _given(self, path: str) -> str:
         """An input at the call, so that the compiler does not take a number for a constant."""
@@ -149,7 +150,7 @@ class _Writer:
 
     def _last_call(self) -> str:
         clip = self.plan.clip
-        bound = "" if clip is None or _is_number(clip.bound) else clip.bound
+        bound = "" if clip is None or is_number(clip.bound) else clip.bound
         result = f"{clip.result} = " if clip is not None and clip.result else ""
         return f"{result}{self.last}({bound})"
 
@@ -325,16 +326,12 @@ class _Writer:
 
     def _last(self) -> list[str]:
         clip = self.plan.clip
-        is_given = clip is not None and not _is_number(clip.bound)
+        is_given = clip is not None and not is_number(clip.bound)
         lines = ["@_isograd_jit", f"def {self.last}({'bound' if is_given else ''}):"]
         lines += self._taken(f"{self.optimizer}.held", "bound" if is_given else "")
         result = "norm" if clip is not None and clip.result else f"{self.optimizer}.steps"
         lines.append(f"    return {result}")
         return [_STEP + line for line in lines]
-
-
-def _is_number(text: str) -> bool:
-    return not text[:1].isalpha() and not text.startswith("_")
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -15,8 +15,9 @@ BIN := .venv/bin
 # A file's tests stay in one process: they share what it sets up.  Files in their order: those with
 # few tests are often the long ones, and would all come last.  Half as many processes again as
 # cores, because tests wait for workers that start; at most four, each holds torch and MindSpore.
+# A process that dies fails its test and the others go on: with one restarted, xdist 3.8 never ends.
 PARALLEL := --numprocesses $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 ))) \
-  --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+  --maxprocesses 4 --max-worker-restart=0 --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
 # Images of containers set this; each of some hundred processes would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE

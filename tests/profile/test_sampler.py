@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -102,3 +103,59 @@ def test_a_thread_that_keeps_the_lock_is_named(
         thread.join()
     kept = {line.function: line.lock_s for line in sampler.lines() if line.lock_s > 0.05}
     assert set(kept) == ({beside.__name__} if is_kept else set())
+
+
+#: What stands above the user's line: calls and generators whose stack grows and shrinks.
+LIBRARY = """
+import random
+
+def deep(n, *more, **named):
+    if n:
+        return deep(n - 1, *range(n % 7), **{str(i): i for i in range(n % 5)})
+    for _ in range(random.randrange(20)):
+        sum(range(100))
+    return sum(i for i in range(10))
+
+def generated(n):
+    if n:
+        yield from generated(n - 1)
+    yield deep(n % 11)
+"""
+#: A garbage collector that is often at work and lets other threads run.
+SCRIPT = """
+import gc, random, sys, threading, time
+from isograd.profile.model import Phase
+from isograd.profile.record.sampler import Sampler
+
+exec(compile(sys.argv[1], "<library>", "exec"))
+
+def work():
+    while not stop.is_set():
+        for _ in generated(random.randrange(30)):
+            deep(random.randrange(40))
+
+stop = threading.Event()
+gc.callbacks.append(lambda phase, _: time.sleep(0.00005) if phase == "stop" else None)
+gc.set_threshold(100)
+threads = [threading.Thread(target=work) for _ in range(3)]
+sampler = Sampler(lambda: Phase.OTHER)
+sampler.start()
+for thread in threads:
+    thread.start()
+time.sleep(3)
+sampler.stop()
+stop.set()
+for thread in threads:
+    thread.join()
+assert gc.isenabled()
+print([line.function for line in sampler.lines()])
+"""
+
+
+def test_sampling_beside_a_collector_of_garbage_does_not_end_the_process(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    command = [sys.executable, str(script), LIBRARY]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert "'work'" in run.stdout

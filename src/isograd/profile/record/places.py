@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import gc
 import linecache
 import os
 import site
+import sys
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 _OWN = str(Path(__file__).resolve().parents[2]) + os.sep
 
@@ -34,6 +36,30 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def lines_of_threads() -> dict[int, tuple[CodeType, int]]:
+    """The user's own line of each thread that has one: its code and line number, by thread ident.
+
+    Python 3.11 collects garbage where a frame object is made, also by `f_back`. A collector's
+    callback or a finalizer lets the other thread go on, its frames go away, and reading them ends
+    the process (https://github.com/python/cpython/issues/106883 has the same for
+    `_current_frames`, mended there). So nothing is collected while the stacks are read, and
+    nothing here gives the interpreter's lock away.
+    """
+    _libraries()  # asks the file system, once
+    found = {}
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for ident, frame in sys._current_frames().items():
+            user = users_frame(frame)
+            if user is not None:
+                found[ident] = user.f_code, user.f_lineno
+    finally:
+        if is_collecting:
+            gc.enable()
+    return found
 
 
 def place_of(frame: FrameType) -> str:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from isograd.profile.model import HostLine, Phase
-from isograd.profile.record.places import calls_on_line, shown_path, users_frame
+from isograd.profile.record.places import calls_on_line, lines_of_threads, shown_path
 from isograd.profile.record.schedule import Schedule
 
 #: On average: equal ones would meet a loop as long always at the same line.
@@ -114,15 +114,11 @@ class Sampler:
             if phase is None:
                 continue
             others = []
-            for ident, frame in sys._current_frames().items():
+            for ident, (code, line) in lines_of_threads().items():
                 if ident == own:
                     continue
-                user = users_frame(frame)
-                if user is None:
-                    continue
-                code = user.f_code
-                source = (code.co_filename, user.f_lineno)  # asked once: the thread goes on
-                where = f"{shown_path(code.co_filename)}:{source[1]}"
+                where = f"{shown_path(code.co_filename)}:{line}"
+                source = (code.co_filename, line)
                 key = (where, code.co_name, phase, ident == self._main, source)
                 self._count[key] += 1
                 self._seconds[key] += weight

@@ -14,6 +14,9 @@ import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
+#: The code of this checkout, also where another one is installed.
+OWN = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")}
+
 _SPEED = """
 import json, resource, sys, time
 from pathlib import Path
@@ -46,13 +49,14 @@ class Converted:
 
 
 def convert(corpus: str, source: Path, out: Path) -> Converted:
-    """Run `isograd convert` on a tree."""
+    """Run this checkout's `isograd convert` on a tree."""
     report = out.with_suffix(".json")
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "isograd", "convert", str(source), "-o", str(out), "--force"]
     done = subprocess.run(
-        [*command, "--json", str(report), "--quiet"], capture_output=True, text=True, check=False
-    )
+        [*command, "--json", str(report), "--quiet"],
+        capture_output=True, text=True, check=False, env=OWN,
+    )  # fmt: skip
     if done.returncode not in (0, 1) or not report.is_file():
         return Converted(corpus, done.returncode, done.stderr.strip()[-800:])
     by_file: dict[str, list[str]] = {}

@@ -90,7 +90,7 @@ def convert(source: Path, out: Path) -> Port:
     """Convert a tree and read what of the runtime the port names."""
     report = out.with_suffix(".json")
     command = [sys.executable, "-m", "isograd", "convert", str(source), "-o", str(out), "--force"]
-    subprocess.run([*command, "--json", str(report), "--quiet"], check=False)
+    subprocess.run([*command, "--json", str(report), "--quiet"], check=False, env=measuring.OWN)
     port = Port(out, json.loads(report.read_text(encoding="utf-8"))["converted"])
     files = [out] if out.is_file() else sorted(out.rglob("*.py"))
     for file in files:

@@ -29,6 +29,9 @@ NETWORKS = {
         "nn.ModuleDict({'a': nn.Sequential(nn.Conv2d(3, 4, 3)), 'b': nn.Conv2d(3, 4, 3)})",
         "sum([self.made[name](x) for name in self.made])",
     ),
+    "Children": ("Chain()", "self.made(x)"),
+    "InPlace": ("Scaled()", "self.made(x)"),
+    "Own": ("nn.Conv2d(3, 4, 3)", "Swish.apply(self.made(x))"),
     "Dense": ("nn.Sequential(nn.Conv2d(3, 4, 3), Block())", "self.made(x)"),
     "Stepped": ("nn.Conv2d(3, 4, 3)", "self.made(x)[:, ::2, 1:-1:3] + x[..., None, 0, ::4].mean()"),
     "Zipped": ("Zips()", "self.made(x)"),
@@ -62,6 +65,43 @@ class Block(nn.ModuleDict):
         for name, layer in self.items():
             features.append(layer(torch.cat(features, 1)))
         return torch.cat(features, 1)
+
+
+class Chain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1), nn.Tanh()
+
+    def forward(self, x):
+        for part in self.children():
+            x = part(x)
+        for name, part in self.named_children():
+            if name != "a":
+                x = part(x)
+        return x
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.made, self.size, self.inplace = nn.Conv2d(3, 4, 3), nn.Parameter(torch.ones(6)), False
+
+    def forward(self, x):
+        x = self.made(x)
+        return x.mul_(self.size) if self.inplace else x * self.size
+
+
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, slope):
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(x)
+        return slope * s * (1 + x * (1 - s))
 
 
 class Zips(nn.Module):

@@ -30,7 +30,7 @@ from isograd.convert.output import (
 )
 from isograd.convert.reading import read_file
 from isograd.convert.settings import Settings
-from isograd.convert.training.project import decide, in_notebooks, takes_gradients
+from isograd.convert.training.project import decide, in_notebooks, may_record, takes_gradients
 from isograd.convert.training.recognise import backward_calls
 from isograd.convert.walk import Files, find_files
 from isograd.convert.writing import Written, convert_file, own_fault
@@ -291,6 +291,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.works_in_place,
         run.starting,
         run.training.compiles,
+        may_record(run.facts.values(), run.training),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -25,6 +25,7 @@ class Settings:
     starting: who else makes its modules, and so in which mode they start.
     compiles_steps: whether its training loops call compiled steps, so that nothing records
     gradients.
+    records_gradients: whether anything of the project may ask for recorded gradients.
     """
 
     target: str = "ops"
@@ -36,6 +37,7 @@ class Settings:
     works_in_place: bool = False
     starting: Starting = field(default_factory=Starting)
     compiles_steps: bool = False
+    records_gradients: bool = True
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import mindspore as ms  # noqa: TID253
-from mindspore import nn  # noqa: TID253
+from mindspore import nn, ops  # noqa: TID253
 
 from isograd.runtime.writing import write
 
@@ -44,6 +44,18 @@ def children(cell: Any) -> Iterator[Any]:
     if not isinstance(cell, nn.Cell):
         return cell.children()  # type: ignore[no-any-return]  # has torch's method
     return (child for _, child in named_children(cell))
+
+
+@ops.constexpr  # type: ignore[untyped-decorator]  # MindSpore's has no types
+def children_to_apply(cell: Any) -> tuple[Any, ...]:
+    """The cells right below one, for a loop that calls them: no graph runs `cells()`."""
+    return tuple(child for _, child in named_children(cell))
+
+
+@ops.constexpr  # type: ignore[untyped-decorator]  # the same
+def named_children_to_apply(cell: Any) -> tuple[tuple[str, Any], ...]:
+    """The cells right below one with their names, for a loop that calls them."""
+    return tuple(named_children(cell))
 
 
 def named_modules(

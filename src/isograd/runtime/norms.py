@@ -74,7 +74,8 @@ def batch_norm(
     if own and affine and input.dtype == ms.float32:
         kernel = ops.BatchNorm(is_training=training, epsilon=eps, momentum=float(momentum or 0))
         flat = input if input.ndim == 4 else input.reshape(*input.shape[:2], -1, 1)
-        return kernel(flat, weight, bias, running_mean, running_var)[0].reshape(input.shape)
+        found = kernel(flat, weight, bias, running_mean, running_var)[0]
+        return found if input.ndim == 4 else found.reshape(input.shape)
     if not training:
         mean, variance = running_mean.reshape(shape), running_var.reshape(shape)
         found = (input - mean) / ops.sqrt(variance + eps)

@@ -107,10 +107,31 @@ def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
     end = file.text.span(node)[1]
     if isinstance(scope, ast.Module) and not is_bound_anew:
         return True
-    for part in names_in(statement if is_bound_anew else scope, target.id):
+    is_last = is_bound_anew or _ends_the_function(statement, file)
+    beside = _beside(node, file)
+    for part in names_in(statement if is_last else scope, target.id):
         if isinstance(part.ctx, ast.Load) and file.text.span(part)[0] >= end:
-            return True
-    return not is_bound_anew and _is_read_next_time(target, node, file)
+            if part not in beside:
+                return True
+    return not is_last and _is_read_next_time(target, node, file)
+
+
+def _ends_the_function(statement: ast.stmt, file: FileEdit) -> bool:
+    """Whether nothing of the function runs behind a statement: no `finally` around its return."""
+    return isinstance(statement, ast.Return) and not any(
+        isinstance(part, ast.Try) for part in file.tree.above(statement)
+    )
+
+
+def _beside(node: ast.AST, file: FileEdit) -> set[ast.AST]:
+    """What stands in the other branch of each `a if c else b` around a node."""
+    found: set[ast.AST] = set()
+    inner = node
+    for part in file.tree.above(node):
+        if isinstance(part, ast.IfExp) and inner is not part.test:
+            found.update(ast.walk(part.orelse if inner is part.body else part.body))
+        inner = part
+    return found
 
 
 def names_in(node: ast.AST, name: str) -> list[ast.Name]:

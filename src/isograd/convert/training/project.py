@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.methods import dicts_of_keywords
+from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
 from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.file import FileEdit
 from isograd.convert.located import Facts
@@ -43,6 +44,8 @@ _HARMLESS = (
     "torch.optim.lr_scheduler.LRScheduler.state_dict",
     "torch.optim.lr_scheduler.LRScheduler.load_state_dict",
 )  # fmt: skip
+#: Written as cells with `bprop`, each class where it can be.
+_OF_FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.")
 _MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.swa_utils")
 #: The tensor itself, unless its second argument says that it learns.
 _VARIABLE = "torch.autograd.Variable"
@@ -77,6 +80,30 @@ class _Found:
         self.findings.append(Finding(file, line, column, _CODE, message, _ADVICE, Level.LOOK))
 
 
+def may_record(facts: Iterable[Facts], decision: Decision) -> bool:
+    """Whether anything of a project may ask for recorded gradients."""
+    if decision.compiles:
+        return False
+    return any(
+        takes_gradients(own)
+        or any(_is_recorded(api) for api in (*own.apis, *(m.api for m in own.members.values())))
+        for own in facts
+    )
+
+
+def _is_recorded(api: str) -> bool:
+    return api.startswith(_RECORDED) and not api.startswith((*_HARMLESS, *_OF_FUNCTIONS))
+
+
+def _kept_as_functions(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """Classes derived from torch's Function that no cell can be."""
+    file = FileScope(tree)
+    for name, scope in file.classes.items():
+        if any(base in FUNCTIONS for base in scope.bases):
+            if own_gradient(scope.node, tree) is None:
+                yield file.classes[name].node
+
+
 def takes_gradients(facts: Facts) -> bool:
     """Whether a file calls a method `backward` of anything but self."""
     return "backward" in facts.called
@@ -99,7 +126,7 @@ def decide(
 
     edits: the files that take gradients.  facts, trees: of all files, by name.
     """
-    found = _Found()
+    found, trees = _Found(), list(trees)
     apis: set[str] = set()
     looked_at = {edit.file for edit in edits}
     by_hand = {edit.file: _descended(edit) for edit in edits}
@@ -111,7 +138,7 @@ def decide(
                 continue
             if api == _GRADIENT and by_hand.get(name):
                 continue  # each place is looked at below
-            if api.startswith(_RECORDED) and not api.startswith(_HARMLESS):
+            if _is_recorded(api):
                 found.say(name, None, f"{api} needs recorded gradients")
     _look_at_optimizers(found, edits, apis, needs_one=not any(by_hand.values()))
     for edit in edits:
@@ -119,6 +146,8 @@ def decide(
     _look_at_zeroing(found)
     if not found.findings:
         for name, tree in trees:
+            for own_class in _kept_as_functions(tree):
+                found.say(name, own_class, f"{own_class.name} keeps more than inputs and outputs")
             for node, reason in _refusals(tree, by_hand.get(name, frozenset())):
                 found.say(name, node, reason)
     if found.findings:

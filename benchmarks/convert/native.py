@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE)]
 
 import corpora  # noqa: E402
+import measuring  # noqa: E402
 from reached import Reach, imported_files, runtime_names  # noqa: E402
 
 from isograd.convert.generated import library  # noqa: E402

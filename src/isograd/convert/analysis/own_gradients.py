@@ -22,7 +22,7 @@ class OwnGradient:
     """A class with `forward(ctx, *inputs)` and `backward(ctx, *slopes)`.
 
     gone: statements that only keep or fetch what the context holds.  read: what backward reads of
-    the context, and what it is in `bprop`.
+    the context, and what it is in `bprop`.  none_names: names of backward that are None.
     """
 
     node: ast.ClassDef
@@ -31,6 +31,7 @@ class OwnGradient:
     inputs: tuple[str, ...]
     gone: tuple[ast.stmt, ...]
     read: tuple[tuple[ast.expr, str], ...]
+    none_names: frozenset[str]
 
     @property
     def slopes(self) -> list[ast.arg]:
@@ -69,11 +70,11 @@ def _read(
     kept = _Kept(forward, context, tuple(inputs), _written_in(forward, tree))
     gone = list(kept.statements)
     unchanged: set[str] = set()  # inputs that the context gives back under their names
-    for statement, targets in _fetches(backward, other, kept.saved).items():
-        if targets == kept.saved:
+    for statement, targets, meant in _fetches(backward, other, kept):
+        if targets == meant:
             gone.append(statement)
-        pairs = zip(targets, kept.saved, strict=False)  # of another length it raises, as in torch
-        unchanged |= {name for name, meant in pairs if name == meant}
+        pairs = zip(targets, meant, strict=False)  # of another length it raises, as in torch
+        unchanged |= {name for name, given in pairs if name == given}
     inside = {id(part) for statement in gone for part in ast.walk(statement)}
     rest = [part for part in _within(backward) if id(part) not in inside]
     own = set(slopes) | {
@@ -87,7 +88,8 @@ def _read(
         raise _TorchFormError
     _look_at_returned(backward, len(inputs))
     read = tuple(_reads(rest, other, kept, backward))
-    return OwnGradient(node, forward, backward, tuple(inputs), tuple(gone), read)
+    none = _none_names(backward)
+    return OwnGradient(node, forward, backward, tuple(inputs), tuple(gone), read, none)
 
 
 def _reads(
@@ -100,6 +102,17 @@ def _reads(
         found = _of_context(part, context, kept, backward)
         if found and isinstance(part, ast.expr):
             yield part, found
+
+
+def _none_names(backward: ast.FunctionDef) -> frozenset[str]:
+    """Names that are bound to None and to nothing else."""
+    found: set[str] = set()
+    for part in _within(backward):
+        if isinstance(part, ast.Assign) and getattr(part.value, "value", part) is None:
+            found |= {getattr(target, "id", "") for target in part.targets}
+    if any(_times_bound(backward, name) != 1 for name in found):
+        raise _TorchFormError  # no graph takes None for the gradient of a tensor
+    return frozenset(found)
 
 
 def _look_at_returned(backward: ast.FunctionDef, count: int) -> None:
@@ -245,19 +258,21 @@ def _is_member(name: ast.Name, function: ast.FunctionDef) -> bool:
 
 
 def _fetches(
-    backward: ast.FunctionDef, context: str, saved: tuple[str, ...]
-) -> dict[ast.stmt, tuple[str, ...]]:
-    """Statements that bind the saved tensors, with the names that they bind."""
-    found: dict[ast.stmt, tuple[str, ...]] = {}
+    backward: ast.FunctionDef, context: str, kept: _Kept
+) -> Iterator[tuple[ast.stmt, tuple[str, ...], tuple[str, ...]]]:
+    """Statements that bind what the context holds: the names, and what each is in `bprop`."""
     for statement in backward.body:
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             continue
         target, value = statement.targets[0], statement.value
-        if _member(value, context) == "saved_tensors" and isinstance(target, (ast.Tuple, ast.List)):
-            found[statement] = tuple(getattr(part, "id", "") for part in target.elts)
-        elif _index_of_saved(value, context) == 0 and len(saved) == 1:
-            found[statement] = (getattr(target, "id", ""),)
-    return found
+        name = getattr(target, "id", "")
+        member, index = _member(value, context), _index_of_saved(value, context)
+        if member == "saved_tensors" and isinstance(target, (ast.Tuple, ast.List)):
+            yield statement, tuple(getattr(part, "id", "") for part in target.elts), kept.saved
+        elif member in kept.members:
+            yield statement, (name,), (kept.members[member],)
+        elif index is not None and index < len(kept.saved):
+            yield statement, (name,), (kept.saved[index],)
 
 
 def _index_of_saved(node: ast.AST, context: str) -> int | None:

@@ -9,6 +9,7 @@ from isograd.convert.analysis.own_gradients import FUNCTIONS, OwnGradient, own_g
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.order import Stage
+from isograd.convert.tree import is_none
 
 _DEFINITION = re.compile(r"def(\s+|\\\r?\n)+(forward|backward)\b")
 _CELL = {True: "composites.FunctionCell", False: "nn.Cell"}
@@ -115,6 +116,8 @@ def _write_backward(found: OwnGradient, file: FileEdit) -> None:
     if len(found.slopes) > 1:
         start, end = file.text.span(found.slopes[0])[0], file.text.span(found.slopes[-1])[1]
         file.text.replace(start, end, "dout")
+        for slope in found.slopes:
+            file.forget(slope)
         names = ", ".join(slope.arg for slope in found.slopes)
         first = found.backward.body[0]
         indent = " " * first.col_offset
@@ -136,8 +139,9 @@ def _write_returned(value: ast.expr, found: OwnGradient, file: FileEdit) -> None
         file.text.insert(end, ",)")
         return
     for part, name in zip(value.elts, found.inputs, strict=True):
-        if isinstance(part, ast.Constant) and part.value is None:
+        if is_none(part) or getattr(part, "id", "") in found.none_names:
             file.replace(part, f"{file.name('composites.no_gradient')}({name})")
+            file.forget(part)
 
 
 def _write_head(function: ast.FunctionDef, name: str, file: FileEdit) -> None:

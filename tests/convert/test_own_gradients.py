@@ -1,0 +1,143 @@
+"""Which functions with gradients of their own become cells, and which keep torch's form."""
+
+from __future__ import annotations
+
+import pytest
+from tests.convert.support import port_of
+
+HEAD = "import torch\n\n\nclass Own(torch.autograd.Function):\n"
+USE = "\n\ndef f(x: torch.Tensor):\n    return Own.apply(x)\n"
+
+
+def _written(forward: str, backward: str, use: str = USE) -> str:
+    """The port of a function of these methods."""
+    methods = "".join(
+        f"    @staticmethod\n    def {method.strip()}\n\n" for method in (forward, backward)
+    )
+    return port_of(HEAD + methods + use)[0]
+
+
+PASSED_ON = "backward(ctx, g):\n        return g"
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "line"),
+    [
+        pytest.param(
+            "forward(ctx, x):\n        return x.sign()",
+            PASSED_ON,
+            "def bprop(self, x, out, g):\n        return (g,)",
+            id="nothing is kept",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x.sign()",
+            "backward(ctx, g):\n        x, = ctx.saved_tensors\n        return g * x",
+            "def bprop(self, x, out, g):\n        return (g * x,)",
+            id="an input under its name",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x.sign()",
+            "backward(ctx, g):\n        return g * ctx.saved_tensors[0]",
+            "return (g * x,)",
+            id="an input by its number",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        y = x.exp()\n        ctx.save_for_backward(y)\n"
+            "        return y",
+            "backward(ctx, g):\n        (y,) = ctx.saved_tensors\n        return g * y",
+            "(y,) = (out,)",
+            id="the output",
+        ),
+        pytest.param(
+            "forward(ctx, x, k):\n        ctx.k, ctx.n = k, 2\n        return x * k",
+            "backward(ctx, g):\n        return g * ctx.k, None",
+            "class Own(compat.",
+            id="two numbers kept in one statement stay torch's",
+        ),
+        pytest.param(
+            "forward(ctx, x, k):\n        ctx.k = k\n        return x * k",
+            "backward(ctx, g):\n        k = ctx.k\n        return g * k, None",
+            "def bprop(self, x, k, out, g):\n        return g * k, compat.no_gradient(k)",
+            id="a number under its name",
+        ),
+        pytest.param(
+            "forward(ctx, x, y):\n        return x * y, x + y",
+            "backward(ctx, a: torch.Tensor, b: torch.Tensor):\n"
+            "        none = None\n        return a + b, none",
+            "def bprop(self, x, y, out, dout):\n        a, b = dout\n",
+            id="two outputs, and None by a name",
+        ),
+    ],
+)
+def test_a_gradient_of_inputs_outputs_and_numbers_is_a_cells(
+    forward: str, backward: str, line: str
+) -> None:
+    text = _written(forward, backward)
+    assert line in text
+    assert ("Own.apply = Own()" in text) is ("def bprop" in text)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "use"),
+    [
+        pytest.param(
+            "forward(ctx, x):\n        y = x.exp()\n        ctx.save_for_backward(y)\n"
+            "        return y.log1p()",
+            "backward(ctx, g):\n        (y,) = ctx.saved_tensors\n        return g * y",
+            USE,
+            id="what forward computes on its way",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        x.mul_(2)\n        ctx.save_for_backward(x)\n"
+            "        return x.sin()",
+            "backward(ctx, g):\n        (x,) = ctx.saved_tensors\n        return g * x",
+            USE,
+            id="an input that is written before",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        double(x)\n        ctx.save_for_backward(x)\n"
+            "        return x.sin()",
+            "backward(ctx, g):\n        (x,) = ctx.saved_tensors\n        return g * x",
+            USE + "\n\ndef double(x):\n    x.mul_(2)\n",
+            id="an input that a function of the file writes into",
+        ),
+        pytest.param(
+            "forward(ctx, x, y):\n        return x * y",
+            "backward(ctx, g):\n        a = b = None\n        if ctx.needs_input_grad[0]:\n"
+            "            a = g\n        return a, b",
+            USE,
+            id="what the context knows of gradients",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x.sin()",
+            "backward(ctx, g):\n        (a,) = ctx.saved_tensors\n        x = g * a\n"
+            "        return x",
+            USE,
+            id="an input's name for something else",
+        ),
+        pytest.param("forward(ctx, x=1):\n        return x", PASSED_ON, USE, id="a default"),
+        pytest.param(
+            "forward(ctx, x):\n        return x.sign()",
+            PASSED_ON,
+            USE + "\n\ndef h(x):\n    return Own.forward(None, x)\n",
+            id="another member is used",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        ctx.mark_dirty(x)\n        return x.add_(1)",
+            PASSED_ON,
+            USE,
+            id="an input that is the output",
+        ),
+        pytest.param(
+            "forward(ctx, x, y):\n        return x * y",
+            "backward(ctx, g):\n        return both(g)",
+            USE,
+            id="gradients in a tuple that is not written out",
+        ),
+    ],
+)
+def test_any_other_keeps_torchs_form(forward: str, backward: str, use: str) -> None:
+    text = _written(forward, backward, use)
+    assert "class Own(compat.Function):" in text
+    assert "@staticmethod" in text
+    assert "bprop" not in text

@@ -64,6 +64,8 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         # Three functions, each with three networks.
         pytest.param("descent", 3, 9, id="gradient descent by hand"),
         pytest.param("outputs", 1, 1, id="a dictionary made by keywords"),
+        # Micro-steps have one function for the gradients and one for the step.
+        pytest.param("clipping", 6, 6, id="bounds by keyword, computed, of each round"),
         pytest.param("own_gradients", 1, 1, id="functions with gradients of their own"),
         # Four trainings, each with graphs for train() and eval().
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),

@@ -21,6 +21,15 @@ _NORM = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_n
 _VALUE = ("torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad.clip_grad_value_")
 
 
+_OTHERWISE = "gradients are clipped with other arguments than parameters() and a bound"
+#: Other arguments that change nothing: the norm of torch's default, and how it computes.
+_USUAL = {"norm_type": (2,), "error_if_nonfinite": (False,), "foreach": (None, True, False)}
+_PLAIN = (
+    ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator,
+    ast.unaryop, ast.expr_context,
+)  # fmt: skip
+
+
 def is_clipping(call: ast.Call, file: FileEdit) -> bool:
     """Whether a call clips gradients."""
     return file.api_of_call(call) in (*_NORM, *_VALUE)
@@ -45,12 +54,11 @@ def clip_of(
         raise EagerError(call, "gradients are clipped elsewhere than beside the step")
     if not backward.lineno <= statement.lineno <= update.lineno:
         raise EagerError(call, "gradients are clipped before backward() or behind the step")
-    network, method = method_of(call.args[0]) if call.args else ("", "")
-    bound = path_of(call.args[1]) if len(call.args) == 2 else ""
-    if len(call.args) == 2 and isinstance(call.args[1], ast.Constant):
-        bound = ast.unparse(call.args[1])
-    if method != "parameters" or not bound or call.keywords:
-        raise EagerError(call, "gradients are clipped with other arguments than two plain ones")
+    parameters, limit = _arguments(call)
+    network, method = method_of(parameters)
+    if method != "parameters" or not _is_computed_plainly(limit):
+        raise EagerError(call, _OTHERWISE)
+    bound = path_of(limit) or ast.unparse(limit)
     result = ""
     if isinstance(statement, ast.Assign):
         result = path_of(statement.targets[0])
@@ -62,12 +70,43 @@ def clip_of(
     return Clip(statement, network, bound, file.api_of_call(call) in _VALUE, result)
 
 
+def _arguments(call: ast.Call) -> tuple[ast.expr, ast.expr]:
+    """Whose gradients, and the bound; all else must be as torch has it where nothing is given."""
+    given = {keyword.arg or "": keyword.value for keyword in call.keywords}
+    given |= dict(zip(("parameters", "max_norm", "norm_type"), call.args, strict=False))
+    if "clip_value" in given:
+        given["max_norm"] = given.pop("clip_value")
+    others = given.keys() - {"parameters", "max_norm"}
+    is_usual = all(
+        isinstance(value := given[name], ast.Constant) and value.value in _USUAL.get(name, ())
+        for name in others
+    )
+    if not is_usual or len(call.args) > 3 or len(given) - len(others) < 2:
+        raise EagerError(call, _OTHERWISE)
+    return given["parameters"], given["max_norm"]
+
+
+def _is_computed_plainly(bound: ast.expr) -> bool:
+    """Whether an expression only computes with numbers that have names."""
+    return all(isinstance(part, _PLAIN) for part in ast.walk(bound))
+
+
 def _under(test: ast.expr, bound: str) -> str:
     """The bound under a condition; infinite, so that nothing is clipped, where it does not hold."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
         opposite = ast.Compare(test.left, [ast.Is()], test.comparators)
         return f'float("inf") if {ast.unparse(opposite)} else {bound}'
     return f'{bound} if {ast.unparse(test)} else float("inf")'
+
+
+def changing_bound(clip: Clip | None, loop: Repeated) -> set[str]:
+    """The bound, if rounds may have different ones: one graph serves all."""
+    if clip is None:
+        return set()
+    bound = bound_by(loop)
+    if isinstance(loop, ast.FunctionDef):
+        bound |= {part.arg for part in ast.walk(loop.args) if isinstance(part, ast.arg)}
+    return {clip.bound} if read_by(ast.parse(clip.bound)) & bound else set()
 
 
 def name_of_bound(clip: Clip, names: Names) -> str:

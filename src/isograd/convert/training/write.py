@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from isograd.convert.file import FileEdit
 from isograd.convert.text import wide
+from isograd.convert.training.clipping import changing_bound
 from isograd.convert.training.model import Form, StepPlan
 from isograd.convert.training.paths import block_of, is_number, path_of, unshared_changes
 
@@ -137,9 +138,10 @@ class _Writer:
 
     def _given(self, path: str) -> str:
         """An input at the call, so that the compiler does not take a number for a constant."""
-        if path in self.plan.names.numbers:
+        plan = self.plan
+        if path in plan.names.numbers | changing_bound(plan.clip, plan.loop):
             return f"_isograd_mutable({path})"
-        is_varying = path in self.plan.carried | self.plan.names.varying
+        is_varying = path in plan.carried | plan.names.varying
         return f"_isograd_varying({path})" if is_varying else path
 
     def _listed(self, inputs: dict[str, str]) -> str:
@@ -150,7 +152,7 @@ class _Writer:
 
     def _last_call(self) -> str:
         clip = self.plan.clip
-        bound = "" if clip is None or is_number(clip.bound) else clip.bound
+        bound = "" if clip is None or is_number(clip.bound) else self._given(clip.bound)
         result = f"{clip.result} = " if clip is not None and clip.result else ""
         return f"{result}{self.last}({bound})"
 

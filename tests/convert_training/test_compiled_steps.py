@@ -66,6 +66,7 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("outputs", 1, 1, id="a dictionary made by keywords"),
         # Micro-steps have one function for the gradients and one for the step.
         pytest.param("clipping", 6, 6, id="bounds by keyword, computed, of each round"),
+        pytest.param("together", 3, 3, id="several optimizers, penalties on the parameters"),
         pytest.param("own_gradients", 1, 1, id="functions with gradients of their own"),
         # Four trainings, each with graphs for train() and eval().
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
@@ -126,6 +127,32 @@ for x in loader:
     [
         pytest.param("", "", "", id="the usual form"),
         pytest.param("loss.backward()", "loss . backward ()", "", id="blanks around the name"),
+        pytest.param(
+            "    optimizer.step()",
+            "    nn.utils.clip_grad_norm_(model.parameters(), 1.0, norm_type=1)\n    optimizer.step()",
+            "other arguments",
+            id="another norm is clipped",
+        ),
+        pytest.param(
+            "    optimizer.step()",
+            "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()\n"
+            "    other.step()\n    other.zero_grad()",
+            "one of several optimizers are clipped",
+            id="two optimizers, one's gradients are clipped",
+        ),
+        pytest.param(
+            "    optimizer.zero_grad()\n    loss",
+            "    if len(loader) > 2:\n        other.zero_grad()\n    optimizer.zero_grad()\n"
+            "    other.step\n    loss",
+            "",
+            id="another optimizer is zeroed and never steps",
+        ),
+        pytest.param(
+            "    optimizer.zero_grad()",
+            "    optimizer.zero_grad()\n    other.zero_grad()\n    other.step()",
+            "before backward",
+            id="one optimizer steps before",
+        ),
         pytest.param("ward()", "ward(retain_graph=True)", "given arguments", id="retain_graph"),
         pytest.param("SGD", "Rprop", "no compiled rule", id="another optimizer"),
         pytest.param(

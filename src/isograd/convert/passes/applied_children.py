@@ -76,6 +76,10 @@ class AppliedChildren:
         loop = file.tree.parents[node]
         if not isinstance(loop, _LOOPS) or loop.iter is not node:
             return False
+        function = file.tree.function(node)
+        first = function.args.args[:1] if isinstance(function, ast.FunctionDef) else []
+        if [argument.arg for argument in first] != [owner.id]:
+            return False  # when a graph is made, only the cell itself is known
         if not is_in_method(file.tree.above(node)) or not _is_called(loop, file):
             return False
         layout.write(file, node, f"{file.name(written)}({owner.id})")

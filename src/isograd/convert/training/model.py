@@ -80,7 +80,7 @@ class Names:
     refuses, in methods that the forward part calls.  numbers: inputs that are a number of Python's,
     another one in each round.  varying: inputs that may be tuples, which the compiler takes for
     constants, too.  attributes: the names of those that it
-    writes to.
+    writes to.  lists: by their code what is made before the step, and its name.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -91,6 +91,7 @@ class Names:
     numbers: set[str] = field(default_factory=set)
     varying: set[str] = field(default_factory=set)
     attributes: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ class StepPlan:
     branches: the condition in which the step stands, of which one branch has no scaler.
     descent: where no optimizer steps, but the loop changes the parameters itself.
     zeroes_late: gradients are zeroed behind `backward()` alone, for the next round.
+    beside: the paths of further optimizers that step for the same loss.
     """
 
     loop: Repeated
@@ -127,3 +129,4 @@ class StepPlan:
     branches: Branches | None = None
     descent: Descent | None = None
     zeroes_late: bool = False
+    beside: tuple[str, ...] = ()

@@ -27,6 +27,8 @@ _APART = (
     *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda),
     *(ast.IfExp, ast.BoolOp),
 )
+#: Methods of networks whose result is gone through.
+_LISTS = ("parameters", "named_parameters")
 #: What is asked of networks alone.
 _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modules".split())
 
@@ -202,8 +204,28 @@ class _Naming:
             raise EagerError(part, "what is called changes within the loop")
         above = self.file.tree.parents[part]
         is_method = isinstance(above, ast.Attribute) and above.value is part
+        if isinstance(above, ast.Attribute) and is_method and self._lists(part, above):
+            return
         self._look_at_method(part, path_of(above) if is_method else path)
         self._add(self.names.objects, part, path.rpartition(".")[2] or path)
+
+    def _lists(self, part: ast.expr, method: ast.Attribute) -> bool:
+        """Whether it is a network's parameters that are gone through: no graph asks for them."""
+        call = self.file.tree.parents[method]
+        is_asked = isinstance(call, ast.Call) and call.func is method
+        if not is_asked or method.attr not in _LISTS or call.args or call.keywords:  # type: ignore[attr-defined]
+            return False
+        self._add(self.names.objects, part, path_of(part).rpartition(".")[2])
+        places = self.names.places
+        places[:] = [place for place in places if place[0] is not part]  # it goes with the call
+        owner = self.names.objects[path_of(part)]
+        taken = {*self.names.objects.values(), *self.names.inputs.values(), *self.bound}
+        name = f"{owner}_{method.attr}"
+        while name in taken:
+            name += "_"
+        name = self.names.lists.setdefault(f"tuple({owner}.{method.attr}())", name)
+        places.append((call, name))  # type: ignore[arg-type] # a call, as asked above
+        return True
 
     def _look_at_method(self, part: ast.expr, path: str) -> None:
         """A method of a class of this file has to compile as functions do."""

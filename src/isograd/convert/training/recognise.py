@@ -71,6 +71,8 @@ class _Reader:
     branches: Branches | None = None
     descent: Descent | None = None
     zeroes_late: bool = False
+    #: Optimizers that step with the first one.
+    beside: tuple[str, ...] = ()
 
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
@@ -93,7 +95,7 @@ class _Reader:
         names = name_what_is_read(self.file, self.loop, forward, loss, carried)
         at = part.place(statement, names)
         if form is Form.FUSED:
-            part.look_between(update, {*names.objects, optimizer, self.scaler})
+            part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})
             for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):
                 part.look_at_setting(setting, at, update)
         is_renewed = a_call_may_change({*names.objects}, self.loop, {*forward, *gone}, self.file)
@@ -109,7 +111,7 @@ class _Reader:
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
             tuple(sorted(same)), is_renewed, self.branches, self.descent,
-            self.zeroes_late,
+            self.zeroes_late, self.beside,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
@@ -210,10 +212,25 @@ class _Reader:
             return ""
         if not stepped and self._reach_behind():
             return self._optimizer()
-        if len(stepped) != 1 or not stepped[0]:
+        if len(stepped) > 1 and self._step_together(stepped):
+            self.beside = tuple(stepped[1:])
+        elif len(stepped) != 1 or not stepped[0]:
             said = "no optimizer whose zero_grad() and step() are called" if not stepped else ""
             raise EagerError(self.loop, said or "the loop has several optimizers' steps")
         return stepped[0]
+
+    def _step_together(self, stepped: list[str]) -> bool:
+        """Whether several optimizers step once each for the one loss of the loop."""
+        statements = [
+            self.file.tree.statement(call)
+            for call in self._calls()
+            if method_of(call) in {(path, "step") for path in stepped}
+        ]
+        return (
+            not self.scaler and self.turn.is_alone and not self.behind and self.branches is None
+            and len({*stepped}) == len(stepped) == len(statements)
+            and all(self._is_top(s) and isinstance(s, ast.Expr) for s in statements)
+        )  # fmt: skip
 
     def _descends(self) -> bool:
         """Whether the loop changes the parameters by hand."""
@@ -233,6 +250,8 @@ class _Reader:
             self.removed.append(self.descent.statement)
             return self.descent.statement, Form.FUSED
         wanted = (self.scaler, "step") if self.scaler else (optimizer, "step")
+        if self.beside:
+            return self._updates({optimizer, *self.beside}, backward), Form.FUSED
         call = next(c for c in self._calls() if method_of(c) == wanted)
         update = self.file.tree.statement(call)
         if statement_call(update) is not call:
@@ -249,6 +268,16 @@ class _Reader:
         if is_top:
             self.removed.append(update)
         return update, Form.FUSED if is_top else Form.HELD
+
+    def _updates(self, optimizers: set[str], backward: ast.stmt) -> ast.stmt:
+        """The last of several optimizers' steps."""
+        steps = {(path, "step") for path in optimizers}
+        calls = [c for c in self._calls() if method_of(c) in steps]
+        statements = sorted(map(self.file.tree.statement, calls), key=lambda s: s.lineno)
+        if statements[0].lineno < backward.lineno:
+            raise EagerError(statements[0], "step() comes before backward()")
+        self.removed += statements
+        return statements[-1]
 
     def _scaling(self, block: list[ast.stmt], update: ast.stmt) -> None:
         for statement in block:
@@ -267,6 +296,8 @@ class _Reader:
         found = [call for call in self._calls() if is_clipping(call, self.file)]
         if not found:
             return None
+        if self.beside:
+            raise EagerError(found[0], "gradients of one of several optimizers are clipped")
         clip = clip_of(found, (backward, update), self.scaler, self.loop, form, self.file)
         if isinstance(clip.statement, ast.If):
             self.scaling = [s for s in self.scaling if s not in clip.statement.body]
@@ -288,7 +319,10 @@ class _Reader:
         ]
         if not found and not (self.descent is not None and self.descent.zeroes):
             raise EagerError(self.loop, "gradients are not zeroed in each round")
-        others = [s for s in found if method_of(statement_call(s))[0] != optimizer]  # type: ignore[arg-type]
+        zeroed = {method_of(statement_call(s) or s)[0] for s in found}
+        if self.beside and zeroed != {optimizer, *self.beside}:
+            raise EagerError(self.loop, "one of several optimizers is not zeroed in each round")
+        others = [s for s in found if method_of(statement_call(s) or s)[0] != optimizer]
         if self.descent is not None and {method_of(statement_call(s))[0] for s in found} - {  # type: ignore[arg-type]
             self.descent.network
         }:
@@ -297,7 +331,7 @@ class _Reader:
             raise EagerError(others[0], "gradients of another step are zeroed between two losses")
         self.zeroes_late = all(s.lineno > self.call.lineno for s in found)
         self.removed += found
-        if optimizer not in self._zeroed_paths():
+        if not self.beside and optimizer not in self._zeroed_paths():
             self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})
 
     def _look_at_branches(self) -> None:

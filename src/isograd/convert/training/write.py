@@ -73,6 +73,7 @@ class _Writer:
         loss = path_of(plan.loss)
         self.loss = plan.names.attributes.get(loss, loss)
         self.optimizer = self._own(plan.optimizer) if plan.optimizer else "optimizer"
+        self.beside = [self._own(path) for path in plan.beside]
         self.scaler = self._own(plan.scaler, self._scaler_of()) if plan.scaler else ""
         self.plain = unshared_changes(plan.forward)
         self.make = _unused("make_training_step", taken)
@@ -219,6 +220,8 @@ class _Writer:
         if plan.descent is not None:
             learning = f"{plan.names.objects[plan.descent.network]}.parameters()"
             parts.append(f"    {self.optimizer} = _isograd_descent({learning})")
+        parts += [f"    {name} = {code}" for code, name in plan.names.lists.items()]
+        parts += [f"    {name} = {code}" for name, code in self._counts().items()]
         networks = [plan.names.objects[path] for path in plan.same]
         parts += [f"    _isograd_same({self.optimizer}, {one}.parameters())" for one in networks]
         if plan.form is Form.HELD:
@@ -284,7 +287,11 @@ class _Writer:
 
     def _gradient(self) -> list[str]:
         aux = ", has_aux=True" if self._returned() else ""
-        call = f"_isograd_value_and_grad({self.forward}, None, {self.optimizer}.parameters{aux})"
+        learning = f"{self.optimizer}.parameters"
+        if self.beside:
+            parts = (f"*{one}.parameters" for one in (self.optimizer, *self.beside))
+            learning = f"({', '.join(parts)})"
+        call = f"_isograd_value_and_grad({self.forward}, None, {learning}{aux})"
         return [f"    gradient_fn = {call}"]
 
     def _step(self) -> list[str]:
@@ -323,8 +330,28 @@ class _Writer:
             rate = self.plan.names.inputs.get(rate, rate)
             lines.append(f"    {self.optimizer}({gradients}, {rate})")
         else:
-            lines.append(f"    {self.optimizer}({gradients})")
+            lines += self._steps(gradients)
         return lines
+
+    def _steps(self, gradients: str) -> list[str]:
+        """Each optimizer takes its part of the gradients."""
+        ends = ["", *self._counts(), ""]
+        return [
+            f"    {one}({gradients}[{ends[number]}:{ends[number + 1]}])"
+            if self.beside
+            else f"    {one}({gradients})"
+            for number, one in enumerate((self.optimizer, *self.beside))
+        ]
+
+    def _counts(self) -> dict[str, str]:
+        """Names for how many parameters the optimizers before another one have."""
+        found: dict[str, str] = {}
+        before = ""
+        for one in (self.optimizer, *self.beside)[: len(self.beside)]:
+            name = f"count_of_{one}"
+            found[name] = f"{before}len({one}.parameters)"
+            before = f"{name} + "
+        return found
 
     def _last(self) -> list[str]:
         clip = self.plan.clip

@@ -67,6 +67,7 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         # Micro-steps have one function for the gradients and one for the step.
         pytest.param("clipping", 6, 6, id="bounds by keyword, computed, of each round"),
         pytest.param("together", 3, 3, id="several optimizers, penalties on the parameters"),
+        pytest.param("phases", 3, 3, id="a step in one phase, the forward part in others"),
         pytest.param("own_gradients", 1, 1, id="functions with gradients of their own"),
         # Four trainings, each with graphs for train() and eval().
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
@@ -129,7 +130,7 @@ for x in loader:
         pytest.param("loss.backward()", "loss . backward ()", "", id="blanks around the name"),
         pytest.param(
             "    optimizer.step()",
-            "    nn.utils.clip_grad_norm_(model.parameters(), 1.0, norm_type=1)\n    optimizer.step()",
+            "    nn.utils.clip_grad_norm_(model.parameters(), 1, 1)\n    optimizer.step()",
             "other arguments",
             id="another norm is clipped",
         ),
@@ -170,6 +171,31 @@ for x in loader:
         pytest.param("    optimizer.zero_grad()\n", "", "no optimizer", id="never zeroed"),
         pytest.param("    optimizer.zero", "    model.zero", "", id="the network zeroes"),
         pytest.param("x).sum()", "x).sum() + loader[0].sum().item()", r"item\(\)", id="item"),
+        pytest.param(
+            "    loss.backward()\n    optimizer.step()",
+            "    if len:\n        loss.backward()\n        optimizer.step()",
+            "",
+            id="a condition that stays the same",
+        ),
+        pytest.param(
+            "    loss.backward()\n    optimizer.step()",
+            "    if len:\n        loss.backward()\n        optimizer.step()\n        print(1)",
+            "holds more than the step",
+            id="a condition that stays the same, around more than the step",
+        ),
+        pytest.param(
+            "    loss.backward()\n    optimizer.step()",
+            "    if len:\n        loss.backward()\n    optimizer.step()",
+            "not under the condition",
+            id="a condition around backward() alone",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()\n",
+            "    with torch.set_grad_enabled(False):\n        kept = model(x)\n"
+            "    loss = model(x).sum()\n",
+            "set_grad_enabled",
+            id="gradients are switched off elsewhere",
+        ),
         pytest.param(
             "    loss.backward()",
             "    if loss > 0:\n        loss.backward()",

@@ -69,6 +69,26 @@ class Branches:
         return self.plain[0].lineno <= line <= (self.plain[-1].end_lineno or 0)
 
 
+@dataclass(frozen=True)
+class Phase:
+    """The condition under which a loop's step is taken; context: the `with` around both parts."""
+
+    statement: ast.If
+    context: ast.With | None
+
+    @property
+    def outermost(self) -> ast.stmt:
+        """The statement of the loop itself."""
+        return self.context or self.statement
+
+    @property
+    def inside(self) -> list[ast.stmt]:
+        """The statements in their order, without the context and the condition."""
+        block = self.context.body if self.context is not None else [self.statement]
+        at = block.index(self.statement)
+        return [*block[:at], *self.statement.body, *block[at + 1 :]]
+
+
 @dataclass
 class Names:
     """What the forward part reads, by the expression and the name that replaces it.
@@ -108,6 +128,7 @@ class StepPlan:
     descent: where no optimizer steps, but the loop changes the parameters itself.
     zeroes_late: gradients are zeroed behind `backward()` alone, for the next round.
     beside: the paths of further optimizers that step for the same loss.
+    phase: the condition under which the step is taken; else the forward part is computed alone.
     """
 
     loop: Repeated
@@ -130,3 +151,4 @@ class StepPlan:
     descent: Descent | None = None
     zeroes_late: bool = False
     beside: tuple[str, ...] = ()
+    phase: Phase | None = None

@@ -29,6 +29,7 @@ COMPILED = {
     "composites.DistributedDataParallel": "composites.GraphDataParallel",
     "composites.no_grad": "composites.unrecorded",
     "composites.inference_mode": "composites.unrecorded",
+    "composites.set_grad_enabled": "composites.unrecorded",
 }
 #: torch's optimizers that have a compiled rule.
 OPTIMIZERS = frozenset(

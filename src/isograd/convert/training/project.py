@@ -19,6 +19,7 @@ from isograd.convert.model import Finding, Level
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
+from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.write import Rewritten, rewritten
 from isograd.static_graph.find import find_in_file
@@ -136,7 +137,7 @@ def decide(
         for api in sorted(own.apis | members):
             if api == _VARIABLE and name in looked_at:
                 continue
-            if api == _GRADIENT and by_hand.get(name):
+            if (api == _GRADIENT and by_hand.get(name)) or (api in SWITCH and name in looked_at):
                 continue  # each place is looked at below
             if _is_recorded(api):
                 found.say(name, None, f"{api} needs recorded gradients")
@@ -166,9 +167,19 @@ def _look_at_loops(found: _Found, edit: FileEdit) -> None:
         for call in edit.tree.of(ast.Call):
             if edit.api_of_call(call) == _VARIABLE and len(call.args) > 1:
                 raise EagerError(call, "a tensor learns that is no network's parameter")
-        found.plans[edit.file] = [plan_of(call, edit) for call in backward_calls(edit)]
+        plans = found.plans[edit.file] = [plan_of(call, edit) for call in backward_calls(edit)]
+        _look_at_switches(edit, plans)
     except EagerError as error:
         found.say(edit.file, error.node, str(error))
+
+
+def _look_at_switches(edit: FileEdit, plans: list[StepPlan]) -> None:
+    """Raise EagerError for a `set_grad_enabled` elsewhere than around a step and its forward."""
+    phases = [plan.phase for plan in plans if plan.phase is not None]
+    own = {one.context.items[0].context_expr for one in phases if one.context is not None}
+    for call in edit.tree.of(ast.Call):
+        if edit.api_of_call(call) in SWITCH and call not in own:
+            raise EagerError(call, "torch.set_grad_enabled needs recorded gradients")
 
 
 def _look_at_zeroing(found: _Found) -> None:

@@ -19,6 +19,7 @@ from isograd.convert.training.model import (
     Descent,
     EagerError,
     Form,
+    Phase,
     Repeated,
     StepPlan,
 )
@@ -33,6 +34,7 @@ from isograd.convert.training.paths import (
     scope_of,
     statement_call,
 )
+from isograd.convert.training.phases import phase_around
 from isograd.convert.training.turns import Turn, turn_of
 
 
@@ -73,6 +75,7 @@ class _Reader:
     zeroes_late: bool = False
     #: Optimizers that step with the first one.
     beside: tuple[str, ...] = ()
+    phase: Phase | None = None
 
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
@@ -84,6 +87,8 @@ class _Reader:
         loss = self._unscaled(statement)
         optimizer = self._optimizer()
         update, form = self._update(optimizer, statement)
+        if self.phase is not None and update not in self.phase.statement.body:
+            raise EagerError(update, "step() is not under the condition of backward()")
         clip = self._clip(update, statement, form)
         self._zeroed(optimizer, form)
         gone = {*self.removed, *self.scaling}
@@ -111,7 +116,7 @@ class _Reader:
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
             tuple(sorted(same)), is_renewed, self.branches, self.descent,
-            self.zeroes_late, self.beside,
+            self.zeroes_late, self.beside, self.phase,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
@@ -120,7 +125,9 @@ class _Reader:
         if statement_call(statement) is not self.call:
             raise EagerError(self.call, "the value of backward() is used")
         self.branches = branches_around(statement, self.file)
+        self.phase = phase_around(statement, self.file)
         top = statement if self.branches is None else self.branches.statement
+        top = top if self.phase is None else self.phase.outermost
         parent = self.file.tree.parents.get(top)
         if isinstance(parent, ast.With) and self._is_autocast(parent):
             parent = self.file.tree.parents.get(parent)
@@ -137,6 +144,9 @@ class _Reader:
         for part in parent.body:
             flat = isinstance(part, ast.With) and self._is_autocast(part)
             self.units += part.body if flat and isinstance(part, ast.With) else [part]
+        if self.phase is not None:
+            at = self.units.index(self.phase.outermost)
+            self.units[at : at + 1] = self.phase.inside
         if self.branches is not None:
             at = self.units.index(self.branches.statement)
             self.units[at : at + 1] = self.branches.scaled
@@ -165,7 +175,8 @@ class _Reader:
         """Whether a statement stands in the loop itself, or in its branch with the scaler."""
         parent = self.file.tree.parents[statement]
         is_branch = self.branches is not None and parent is self.branches.statement
-        return parent is self.loop or is_branch
+        is_in_phase = self.phase is not None and parent is self.phase.statement
+        return parent is self.loop or is_branch or is_in_phase
 
     def _is_autocast(self, node: ast.With) -> bool:
         return all(is_autocast(item.context_expr, self.file) for item in node.items)
@@ -313,7 +324,11 @@ class _Reader:
             return
         found = [
             s
-            for s in (*self.loop.body, *(self.branches.scaled if self.branches else ()))
+            for s in (
+                *self.loop.body,
+                *(self.branches.scaled if self.branches else ()),
+                *(self.phase.inside if self.phase else ()),
+            )
             for call in [statement_call(s)]
             if call is not None and method_of(call)[1] == "zero_grad" and self.turn.holds(call)
         ]
@@ -340,3 +355,6 @@ class _Reader:
         for statement in self.branches.scaled if self.branches else ():
             if statement not in taken:
                 raise EagerError(statement, "a branch holds more than the step")
+        for statement in self.phase.statement.body if self.phase else ():
+            if statement not in taken:
+                raise EagerError(statement, "the condition holds more than the step")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from isograd.convert.file import FileEdit
 from isograd.convert.text import wide
 from isograd.convert.training.clipping import changing_bound
-from isograd.convert.training.model import Form, StepPlan
+from isograd.convert.training.model import Form, Phase, StepPlan
 from isograd.convert.training.paths import block_of, is_number, path_of, unshared_changes
 
 _STEP = "    "
@@ -95,7 +95,7 @@ class _Writer:
 
     def _removed(self) -> list[ast.stmt]:
         """What becomes part of the step, outermost statements."""
-        plan, above = self.plan, self.plan.branches
+        plan, above = self.plan, self.plan.branches or self.plan.phase
         parts = dict.fromkeys((*plan.forward, *plan.removed, *plan.scaling))
         if above is None:
             return list(parts)
@@ -111,13 +111,16 @@ class _Writer:
         found = [self._function()]
         for first in self._makers():
             at, indent = text.line_start(first.lineno), " " * first.col_offset
-            found.append((at, at, f"{indent}{steps} = {self.make}({made})\n"))
+            made_step = f"{steps} = {self.make}({made})"
+            if plan.phase is not None:  # elsewhere there may be no optimizer
+                made_step = f"if {self._test(plan.phase)}:\n{indent}{_STEP}{made_step}"
+            found.append((at, at, f"{indent}{made_step}\n"))
         inputs = self._listed({path: self._given(path) for path in plan.names.inputs})
         results = ", ".join(plan.outputs)
         call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
         for statement in self._removed():
             if statement is plan.call:
-                found.append((*text.span(statement), call))
+                found.append((*text.span(statement), self._called(call)))
             else:
                 found.append(self._without(statement))
         if plan.form is Form.HELD:
@@ -125,6 +128,27 @@ class _Writer:
         for start, end in map(text.span, plan.names.own_calls):
             found.append((start, end, text.original[start:end] + ".forward"))
         return found
+
+    def _called(self, call: str) -> str:
+        """The call of the step; without its phase the forward part alone, as it was."""
+        phase = self.plan.phase
+        if phase is None:
+            return call
+        indent = " " * self.plan.call.col_offset
+        test = self._test(phase)
+        forward = [textwrap.dedent(self._original(part)) for part in self.plan.forward]
+        inner = textwrap.indent("\n".join(forward), indent + _STEP)
+        return f"if {test}:\n{indent}{_STEP}{call}\n{indent}else:\n{inner}"
+
+    def _test(self, phase: Phase) -> str:
+        return self.text.original[slice(*self.text.span(phase.statement.test))]
+
+    def _original(self, statement: ast.stmt) -> str:
+        """A statement as it was, from the beginning of its line."""
+        start, end = self.text.span(statement)
+        first = self.text.line_start(statement.lineno)
+        before = self.text.original[first:start]
+        return (before if not before.strip() else "") + self.text.original[start:end]
 
     def _makers(self) -> list[ast.stmt]:
         """The statements before which the step is made, or looked up."""

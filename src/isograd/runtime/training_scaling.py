@@ -31,10 +31,43 @@ def kept_for_each(make: Any) -> Any:
         if key not in kept:
             cells = [cell for part in parts for cell in cells_of(part)]
             name_apart(one for cell in cells for one in cell.get_parameters())
-            kept[key] = (make(*parts), parts)  # the parts live on: their identities stay theirs
+            made = make(*parts)
+            steps = tuple(map(_once_compiled, made)) if isinstance(made, tuple) else made
+            # The parts live on: their identities stay theirs.
+            kept[key] = (steps if isinstance(made, tuple) else _once_compiled(made), parts)
         return kept[key][0]
 
     return keeping
+
+
+def _once_compiled(step: Any) -> Any:
+    """A step whose dictionaries of tensors and changing numbers are inputs, and not constants.
+
+    The compiler compiles anew for each constant.  A number with a point is one until it changes.
+    """
+    first: dict[Any, float] = {}
+    changed: set[Any] = set()
+
+    def given(place: Any, value: Any) -> Any:
+        if isinstance(value, float) and not hasattr(value, "__ms_mutable__"):
+            if first.setdefault(place, value) != value:
+                changed.add(place)
+            return ms.mutable(float(value)) if place in changed else float(value)
+        return ms.mutable(value) if _holds_tensors_alone(value) else value
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        own = [given(place, value) for place, value in enumerate(inputs)]
+        return step(*own, **{name: given(name, value) for name, value in named.items()})
+
+    return call
+
+
+def _holds_tensors_alone(value: Any) -> bool:
+    """Whether a tuple, list or dictionary has tensors in it and nothing else."""
+    if not isinstance(value, (tuple, list, dict)) or not value or hasattr(value, "__ms_mutable__"):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return all(isinstance(part, ms.Tensor) or _holds_tensors_alone(part) for part in parts)
 
 
 def cells_of(part: Any) -> list[Any]:

@@ -157,10 +157,26 @@ class _Naming:
             self._spread(part)
             return
         is_called = isinstance(parent, ast.Call) and parent.func is part
+        is_called = is_called or self._is_called_inside(part)
         if is_called or path_of(part) in self.networks or self._is_receiver(part, node, parent):
             self._object(part)
         else:
             self._input(part)
+
+    def _is_called_inside(self, part: ast.expr) -> bool:
+        """Whether a function of the file, to which it is given by its place, calls it."""
+        call = self.file.tree.parents[part]
+        root = path_of(part).partition(".")[0]
+        if not isinstance(call, ast.Call) or part not in call.args or root in self.changing:
+            return False
+        name, place = getattr(call.func, "id", ""), call.args.index(part)
+        for function in self.file.tree.of(ast.FunctionDef):
+            given = function.args.args[place : place + 1]
+            if function.name == name and given:
+                called = {getattr(inner.func, "id", "") for inner in calls_in(function.body)}
+                if given[0].arg in called:
+                    return True
+        return False
 
     def _whole(self, node: ast.Name) -> ast.expr:
         """The longest path that begins with a name, without members of torch's."""

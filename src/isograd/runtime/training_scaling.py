@@ -43,21 +43,42 @@ def kept_for_each(make: Any) -> Any:
 def _once_compiled(step: Any) -> Any:
     """A step whose dictionaries of tensors and changing numbers are inputs, and not constants.
 
-    The compiler compiles anew for each constant.  A number with a point is one until it changes.
+    The compiler compiles anew for each constant.  A number with a point is one until it changes,
+    and stays one where the graph needs it so (`delta` of a loss, the slope of a leaky relu).
     """
     first: dict[Any, float] = {}
-    changed: set[Any] = set()
+    changing: set[Any] = set()
+    constant: set[Any] = set()
+
+    def is_new(place: Any, value: Any) -> bool:
+        """Whether a number differs from its first value, for the first time."""
+        if not isinstance(value, float) or hasattr(value, "__ms_mutable__"):
+            return False
+        is_same = first.setdefault(place, value) == value
+        return not is_same and place not in changing | constant
 
     def given(place: Any, value: Any) -> Any:
         if isinstance(value, float) and not hasattr(value, "__ms_mutable__"):
-            if first.setdefault(place, value) != value:
-                changed.add(place)
-            return ms.mutable(float(value)) if place in changed else float(value)
+            return ms.mutable(float(value)) if place in changing else float(value)
         return ms.mutable(value) if _holds_tensors_alone(value) else value
 
-    def call(*inputs: Any, **named: Any) -> Any:
+    def called(inputs: Any, named: Any) -> Any:
         own = [given(place, value) for place, value in enumerate(inputs)]
         return step(*own, **{name: given(name, value) for name, value in named.items()})
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        new = {
+            place for place, value in (*enumerate(inputs), *named.items()) if is_new(place, value)
+        }
+        if not new:
+            return called(inputs, named)
+        changing.update(new)
+        try:
+            return called(inputs, named)
+        except (TypeError, ValueError, RuntimeError):  # while compiling: nothing has changed yet
+            changing.difference_update(new)
+            constant.update(new)
+        return called(inputs, named)
 
     return call
 

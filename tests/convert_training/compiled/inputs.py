@@ -1,4 +1,4 @@
-"""Batches of dictionaries and tuples, and a number that each round draws."""
+"""Batches of dictionaries and tuples, a number of each round, and one that no graph takes as one."""
 
 import numpy as np
 import torch
@@ -60,6 +60,15 @@ def mix(model, criterion, optimizer):
         print(loss.item())
 
 
+def annealed(model, optimizer, delta):
+    for x, _ in batches():
+        optimizer.zero_grad()
+        loss = nn.functional.huber_loss(model(x), x[:, :3], delta=delta)
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
 def main():
     detector = fill(Detector())
     optimizer = torch.optim.SGD(detector.parameters(), lr=0.1)
@@ -68,6 +77,8 @@ def main():
     for _ in range(2):
         detect(detector, optimizer)
         mix(model, criterion, other)
+    annealed(model, other, 0.5)
+    annealed(model, other, 0.25)
 
 
 main()

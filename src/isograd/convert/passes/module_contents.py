@@ -31,6 +31,21 @@ class ModuleContents:
                     return x
             """,
         ),
+        Example(
+            "a buffer that is bound anew, in brackets",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer('count', torch.zeros(1))
+
+                def forward(self, x):
+                    self.count = (
+                        self.count + x.sum()
+                    )
+                    return x
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -87,9 +102,12 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
     lasting = [part.value for part in registered.keywords if part.arg == "persistent"]
     lasting += registered.args[2:3] if registered.args[1:] else []
     more = f", {ast.unparse(lasting[0])}" if lasting else ""
-    start, at = file.text.span(target)[0], file.text.span(node.value)
-    file.text.replace(start, at[0], f'self.register_buffer("{target.attr}", ')
-    file.text.insert(at[1], f"{more})")
+    (start, end), last = file.text.span(target), file.text.span(node)[1]
+    text = file.text.original
+    value = text.index("=", end) + 1
+    value += len(text[value:]) - len(text[value:].lstrip(" "))  # brackets around it stay
+    file.text.replace(start, value, f'self.register_buffer("{target.attr}", ')
+    file.text.insert(last, f"{more})")
 
 
 def _registered(owner: ast.ClassDef, file: FileEdit) -> dict[str, ast.Call]:

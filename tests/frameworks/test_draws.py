@@ -33,3 +33,12 @@ def test_a_part_is_the_same_as_often_as_its_draws_are(
     for held, expected in together.items():
         deviation = 5 * (expected * (1 - expected) / PAIRS) ** 0.5
         assert shares[held] / PAIRS == pytest.approx(expected, abs=deviation + 1e-9)
+
+
+def test_a_tensor_that_some_runs_leave_out_is_compared_by_being_there() -> None:
+    def run(seed: int) -> Tensors:
+        is_there = np.random.default_rng(seed).random() < 0.5
+        return {"input_of.0.0": tensor_value(np.ones(3))} if is_there else {}
+
+    counts = equal_pairs(run, {"input_of.0.0": (1,)}, PAIRS, seed=1)["input_of.0.0"]
+    assert counts[0] / PAIRS == pytest.approx(0.5, abs=0.2)

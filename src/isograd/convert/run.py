@@ -279,6 +279,23 @@ def _mixed(run: Run) -> frozenset[ClassInfo]:
     return frozenset(found)
 
 
+def _with_modes(run: Run) -> frozenset[ClassInfo]:
+    """The classes of the project from which others with a `train` of their own are derived."""
+    found: set[ClassInfo] = set()
+    waiting = [
+        info
+        for facts in run.facts.values()
+        for info in facts.classes.values()
+        if info.is_module and "train" in info.methods
+    ]
+    while waiting:
+        for base in waiting.pop().bases:
+            if isinstance(base, ClassInfo) and base not in found:
+                found.add(base)
+                waiting.append(base)
+    return frozenset(found)
+
+
 def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
     """The second reading: each file is converted and written at once, several beside each other."""
     settings = Settings(
@@ -292,6 +309,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.starting,
         run.training.compiles,
         may_record(run.facts.values(), run.training),
+        _with_modes(run),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -18,6 +18,7 @@ class Settings:
     layers: which of torch's layers are the runtime's, and why.
     layer_attributes: what can be read of layers, by torch's names.
     mixed: classes of the project that are no modules themselves and are bases of some.
+    with_modes: classes of the project from which others with a `train` of their own are derived.
     words: texts of the project that may name what it looks up in torch; empty where it looks
     nothing up.
     has_complex: whether the project makes complex numbers.
@@ -38,6 +39,7 @@ class Settings:
     starting: Starting = field(default_factory=Starting)
     compiles_steps: bool = False
     records_gradients: bool = True
+    with_modes: frozenset[ClassInfo] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -274,7 +274,8 @@ def _base(node: ast.expr, api: str, entry: Entry | None, file: FileEdit) -> str:
     if file.is_shaped(api) or info is None:
         return file.value(entry) if entry is not None and entry.value else ""
     if api == "torch.nn.Module":
-        return file.name("composites.ModeCell") if "train" in info.methods else ""
+        has_modes = "train" in info.methods or info in file.settings.with_modes
+        return file.name("composites.ModeCell") if has_modes else ""
     if api == "torch.nn.Sequential" and "train" not in info.methods:
         holds = "SequentialOfAttributes" if _sets_children(owner, info) else ""
         return file.name(f"composites.{holds}" if holds else "nn.SequentialCell")

@@ -13,7 +13,7 @@ def copied(model: nn.Module) -> nn.Module:
     """A deep copy.
 
     `self.mlp = lambda x: m.c_proj(m.c_fc(x))` (minGPT) would call the reference's modules from the
-    copy, because Python copies no functions; such functions are made anew.
+    copy, because Python copies no functions; such functions are made anew, and hooks so, too.
     """
     memo: dict[int, Any] = {}
     made: nn.Module = copy.deepcopy(model, memo)
@@ -21,6 +21,9 @@ def copied(model: nn.Module) -> nn.Module:
         for name, value in list(module.__dict__.items()):
             if not name.startswith("_"):
                 module.__dict__[name] = _bound_to_copy(value, memo)
+            elif name.endswith("_hooks") and isinstance(value, dict):
+                for number, hook in value.items():
+                    value[number] = _bound_to_copy(hook, memo)
     return made
 
 

@@ -19,6 +19,7 @@ from isograd.convert.passes.elements import (
     may_be_parameter,
 )
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.module_contents import registered_buffers
 from isograd.convert.passes.reach_of_writes import (
     scope_of,
     sight_of,
@@ -50,6 +51,19 @@ class AugmentedAssignments:
                 y = x
                 y += 1
                 return x
+            """,
+        ),
+        Example(
+            "a buffer of a network",
+            """
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.register_buffer('steps', torch.tensor(0))
+
+                def forward(self, x):
+                    self.steps += 1
+                    return x * self.steps
             """,
         ),
     )
@@ -108,6 +122,12 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
     scope, sign, place = scope_of(node, file), SIGNS.get(type(node.op)), ast.unparse(target)
     if sign is None or not file.imported.torch:
         return False
+    owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    if owner is not None and getattr(target.value, "id", "") == "self":
+        if target.attr in registered_buffers(owner, file):  # MindSpore refuses another tensor
+            code = f"{place}.copy_({place} {sign} {layout.operand(file, node.value)})"
+            layout.write_statement(file, node, code)
+            return True
     is_shared = place in scope.bound and scope.sight(place, node).reach is Reach.SHARED
     if not is_shared and not is_quiet_leaf(target, file):
         return False

@@ -94,9 +94,7 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
         return
     if file.api_of_call(node.value) in _BUFFERS:
         return  # which another pass registers
-    if owner not in file.buffers:
-        file.buffers[owner] = _registered(owner, file)
-    registered = file.buffers[owner].get(target.attr)
+    registered = registered_buffers(owner, file).get(target.attr)
     if registered is None:
         return
     lasting = [part.value for part in registered.keywords if part.arg == "persistent"]
@@ -108,6 +106,13 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
     value += len(text[value:]) - len(text[value:].lstrip(" "))  # brackets around it stay
     file.text.replace(start, value, f'self.register_buffer("{target.attr}", ')
     file.text.insert(last, f"{more})")
+
+
+def registered_buffers(owner: ast.ClassDef, file: FileEdit) -> dict[str, ast.Call]:
+    """The call that makes each buffer of a class, by the buffer's name; looked up once."""
+    if owner not in file.buffers:
+        file.buffers[owner] = _registered(owner, file)
+    return file.buffers[owner]
 
 
 def _registered(owner: ast.ClassDef, file: FileEdit) -> dict[str, ast.Call]:

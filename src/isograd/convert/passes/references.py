@@ -259,7 +259,9 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
 
 def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> str:
     """What is written for a function or class as a value."""
-    if file.names.kind(api) != "M" or _is_base(node, file):
+    parent = file.tree.parents.get(node)
+    is_owner = isinstance(parent, ast.Attribute) and parent.value is node  # X.from_pretrained
+    if file.names.kind(api) != "M" or _is_base(node, file) or is_owner:
         return file.value(entry)
     if _is_compared_with_type(node, file):
         return file.name(_class_of(entry))

@@ -55,13 +55,10 @@ class Layout:
 
     def find(self, name: str, folder: Path) -> Path | None:
         """The file that is meant by a module's name in the files of a folder."""
-        if not name or name.partition(".")[0] in _ELSEWHERE:
-            return None
         key = name, folder
-        found = self._found.get(key)
-        if found is None and key not in self._found:
-            found = self._found[key] = self._nearest(name, folder)
-        return found
+        if key not in self._found:
+            self._found[key] = self._nearest(name, folder)
+        return self._found[key]
 
     def has(self, name: str, folder: Path) -> bool:
         """Whether a name is that of a module, or of a folder with modules."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from isograd.static_graph.across import Reached, found_elsewhere, runs_outside
@@ -38,19 +38,20 @@ def find_in(tree: ast.Module, is_torch: bool = False) -> list[Occurrence]:
 
 def find_in_file(file: FileScope, is_torch: bool = False) -> list[Occurrence]:
     """All constructs of a file whose names are read already, as `find_in`."""
-    wanted = _wanted(is_torch)
+    wanted = [rule for rule in rules().values() if rule.in_torch or not is_torch]
     found: set[Occurrence] = set()
     finder = functools.partial(_of_function, wanted=wanted)
     for compiled in compiled_functions(file):
         found.update(_in_function(file, compiled, wanted))
         found.update(found_elsewhere(file, compiled.cls, compiled.node, finder))
-    for rule in wanted.of_files:
-        for cls, node in FILE_DETECTORS[rule.detector](file):
-            found.add(_at(rule.code, node, "", cls))
+    for rule in wanted:
+        if rule.detector in FILE_DETECTORS:
+            for cls, node in FILE_DETECTORS[rule.detector](file):
+                found.add(_at(rule.code, node, "", cls))
     return sorted(found, key=lambda o: (o.line, o.column, o.code))
 
 
-def _of_function(file: FileScope, name: str, wanted: _Wanted) -> Reached:
+def _of_function(file: FileScope, name: str, wanted: list[Rule]) -> Reached:
     """A function and what it calls within its file, with the constructs in each."""
     reached = _reached(file, [CompiledFunction("", file.functions[name])])
     return [(c.cls, c.node, list(_in_function(file, c, wanted))) for c in reached]
@@ -76,7 +77,7 @@ def find_reached(tree: ast.Module, cls: str, function: str = "") -> list[Occurre
 
 def find_reached_in(file: FileScope, cls: str, function: str = "") -> list[Occurrence]:
     """As `find_reached`, of a file that knows the others of its project."""
-    wanted = _wanted(is_torch=False)
+    wanted = list(rules().values())
     finder = functools.partial(_of_function, wanted=wanted)
     if cls in file.classes and is_executed_as_same(file, cls):
         return []
@@ -88,8 +89,8 @@ def find_reached_in(file: FileScope, cls: str, function: str = "") -> list[Occur
     for compiled in _reached(file, roots):
         found.update(_in_function(file, compiled, wanted))
         found.update(found_elsewhere(file, compiled.cls, compiled.node, finder))
-    for rule in wanted.of_files:
-        for name, node in FILE_DETECTORS[rule.detector](file):
+    for rule in wanted:
+        for name, node in FILE_DETECTORS.get(rule.detector, _nothing)(file):
             if name == cls:
                 found.add(_at(rule.code, node, "", name))
     return sorted(found, key=lambda o: (o.line, o.column, o.code))
@@ -106,6 +107,10 @@ def functions_called(tree: ast.Module, cls: str, first: int, last: int) -> set[t
     ]
     roots = list(_called(file, CompiledFunction(cls, lines)))  # type: ignore[arg-type]
     return {(c.cls, c.node.name) for c in _reached(file, roots)}
+
+
+def _nothing(file: FileScope) -> Iterator[tuple[str, ast.AST]]:
+    return iter(())
 
 
 def _reached(file: FileScope, waiting: list[CompiledFunction]) -> list[CompiledFunction]:
@@ -141,63 +146,26 @@ def _called(file: FileScope, compiled: CompiledFunction) -> Iterator[CompiledFun
 
 
 def _in_function(
-    file: FileScope, compiled: CompiledFunction, wanted: _Wanted
+    file: FileScope, compiled: CompiledFunction, wanted: Iterable[Rule]
 ) -> Iterator[Occurrence]:
     own = Locals(file, compiled.cls, compiled.node)
     unread = _never_run(own)
-    for rule, nodes in _candidates(wanted, own):
-        for node in nodes:
+    for rule in wanted:
+        for node in _candidates(rule, own):
             if id(node) not in unread and _fits(rule, node, own):
                 yield _at(rule.code, node, compiled.node.name, compiled.cls)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """The rules by what they look at, so that a function's own names choose among them."""
-
-    nodes: dict[type[ast.AST], list[Rule]]
-    calls: dict[str, list[Rule]]
-    calls_below: list[tuple[str, Rule]]
-    methods: dict[str, list[Rule]]
-    detectors: list[tuple[Callable[[Locals], Iterable[ast.AST]], Rule]]
-    of_files: list[Rule]
-
-
-@functools.cache
-def _wanted(is_torch: bool) -> _Wanted:
-    """All rules; for torch code those whose construct outlives conversion."""
-    found = _Wanted({}, {}, [], {}, [], [])
-    for rule in rules().values():
-        if is_torch and not rule.in_torch:
-            continue
-        for kind in rule.nodes:
-            found.nodes.setdefault(getattr(ast, kind), []).append(rule)
-        for name in rule.calls:
-            if name.endswith("."):
-                found.calls_below.append((name, rule))
-            else:
-                found.calls.setdefault(name, []).append(rule)
-        for method in rule.methods:
-            found.methods.setdefault(method, []).append(rule)
-        if rule.detector in DETECTORS:
-            found.detectors.append((DETECTORS[rule.detector], rule))
-        if rule.detector in FILE_DETECTORS:
-            found.of_files.append(rule)
-    return found
-
-
-def _candidates(wanted: _Wanted, own: Locals) -> Iterator[tuple[Rule, Iterable[ast.AST]]]:
-    """Each rule with the nodes of a function that it may speak of."""
-    for kind, of_kind in wanted.nodes.items():
-        nodes = own.all(kind)
-        if nodes:
-            yield from ((rule, nodes) for rule in of_kind)
-    for name, calls in own.calls.items():
-        yield from ((rule, calls) for rule in wanted.calls.get(name, ()))
-        yield from ((rule, calls) for start, rule in wanted.calls_below if name.startswith(start))
-    for name, calls in own.methods.items():
-        yield from ((rule, calls) for rule in wanted.methods.get(name, ()))
-    yield from ((rule, detector(own)) for detector, rule in wanted.detectors)
+def _candidates(rule: Rule, own: Locals) -> Iterator[ast.AST]:
+    """The nodes that a rule may speak of, from the function's index."""
+    for kind in rule.nodes:
+        yield from own.all(getattr(ast, kind))
+    for name in rule.calls:
+        yield from own.calls_below(name) if name.endswith(".") else own.calls.get(name, ())
+    for method in rule.methods:
+        yield from own.methods.get(method, ())
+    if rule.detector in DETECTORS:
+        yield from DETECTORS[rule.detector](own)
 
 
 def _never_run(own: Locals) -> set[int]:

@@ -151,7 +151,6 @@ class FileScope:
         self._read: set[str] = set()
         self._by_type: dict[ast.AST, dict[type[ast.AST], list[Any]]] = {}
         self._lineages: dict[str, tuple[ClassScope, ...]] = {}
-        self._elsewhere: dict[str, Definition | None] = {}
         #: What `across` has found in functions of this file, by their names.
         self.kept_findings: dict[str, list[Any]] = {}
         #: What `executed` has read of definitions of this file, by their names.
@@ -203,12 +202,7 @@ class FileScope:
 
     def elsewhere(self, node: ast.AST) -> Definition | None:
         """The function or class of another file of the project that an expression names."""
-        if self._modules is None:
-            return None
-        name = self.qualified(node)
-        if name not in self._elsewhere:
-            self._elsewhere[name] = self._defined_as(name, _MOST_IMPORTS)
-        return self._elsewhere[name]
+        return self._defined_as(self.qualified(node), _MOST_IMPORTS) if self._modules else None
 
     def definition_of(self, node: ast.AST) -> Definition | None:
         """The function or class that an expression names, of this file or another."""

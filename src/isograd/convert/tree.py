@@ -131,6 +131,10 @@ class Tree:
                 return None
         return None
 
+    def owner(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around a node."""
+        return next((part for part in self.above(node) if isinstance(part, ast.ClassDef)), None)
+
     def scope(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Module:
         """The function in which a node runs, the bodies of classes included; else the module."""
         for part in self.above(node):

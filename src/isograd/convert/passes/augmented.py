@@ -122,7 +122,7 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
     scope, sign, place = scope_of(node, file), SIGNS.get(type(node.op)), ast.unparse(target)
     if sign is None or not file.imported.torch:
         return False
-    owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    owner = file.tree.owner(node)
     if owner is not None and getattr(target.value, "id", "") == "self":
         if target.attr in registered_buffers(owner, file):  # MindSpore refuses another tensor
             code = f"{place}.copy_({place} {sign} {layout.operand(file, node.value)})"

@@ -168,6 +168,6 @@ def _takes_children(node: ast.expr, file: FileEdit) -> bool:
     """Whether `self` runs its children by its own code, or keeps up with what it is given."""
     if getattr(node, "id", "") != "self":
         return False
-    owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    owner = file.tree.owner(node)
     info = None if owner is None else file.class_info(owner)
     return info is not None and info.root in _RUNS_BY_ITSELF

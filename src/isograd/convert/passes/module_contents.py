@@ -89,7 +89,7 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
         return
     if getattr(target.value, "id", "") != "self":
         return
-    owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    owner = file.tree.owner(node)
     if owner is None or not is_module_class(owner, file):
         return
     if file.api_of_call(node.value) in _BUFFERS:

@@ -79,7 +79,7 @@ def _meant(owner: ast.expr, file: FileEdit) -> ast.expr:
 
 def _keys(owner: ast.Attribute, file: FileEdit) -> set[str]:
     """The keys with which the class around makes the one dictionary that the attribute holds."""
-    around = next((up for up in file.tree.above(owner) if isinstance(up, ast.ClassDef)), None)
+    around = file.tree.owner(owner)
     if around is None:
         return set()
     values = file.attribute_values.get((around, owner.attr), [])

@@ -133,7 +133,7 @@ def _is_others_own(node: ast.Constant, file: FileEdit) -> bool:
     first = parent.args[0] if isinstance(parent, ast.Call) else None
     if not isinstance(first, ast.Name) or first.id not in ("self", "cls"):
         return False
-    around = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    around = file.tree.owner(node)
     return around is not None and not is_module_class(around, file)
 
 

@@ -61,7 +61,7 @@ class SuperModes:
         if getattr(function.value.func, "id", "") != "super":
             return False
         use = file.use(function)
-        owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+        owner = file.tree.owner(node)
         info = None if owner is None else file.class_info(owner)
         if use is None or use.api != _TRAIN or owner is None or info is None:
             return False

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import Branches
-from isograd.convert.training.paths import bound_by, calls_in, method_of, path_of, read_by
+from isograd.convert.training.paths import calls_in, is_fixed, method_of, path_of
 
 
 def branches_around(node: ast.AST, file: FileEdit) -> Branches | None:
@@ -49,9 +49,7 @@ def _is_fixed(statement: ast.If, file: FileEdit) -> bool:
     """Whether the condition is the same in all rounds of the loop around it."""
     for loop in file.tree.above(statement):
         if isinstance(loop, (ast.For, ast.While, ast.FunctionDef)):
-            return not read_by(statement.test) & bound_by(loop) and not [
-                *calls_in([statement.test])
-            ]
+            return is_fixed(statement.test, loop)
     return False
 
 

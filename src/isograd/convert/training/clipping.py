@@ -10,7 +10,7 @@ from isograd.convert.training.model import Clip, EagerError, Form, Names, Repeat
 from isograd.convert.training.paths import (
     block_of,
     bound_by,
-    calls_in,
+    is_fixed,
     method_of,
     path_of,
     read_by,
@@ -132,9 +132,8 @@ def is_beside(
     if not isinstance(above, ast.If) or above not in block or above.orelse:
         return False
     others = [s for s in above.body if s is not statement]
-    is_fixed = not (read_by(above.test) & bound_by(loop) or [*calls_in([above.test])])
     return (
-        is_fixed
+        is_fixed(above.test, loop)
         and isinstance(statement, ast.Expr)
         and all(method_of(statement_call(s) or s) == (scaler, "unscale_") for s in others)
     )

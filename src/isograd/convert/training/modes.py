@@ -131,7 +131,7 @@ def _is_quiet(
 
     path: the object's.  It is looked into where it is a method of the class around it.
     """
-    kind = next((c for c in file.tree.above(call) if isinstance(c, ast.ClassDef)), None)
+    kind = file.tree.owner(call)
     name = method_of(call)[1]
     found = [m for m in (kind.body if kind else ()) if getattr(m, "name", "") == name]
     method = found[0] if len(found) == 1 else None

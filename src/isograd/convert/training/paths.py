@@ -30,6 +30,12 @@ def is_number(text: str) -> bool:
     return isinstance(ast.parse(text, mode="eval").body, ast.Constant)
 
 
+def is_fixed(test: ast.expr, loop: ast.AST) -> bool:
+    """Whether a condition is the same in all rounds of a loop: it calls nothing, and reads nothing
+    that the loop binds."""
+    return not read_by(test) & bound_by(loop) and not any(calls_in([test]))
+
+
 def scope_of(loop: Repeated, file: FileEdit) -> ast.AST:
     """The function or module whose names a step reads; a function that is a step's own is it."""
     return loop if isinstance(loop, ast.FunctionDef) else file.tree.scope(loop)

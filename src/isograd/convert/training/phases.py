@@ -14,7 +14,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import Phase
-from isograd.convert.training.paths import bound_by, calls_in, read_by
+from isograd.convert.training.paths import is_fixed
 
 SWITCH = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 
@@ -22,14 +22,14 @@ SWITCH = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 def phase_around(backward: ast.stmt, file: FileEdit) -> Phase | None:
     """The condition around a `backward()` that is the same in all rounds of its loop."""
     above = file.tree.parents[backward]
-    if not isinstance(above, ast.If) or above.orelse or any(calls_in([above.test])):
+    if not isinstance(above, ast.If) or above.orelse:
         return None
     around = file.tree.parents[above]
     context = around if isinstance(around, ast.With) else None
     if context is not None and not _is_switched_by(context, above.test, file):
         return None
     loop = file.tree.parents[context or above]
-    if not isinstance(loop, (ast.For, ast.While)) or read_by(above.test) & bound_by(loop):
+    if not isinstance(loop, (ast.For, ast.While)) or not is_fixed(above.test, loop):
         return None
     return Phase(above, context)
 

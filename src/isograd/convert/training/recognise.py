@@ -338,9 +338,7 @@ class _Reader:
         if self.beside and zeroed != {optimizer, *self.beside}:
             raise EagerError(self.loop, "one of several optimizers is not zeroed in each round")
         others = [s for s in found if method_of(statement_call(s) or s)[0] != optimizer]
-        if self.descent is not None and {method_of(statement_call(s))[0] for s in found} - {  # type: ignore[arg-type]
-            self.descent.network
-        }:
+        if self.descent is not None and zeroed - {self.descent.network}:
             raise EagerError(self.loop, "gradients are zeroed elsewhere than in the network")
         if others and not self.turn.is_alone:
             raise EagerError(others[0], "gradients of another step are zeroed between two losses")

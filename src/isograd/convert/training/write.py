@@ -136,19 +136,13 @@ class _Writer:
             return call
         indent = " " * self.plan.call.col_offset
         test = self._test(phase)
-        forward = [textwrap.dedent(self._original(part)) for part in self.plan.forward]
+        spans = [(part, self.text.span(part)) for part in self.plan.forward]
+        forward = [self._dedented(part, self.text.original[slice(*span)]) for part, span in spans]
         inner = textwrap.indent("\n".join(forward), indent + _STEP)
         return f"if {test}:\n{indent}{_STEP}{call}\n{indent}else:\n{inner}"
 
     def _test(self, phase: Phase) -> str:
         return self.text.original[slice(*self.text.span(phase.statement.test))]
-
-    def _original(self, statement: ast.stmt) -> str:
-        """A statement as it was, from the beginning of its line."""
-        start, end = self.text.span(statement)
-        first = self.text.line_start(statement.lineno)
-        before = self.text.original[first:start]
-        return (before if not before.strip() else "") + self.text.original[start:end]
 
     def _makers(self) -> list[ast.stmt]:
         """The statements before which the step is made, or looked up."""
@@ -273,8 +267,11 @@ class _Writer:
         return [_STEP + line if line else "" for line in lines]
 
     def _moved(self, statement: ast.stmt) -> str:
+        return self._dedented(statement, self._replaced(statement))
+
+    def _dedented(self, statement: ast.stmt, own: str) -> str:
+        """A statement's text without the indentation of its place."""
         start = self.text.line_start(statement.lineno)
-        own = self._replaced(statement)
         before = self.text.original[start : self.text.span(statement)[0]]
         return textwrap.dedent(before + own) if not before.strip() else own
 

@@ -102,6 +102,26 @@ def test_a_gradient_of_inputs_outputs_and_numbers_is_a_cells(
             id="an input that a function of the file writes into",
         ),
         pytest.param(
+            "forward(ctx, x):\n        y = x.view(-1)\n        y.mul_(2)\n"
+            "        ctx.save_for_backward(x)\n        return x.sin()",
+            "backward(ctx, g):\n        (x,) = ctx.saved_tensors\n        return g * x",
+            USE,
+            id="an input that is written by another name",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        y = torch.nn.functional.relu(x, inplace=True)\n"
+            "        ctx.save_for_backward(x)\n        return y.sin()",
+            "backward(ctx, g):\n        (x,) = ctx.saved_tensors\n        return g * x",
+            USE,
+            id="an input that a function writes into by a keyword",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        return x.sin()",
+            "backward(ctx, g):\n        saved = ctx.saved_tensors\n        return g * len(saved)",
+            USE,
+            id="tensors are fetched that nobody saved",
+        ),
+        pytest.param(
             "forward(ctx, x, y):\n        return x * y",
             "backward(ctx, g):\n        a = b = None\n        if ctx.needs_input_grad[0]:\n"
             "            a = g\n        return a, b",

@@ -32,9 +32,9 @@ def kept_for_each(make: Any) -> Any:
             cells = [cell for part in parts for cell in cells_of(part)]
             name_apart(one for cell in cells for one in cell.get_parameters())
             made = make(*parts)
-            steps = tuple(map(_once_compiled, made)) if isinstance(made, tuple) else made
-            # The parts live on: their identities stay theirs.
-            kept[key] = (steps if isinstance(made, tuple) else _once_compiled(made), parts)
+            several = isinstance(made, tuple)
+            steps = tuple(map(_once_compiled, made)) if several else _once_compiled(made)
+            kept[key] = (steps, parts)  # the parts live on: their identities stay theirs
         return kept[key][0]
 
     return keeping
@@ -52,13 +52,12 @@ def _once_compiled(step: Any) -> Any:
 
     def is_new(place: Any, value: Any) -> bool:
         """Whether a number differs from its first value, for the first time."""
-        if not isinstance(value, float) or hasattr(value, "__ms_mutable__"):
+        if not _is_constant_number(value) or first.setdefault(place, value) == value:
             return False
-        is_same = first.setdefault(place, value) == value
-        return not is_same and place not in changing | constant
+        return place not in changing | constant
 
     def given(place: Any, value: Any) -> Any:
-        if isinstance(value, float) and not hasattr(value, "__ms_mutable__"):
+        if _is_constant_number(value):
             return ms.mutable(float(value)) if place in changing else float(value)
         return ms.mutable(value) if _holds_tensors_alone(value) else value
 
@@ -81,6 +80,11 @@ def _once_compiled(step: Any) -> Any:
         return called(inputs, named)
 
     return call
+
+
+def _is_constant_number(value: Any) -> bool:
+    """Whether the compiler takes a number with a point for a constant."""
+    return isinstance(value, float) and not hasattr(value, "__ms_mutable__")
 
 
 def _holds_tensors_alone(value: Any) -> bool:

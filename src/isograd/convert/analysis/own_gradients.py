@@ -7,9 +7,12 @@ the inputs, the output, or numbers.  Anything else keeps torch's form, which no 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
+
+from isograd.convert.tree import is_none
 
 #: torch's class, by its names.
 FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
@@ -67,7 +70,8 @@ def _read(
     (context, *inputs), (other, *slopes) = map(_arguments, (forward, backward))
     if not inputs or not slopes or {_OUT, _SLOPES} & {*inputs} or {*inputs} & {*slopes}:
         raise _TorchFormError
-    kept = _Kept(forward, context, tuple(inputs), _written_in(forward, tree))
+    known = () if _may_write(forward, context, tree) else inputs
+    kept = _Kept(forward, context, tuple(known))
     gone = list(kept.statements)
     unchanged: set[str] = set()  # inputs that the context gives back under their names
     for statement, targets, meant in _fetches(backward, other, kept):
@@ -108,7 +112,7 @@ def _none_names(backward: ast.FunctionDef) -> frozenset[str]:
     """Names that are bound to None and to nothing else."""
     found: set[str] = set()
     for part in _within(backward):
-        if isinstance(part, ast.Assign) and getattr(part.value, "value", part) is None:
+        if isinstance(part, ast.Assign) and is_none(part.value):
             found |= {getattr(target, "id", "") for target in part.targets}
     if any(_times_bound(backward, name) != 1 for name in found):
         raise _TorchFormError  # no graph takes None for the gradient of a tensor
@@ -123,57 +127,52 @@ def _look_at_returned(backward: ast.FunctionDef, count: int) -> None:
             raise _TorchFormError
 
 
-def _written_in(function: ast.FunctionDef, tree: ast.AST) -> set[str]:
-    """Names of a function whose tensors it, or what it calls, may write into."""
+def _may_write(function: ast.FunctionDef, context: str, tree: ast.AST) -> bool:
+    """Whether a function, or what it calls, may write into a tensor that is there already.
+
+    Which one is not asked: another name may mean an input.
+    """
     own = {part.name: part for part in ast.walk(tree) if isinstance(part, ast.FunctionDef)}
-    found = {_root(part) for part in _within(function) if _writes(part)}
     for part in _within(function):
+        if _writes(part) and not _member(part, context):
+            return True
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
             called = own.get(part.func.id)
-            if called is None or any(map(_writes, ast.walk(called))):
-                found |= {_root(given) for given in part.args}
-        if isinstance(part, ast.keyword) and part.arg == "out":
-            found.add(_root(part.value))
-    return found
+            if called is None and not hasattr(builtins, part.func.id):
+                return True
+            if called is not None and any(map(_writes, ast.walk(called))):
+                return True
+    return False
 
 
 def _writes(part: ast.AST) -> bool:
-    """`x.add_(…)`, `x[…] = …` or `x += …`; torch's names of functions in place end so."""
+    """`x.add_(…)`, `x[…] = …`, `x += …`, `out=x`; torch's names of functions in place end so."""
     if isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
         return True
-    if isinstance(part, ast.AugAssign):
-        return True
+    if isinstance(part, ast.keyword):
+        is_off = isinstance(part.value, ast.Constant) and not part.value.value
+        return part.arg in ("out", "inplace") and not is_off
     is_method = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
     name: str = part.func.attr if is_method else ""  # type: ignore[attr-defined]
-    return name.endswith("_") and not name.endswith("__")
-
-
-def _root(node: ast.AST) -> str:
-    """The name that an expression begins with: `x` of `x.view(-1)[0]`."""
-    while not isinstance(node, ast.Name):
-        inner = getattr(node, "target", None) or getattr(node, "func", None)
-        inner = inner or getattr(node, "value", None)
-        if not isinstance(inner, ast.AST):
-            return ""
-        node = inner
-    return node.id
+    return isinstance(part, ast.AugAssign) or (name.endswith("_") and not name.endswith("__"))
 
 
 class _Kept:
-    """What forward keeps in the context: `saved` tensors and `members`, as `bprop` has them."""
+    """What forward keeps in the context: `saved` tensors and `members`, as `bprop` has them.
 
-    def __init__(
-        self, forward: ast.FunctionDef, context: str, inputs: tuple[str, ...], written: set[str]
-    ) -> None:
+    inputs: those that forward leaves as they are; none where it may write into tensors.
+    """
+
+    def __init__(self, forward: ast.FunctionDef, context: str, inputs: tuple[str, ...]) -> None:
         self.saved: tuple[str, ...] = ()
         self.members: dict[str, str] = {}
         self.statements: list[ast.stmt] = []
         bound = {part.id for part in _within(forward) if _is_bound(part)}
-        self._known = {name: name for name in inputs if name not in bound | written}
+        self._known = {name: name for name in inputs if name not in bound}
         returned = list(_returned(forward))
-        if len(returned) == 1 and isinstance(returned[0], ast.Name) and returned[0].id in bound:
-            if _times_bound(forward, returned[0].id) == 1 and returned[0].id not in written:
-                self._known[returned[0].id] = _OUT
+        result = returned[0] if inputs and len(returned) == 1 else None
+        if isinstance(result, ast.Name) and _times_bound(forward, result.id) == 1:
+            self._known[result.id] = _OUT
         for statement in forward.body:
             self._read(statement, context)
         inside = {id(part) for statement in self.statements for part in ast.walk(statement)}
@@ -300,7 +299,9 @@ def _of_context(part: ast.AST, context: str, kept: _Kept, backward: ast.Function
             _index_of_saved(other, context) is not None and getattr(other, "value", None) is part
             for other in _within(backward)
         )
-        if is_indexed or not kept.saved:
+        if not kept.saved:
+            raise _TorchFormError
+        if is_indexed:
             return ""
         return f"({', '.join(kept.saved)}{',' if len(kept.saved) == 1 else ''})"
     if name not in kept.members:

@@ -164,7 +164,7 @@ def table(rows: list[dict]) -> str:
             f"\nOf {drawn} all outputs are drawn: that they compile and run is all that counts."
         )
     lines += [
-        f"- {row['corpus']} {row['builder']}: {row['outcome']}: {row['reason']}"
+        f"- {row['corpus']} {row['builder']}: {row['outcome']}: {row.get('reason', '')}"
         for row in rows
         if row["outcome"] != "same"
     ]

@@ -36,6 +36,7 @@ NETWORKS = {
     "Stepped": ("nn.Conv2d(3, 4, 3)", "self.made(x)[:, ::2, 1:-1:3] + x[..., None, 0, ::4].mean()"),
     "Zipped": ("Zips()", "self.made(x)"),
     "Greatest": ("nn.Conv2d(3, 4, 3)", "torch.topk(self.made(x), 2, dim=1).values"),
+    "Strided": ("nn.Sequential(Halving(Step(2)), Halving(Step([2, 2])))", "self.made(x)"),
     "Extreme": (
         "nn.Conv2d(3, 4, 3)",
         "self.made(x).max(dim=1)[0] - torch.aminmax(x, dim=1).min.mean()",
@@ -54,6 +55,9 @@ NETWORKS = {
 }
 #: What the networks are made of beside torch's layers.
 PARTS = """
+Step = collections.namedtuple("Step", ["stride"])
+
+
 class Block(nn.ModuleDict):
     def __init__(self):
         super().__init__()
@@ -79,6 +83,17 @@ class Chain(nn.Module):
             if name != "a":
                 x = part(x)
         return x
+
+
+class Halving(nn.Module):
+    def __init__(self, step):
+        super().__init__()
+        self.step, self.made = step, nn.Conv2d(3, 3, 2, stride=2)
+
+    def forward(self, x):
+        if self.step.stride == 1:  # the shapes of the other branch do not fit
+            return self.made(x) + x
+        return self.made(x)
 
 
 class Scaled(nn.Module):
@@ -205,7 +220,8 @@ def test_a_list_is_gone_through_backwards_by_a_slice(
 
 
 def test_runtime_functions_compile_with_their_gradients(tmp_path: Path) -> None:
-    text = "import einops\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    text = "import collections\nimport einops\nimport torch\n"
+    text += "import torch.nn.functional as F\nfrom torch import nn\n"
     text += PARTS
     for name, (made, returned) in NETWORKS.items():
         text += (

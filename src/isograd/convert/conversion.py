@@ -63,6 +63,8 @@ class Run:
     suppressed: int = 0
     #: The texts that may name what the project looks up in torch.
     words: set[str] = field(default_factory=set)
+    #: Fields of named tuples to which the project gives a list.
+    list_fields: frozenset[str] = frozenset()
     layers: Layers = field(default_factory=Layers)
     starting: Starting = field(default_factory=Starting)
     #: Files whose training loops are written anew, and what is said of loops that are not.

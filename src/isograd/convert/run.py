@@ -12,6 +12,7 @@ from pathlib import Path
 
 from isograd.collector import without_collector
 from isograd.convert.analysis.layers import layers_of
+from isograd.convert.analysis.records import WORDS, fields_with_lists
 from isograd.convert.analysis.starting import Said, starting_of
 from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
@@ -166,6 +167,8 @@ def _read_one(run: Run, path: Path, file: str) -> None:
         run.kept_bytes += len(read.raw)
     run.has_complex = run.has_complex or facts.makes_complex
     run.works_in_place = run.works_in_place or facts.works_in_place
+    if any(word in read.source.text for word in WORDS):
+        run.list_fields |= fields_with_lists(read.source.tree)
     if b"torch" in read.code:
         run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
 
@@ -310,6 +313,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.training.compiles,
         may_record(run.facts.values(), run.training),
         _with_modes(run),
+        run.list_fields,
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -27,6 +27,7 @@ class Settings:
     compiles_steps: whether its training loops call compiled steps, so that nothing records
     gradients.
     records_gradients: whether anything of the project may ask for recorded gradients.
+    list_fields: fields of named tuples to which the project gives a list.
     """
 
     target: str = "ops"
@@ -40,6 +41,7 @@ class Settings:
     compiles_steps: bool = False
     records_gradients: bool = True
     with_modes: frozenset[ClassInfo] = frozenset()
+    list_fields: frozenset[str] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -1,0 +1,43 @@
+"""Sizes of layers that torch takes in lists, MindSpore as numbers and tuples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.convert.support import converted, run_both
+
+#: What is called with x (2, 3, 8, 8) and r (2, 3, 8), by name.
+CALLS = {
+    "convolution": "nn.Conv2d(3, 4, [3, 3], stride=[2, 2], padding=[1, 1])(x)",
+    "a list by name": "nn.Conv2d(3, 4, 3, stride=SIZE, padding=SIZE)(x)",
+    "one axis": "nn.Conv1d(3, 4, [3], stride=[2])(r)",
+    "three axes": "nn.Conv3d(3, 4, [1, 3, 3], padding=[0, 1, 1])(x[:, :, None])",
+    "transposed": "nn.ConvTranspose2d(3, 4, SIZE, stride=[2, 2])(x)",
+    "greatest": "nn.MaxPool2d(SIZE)(x)",
+    "greatest, moved by other steps": "nn.MaxPool2d(kernel_size=[2, 2], stride=[1, 1])(x)",
+    "mean": "nn.AvgPool2d(SIZE)(x)",
+    "mean of one axis": "nn.AvgPool1d([2])(r)",
+    "to a size": "nn.AdaptiveAvgPool2d([2, 2])(x)",
+    "norm": "nn.LPPool2d(2, [2, 2])(x)",
+    "zeros": "nn.ZeroPad2d([1, 2, 1, 1])(x)",
+    "reflected": "nn.ReflectionPad2d([1, 1, 2, 1])(x)",
+    "function": "torch.sub(F.max_pool2d(x, [2, 2]), F.max_pool2d(x, SIZE))",
+    "function with steps": "F.avg_pool2d(x, [2, 2], stride=[2, 1])",
+    "function to a size": "F.adaptive_avg_pool2d(x, [2, 2])",
+}
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\nSIZE = [2, 2]\n\n\n"
+
+
+def test_sizes_in_lists(tmp_path: Path) -> None:
+    code = HEAD + "def shapes(x: torch.Tensor, r: torch.Tensor):\n    return {\n"
+    code += "".join(f"        {name!r}: {call}.shape,\n" for name, call in CALLS.items())
+    port, report = converted(tmp_path, {"sizes.py": code + "    }\n"})
+    assert [one for file in report.files for one in file.findings] == []
+    run = """
+        import json, sizes
+        ones = [TENSOR([[[[1.0] * 8] * 8] * 3] * 2), TENSOR([[[1.0] * 8] * 3] * 2)]
+        print(json.dumps({name: list(shape) for name, shape in sizes.shapes(*ones).items()}))
+    """
+    of_torch, of_port = run_both(tmp_path, port, run)
+    assert of_torch.keys() == CALLS.keys()
+    assert of_port == of_torch

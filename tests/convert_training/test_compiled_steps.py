@@ -71,6 +71,8 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         # The share of the mixed batches is a constant until it changes, the bound of Huber's loss
         # stays one.
         pytest.param("inputs", 3, 5, id="batches of dictionaries, a number of each round"),
+        # A weight of each round is a constant until it changes.
+        pytest.param("of_arrays", 7, 8, id="arrays and lists that become tensors in the loop"),
         pytest.param("own_gradients", 1, 1, id="functions with gradients of their own"),
         # Four trainings, each with graphs for train() and eval().
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),

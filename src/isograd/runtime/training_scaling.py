@@ -6,6 +6,7 @@ from types import MethodType
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
+import numpy as np
 from mindspore import nn, ops  # noqa: TID253
 
 from isograd.runtime.training_steps import OTHER, GraphOptimizer, name_apart, unique_name
@@ -65,7 +66,9 @@ def _once_compiled(step: Any) -> Any:
         own = [given(place, value) for place, value in enumerate(inputs)]
         return step(*own, **{name: given(name, value) for name, value in named.items()})
 
-    def call(*inputs: Any, **named: Any) -> Any:
+    def call(*values: Any, **by_name: Any) -> Any:
+        inputs = tuple(map(_of_numpy, values))
+        named = {name: _of_numpy(value) for name, value in by_name.items()}
         new = {
             place for place, value in (*enumerate(inputs), *named.items()) if is_new(place, value)
         }
@@ -80,6 +83,13 @@ def _once_compiled(step: Any) -> Any:
         return called(inputs, named)
 
     return call
+
+
+def _of_numpy(value: Any) -> Any:
+    """A tensor of an array, a number of numpy's number: no graph takes numpy's own."""
+    if isinstance(value, np.ndarray):
+        return ms.Tensor(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_constant_number(value: Any) -> bool:

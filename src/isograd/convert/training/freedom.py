@@ -19,7 +19,9 @@ _PYTHON = frozenset(
     "len range int float str bool min max abs sum round enumerate zip list tuple dict set sorted "
     "reversed isinstance next iter print".split()
 )
-_CONTAINERS = frozenset("items keys values get pop append extend format split join copy".split())
+_CONTAINERS = frozenset(
+    "items keys values get pop append extend format split join copy astype".split()
+)
 #: Methods of tensors that return what was there, in another dtype or on another device, or numbers.
 _TENSORS = frozenset(
     "to cuda cpu float double half long int bool type size dim numel item tolist numpy detach view "
@@ -103,7 +105,7 @@ class Freedom:
         if api == "torch.autograd.Variable":
             return True
         if api.startswith("torch."):
-            is_class = api.rpartition(".")[2][:1].isupper()
+            is_class = api.rpartition(".")[2][:1].isupper() and not self._is_type(call.func)
             return not is_class and not api.startswith(_NOT_FREE)
         root = root_of(call.func)
         if isinstance(call.func, ast.Attribute):

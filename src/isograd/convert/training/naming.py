@@ -29,6 +29,12 @@ _APART = (
 )
 #: Methods of networks whose result is gone through.
 _LISTS = ("parameters", "named_parameters")
+_VALUES = (ast.Call, ast.Subscript)
+#: What makes tensors of numbers, lists and arrays of numpy's.
+_MAKING = frozenset(
+    f"torch.{name}"
+    for name in "from_numpy tensor as_tensor Tensor FloatTensor DoubleTensor LongTensor".split()
+)
 #: What is asked of networks alone.
 _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modules".split())
 
@@ -100,9 +106,10 @@ class _Naming:
                 self._name(name)
 
     def _hoist(self, top: ast.AST) -> None:
-        """Make an input of what is computed of a round's number alone: `data[k * 8 : k * 8 + 8]`.
+        """Make an input of `data[k * 8 : k * 8 + 8]` and of `torch.from_numpy(x)`.
 
-        The compiler takes a number for a constant, and compiles anew for each.
+        The compiler takes a round's number for a constant, and compiles anew for each; an array
+        of numpy's is no input of a graph.
         """
         if isinstance(top, (ast.If, ast.For)):
             return
@@ -113,13 +120,20 @@ class _Naming:
             if not isinstance(node, ast.AST) or isinstance(node, _APART):
                 continue
             read = read_by(node)
-            if not read & self.counting:
+            is_counted = bool(read & self.counting)
+            if not is_counted and not any(map(self._makes_tensor, ast.walk(node))):
                 continue
-            if isinstance(node, (ast.Call, ast.Subscript)) and self._is_outside(node, read):
+            is_input = self._makes_tensor(node) if not is_counted else isinstance(node, _VALUES)
+            if is_input and self._is_outside(node, read):
                 self._add(self.names.inputs, node, "value")
                 self.hoisted.update(ast.walk(node))
             else:
                 waiting += ast.iter_child_nodes(node)
+
+    def _makes_tensor(self, node: ast.AST) -> bool:
+        """Whether a call makes a tensor of something that has a name."""
+        is_made = isinstance(node, ast.Call) and self.file.api_of_call(node) in _MAKING
+        return is_made and bool(read_by(node))
 
     def _is_outside(self, node: ast.AST, read: set[str]) -> bool:
         """Whether an expression has its value before the forward part begins."""

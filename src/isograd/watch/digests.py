@@ -8,10 +8,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 import numpy as np
 
+from isograd import tree
 from isograd.runs.script import run_script
 from isograd.watch.session import TrainingStopped
 
@@ -33,6 +35,8 @@ class Digests:
         self._depth = 0
         self._roots: set[int] = set()
         self._names: dict[int, str] = {}
+        self._plain_call: Any = None
+        self._kinds: set[type] = set()
 
     def watch(self, framework: str) -> None:
         """Begin: the framework has just been imported."""
@@ -73,6 +77,42 @@ class Digests:
             lambda c: c.cells_and_names(),
             lambda c: ((p.name, p) for p in c.get_parameters()),
         )
+        self._watch_compiled(mindspore, numbers)
+
+    def _watch_compiled(self, mindspore: Any, numbers: Callable[[Any], Any]) -> None:
+        """Compiled steps: what goes in, what comes out, and the weights behind it."""
+        from isograd.recording.mindspore_optimizers import is_optimizer, parameters_of
+        from isograd.watch.mindspore_calls import captured, is_tensor, jit_executor_class
+
+        executor, cell = jit_executor_class(), mindspore.nn.Cell
+        original, seen = executor.__call__, cell.__call__
+
+        def call(compiled: Any, *args: Any, **kwargs: Any) -> Any:
+            starts = (part for part in (*args[:1], compiled.fn) if callable(part))
+            found = (one for start in starts for one in captured(start, is_optimizer))
+            optimizer = None if self._depth else next(found, None)
+            if optimizer is None:
+                return original(compiled, *args, **kwargs)
+            if id(optimizer) not in self._roots:
+                self._roots.add(id(optimizer))
+                for weight in parameters_of(optimizer):
+                    self._write("weights", weight.name, numbers(weight), "mindspore")
+            for at, value in enumerate(tree.flatten((args, kwargs), is_tensor)[0]):
+                self._write("batch", str(at), numbers(value), "mindspore")
+            self._depth += 1
+            cell.__call__ = self._plain_call  # which the compiler reads
+            try:
+                output = original(compiled, *args, **kwargs)
+            finally:
+                self._depth -= 1
+                cell.__call__ = seen
+            for value in tree.flatten(output, is_tensor)[0]:
+                self._write("output", "the compiled step", numbers(value), "mindspore")
+            weights = ((p.name, numbers(p)) for p in parameters_of(optimizer))
+            self._stepped("mindspore", weights)
+            return output
+
+        executor.__call__ = call
 
     def _replace_call(
         self,
@@ -83,14 +123,13 @@ class Digests:
         parts: Callable[[Any], Iterable[tuple[str, Any]]],
         weights: Callable[[Any], Iterable[tuple[str, Any]]],
     ) -> None:
-        original = owner.__call__
-        optimizers = _optimizer_bases(framework)
+        original = self._plain_call = owner.__call__
+        is_optimizer, parameters = _optimizers_of(framework)
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(module, optimizers):
+            if is_optimizer(module):
                 found = original(module, *args, **kwargs)
-                values = ((p.name, numbers(p)) for p in module.parameters)
-                self._stepped(framework, values)
+                self._stepped(framework, ((p.name, numbers(p)) for p in parameters(module)))
                 return found
             if self._depth == 0 and id(module) not in self._roots:
                 self._roots.add(id(module))
@@ -106,12 +145,32 @@ class Digests:
                 output = original(module, *args, **kwargs)
             finally:
                 self._depth -= 1
+            if framework == "mindspore" and self._depth == 0:
+                self._watch_steps(sys._getframe(1), numbers)
             if isinstance(output, tensor):
                 name = self._names.get(id(module), type(module).__name__)
                 self._write("output", name, numbers(output), framework)
             return output
 
         owner.__call__ = call
+
+    def _watch_steps(self, frame: FrameType, numbers: Callable[[Any], Any]) -> None:
+        """Steps of optimizers as torch has them, which converted programs bring."""
+        from isograd.recording.mindspore_optimizers import optimizers_in_sight, parameters_of
+
+        for one in optimizers_in_sight(frame):
+            kind, original = type(one), getattr(type(one), "step", None)
+            if kind in self._kinds or original is None:
+                continue
+            self._kinds.add(kind)
+
+            def step(optimizer: Any, *args: Any, original: Any = original, **kwargs: Any) -> Any:
+                found = original(optimizer, *args, **kwargs)
+                weights = ((p.name, numbers(p)) for p in parameters_of(optimizer))
+                self._stepped("mindspore", weights)
+                return found
+
+            kind.step = step
 
     def _stepped(self, framework: str, values: Iterable[tuple[str, Any]]) -> None:
         for name, value in values:
@@ -136,12 +195,13 @@ def _parameters(optimizer: Any) -> Iterable[Any]:
     return (p for group in optimizer.param_groups for p in group["params"])
 
 
-def _optimizer_bases(framework: str) -> tuple[Any, ...]:
+def _optimizers_of(framework: str) -> tuple[Callable[[Any], bool], Callable[[Any], list[Any]]]:
+    """Whether a module is an optimizer, and what it changes; torch's are no modules."""
     if framework == "torch":
-        return ()
-    from isograd.watch.mindspore_calls import optimizer_classes
+        return (lambda module: False), (lambda module: [])
+    from isograd.recording.mindspore_optimizers import is_optimizer, parameters_of
 
-    return optimizer_classes()
+    return is_optimizer, parameters_of
 
 
 def _watch_seeds(stream: TextIO) -> None:

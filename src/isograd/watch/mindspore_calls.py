@@ -72,10 +72,9 @@ def jit_executor_class() -> Any:
     return importlib.import_module("mindspore.graph.api")._JitExecutor
 
 
-def optimizer_classes() -> tuple[Any, ...]:
-    """Bases of all optimizers: mindspore.nn's, and those of mint and experimental."""
-    experimental = importlib.import_module("mindspore.experimental.optim.optimizer")
-    return mindspore.nn.Optimizer, experimental.Optimizer
+def is_cell(value: Any) -> bool:
+    """Whether a value is a Cell."""
+    return isinstance(value, mindspore.nn.Cell)
 
 
 def is_tensor(value: Any) -> bool:
@@ -115,8 +114,8 @@ def scalar_of(output: Any) -> float | None:
     return None
 
 
-def captured(function: Any, wanted: Any, depth: int = 3) -> Iterator[Any]:
-    """Objects of some classes that a function can reach: its closure, its globals, its owner."""
+def captured(function: Any, wanted: Callable[[Any], bool], depth: int = 3) -> Iterator[Any]:
+    """Objects of a kind that a function can reach: its closure, its globals, its owner."""
     seen: set[int] = set()
     front: list[tuple[Any, int]] = [(function, depth)]
     while front:
@@ -124,7 +123,7 @@ def captured(function: Any, wanted: Any, depth: int = 3) -> Iterator[Any]:
         if id(value) in seen or left < 0:
             continue
         seen.add(id(value))
-        if isinstance(value, wanted):
+        if wanted(value):
             yield value
         if isinstance(value, mindspore.nn.Cell):
             front += [(cell, left - 1) for cell in value._cells.values() if cell is not None]

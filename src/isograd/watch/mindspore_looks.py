@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from isograd.recording.mindspore_optimizers import state_of
 from isograd.recording.statistics import MISSING_ROW
 from isograd.watch.looks import (
     INPUT,
@@ -181,10 +182,9 @@ def _number(value: Any) -> float:
 
 def state_largest(optimizer: Any) -> float:
     """The greatest magnitude in an optimizer's state; NaN where it has none."""
-    own = {id(p) for p in optimizer.parameters}
     largest = math.nan
-    for parameter in optimizer.get_parameters():
-        if id(parameter) in own or parameter.size < 2 or not is_floating(parameter):
+    for parameter in state_of(optimizer):
+        if parameter.size < 2 or not is_floating(parameter):
             continue
         values = numbers_of(parameter)
         if values is not None:
@@ -195,7 +195,7 @@ def state_largest(optimizer: Any) -> float:
 
 
 def _row(tensor: Any) -> tuple[list[float], Floats]:
-    values = numbers_of(tensor)
+    values = None if tensor is None else numbers_of(tensor)
     if values is None:
         return [*MISSING_ROW, math.nan, math.nan], np.empty(0)
     return extended_row(values), sample_of(values).astype(np.float64)

@@ -20,6 +20,15 @@ from isograd.watch.mindspore_observer import Observer, facts, kind_of_tensor
 from isograd.watch.mindspore_weights import Kept, put_back
 from isograd.watch.origin import Origin, Phase, trace_back
 
+_RANDOM = (
+    "the replay did not reproduce it: the step draws random numbers that cannot be set "
+    "(nn.Dropout on a CPU), keeps state of its own, or communicates"
+)
+_COMPUTED_BEFORE = (
+    "the loss was recorded before it was differentiated, so that nothing can run again. Compute it "
+    "in a function that mindspore.value_and_grad takes, or convert without --eager"
+)
+
 
 def find_origin(
     step: int,
@@ -41,6 +50,8 @@ def find_origin(
     if found is not None:
         return found
     for call in calls:
+        if _is_computed_before(call):
+            return _not_reproduced(step, [], is_loss_bad, where, _COMPUTED_BEFORE)
         observer = _replayed(call, parameters, modules, scale)
         found = _in_observed(step, observer, is_loss_bad, names, parameters)
         if found is not None:
@@ -131,10 +142,10 @@ def _parameters(weights: Any) -> Iterator[Any]:
 
 
 def _cells(function: Any) -> Iterator[Any]:
-    from isograd.watch.mindspore_calls import captured
+    from isograd.watch.mindspore_calls import captured, is_cell
 
     seen: set[int] = set()
-    for cell in captured(function, mindspore.nn.Cell, depth=2):
+    for cell in captured(function, is_cell, depth=2):
         if not seen.intersection({id(cell)}):
             seen.update(id(inner) for _, inner in cell.cells_and_names())
             yield cell
@@ -198,7 +209,15 @@ def _in_observed(
     return observer.backward_origin(step, masked, paths)
 
 
-def _not_reproduced(step: int, calls: list[ForwardCall], is_loss_bad: bool, where: str) -> Origin:
+def _is_computed_before(call: ForwardCall) -> bool:
+    """Whether the differentiated function only returns what was recorded before it was called."""
+    cells = getattr(call.function, "__closure__", None) or ()
+    return call.output is not None and any(one.cell_contents is call.output for one in cells)
+
+
+def _not_reproduced(
+    step: int, calls: list[ForwardCall], is_loss_bad: bool, where: str, note: str = _RANDOM
+) -> Origin:
     call = calls[-1] if calls else None
     inputs = floating((call.args, call.kwargs)) if call is not None else []
     return Origin(
@@ -210,6 +229,5 @@ def _not_reproduced(step: int, calls: list[ForwardCall], is_loss_bad: bool, wher
         where=where if call is None else call.where,
         inputs=tuple(facts(t) for t in inputs[:4]),
         is_origin=False,
-        note="the replay did not reproduce it: the step draws random numbers that cannot be set "
-        "(nn.Dropout on a CPU), keeps state of its own, or communicates",
+        note=note,
     )

@@ -30,8 +30,9 @@ def as_gradients(found: Any) -> list[Any] | None:
 
 
 def gradient_norms(gradients: list[Any]) -> tuple[Any, Any]:
-    """Norms, NaN where not finite; and which are not finite."""
-    found = np.array([_norm(gradient) for gradient in gradients], dtype=np.float64)
+    """Norms, NaN where not finite and 0 where there is none; and which are not finite."""
+    norms = [0.0 if gradient is None else _norm(gradient) for gradient in gradients]
+    found = np.array(norms, dtype=np.float64)
     bad = ~np.isfinite(found)
     return np.where(bad, np.nan, found), bad
 

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import mindspore  # noqa: TID253  # this module is loaded only for a MindSpore training
 import numpy as np
 
+from isograd.recording.mindspore_optimizers import (
+    is_optimizer,
+    optimizer_classes,
+    optimizers_in_sight,
+    parameters_of,
+)
 from isograd.watch.frames import user_line
 from isograd.watch.mindspore_batch import BatchWatch
 from isograd.watch.mindspore_calls import (
@@ -22,10 +30,10 @@ from isograd.watch.mindspore_calls import (
     Replacements,
     captured,
     executor_class,
+    is_cell,
     is_tensor,
     jit_executor_class,
     numbers_of,
-    optimizer_classes,
     parameter_paths,
     scalar_of,
 )
@@ -34,6 +42,9 @@ from isograd.watch.mindspore_values import as_gradients, decayed, gradient_norms
 from isograd.watch.mindspore_weights import WeightCopies
 from isograd.watch.observation import Network, ScaleFacts, StepRecord
 from isograd.watch.session import Session
+
+#: After so many gradients no other class of optimizers is looked for.
+_SEARCHES = 8
 
 
 @dataclass
@@ -45,7 +56,6 @@ class Lane:
     network: Network
     number: int
     step: int = 0
-    last_gradients: int = 0
     where: str = ""
 
 
@@ -70,6 +80,8 @@ class MindSporeWatcher:
         self._depth = 0
         self._compiled_depth = 0
         self._is_in_optimizer = False
+        self._kinds = dict.fromkeys(optimizer_classes())
+        self._searches_left = _SEARCHES
         self._gradients: Any = None
         self._scale_value: float | None = None
         self._raw_loss: Any = None
@@ -158,9 +170,20 @@ class MindSporeWatcher:
                 self._calls[-1].has_aux = bool(has_aux)
                 self._gradients = found
             self._depth = 0
+            if self._searches_left:
+                self._searches_left -= 1
+                self._meet_optimizers()
             return found
 
         return grad
+
+    def _meet_optimizers(self) -> None:
+        """See the steps of optimizers that are not MindSpore's, if the functions hold one."""
+        found = {type(one) for one in optimizers_in_sight(sys._getframe(2))}
+        new = [kind for kind in found if not issubclass(kind, tuple(self._kinds))]
+        if new:
+            self._kinds.update(dict.fromkeys(new))
+            self._replace_calls()
 
     # ---- the optimizer
 
@@ -172,25 +195,41 @@ class MindSporeWatcher:
             gradients = as_gradients(args[0] if args else None)
             if lane is None or gradients is None or len(gradients) != len(lane.parameters):
                 return original(optimizer, *args, **kwargs)
-            self._is_in_optimizer = True
-            try:
-                lane.where = user_line(2)
-                record = self._record(lane, gradients)
-                self._find_origin(lane, record)
-                if self._look is not None:
-                    self._look.before_update(lane.parameters, gradients)
-                found = original(optimizer, *args, **kwargs)
-                look = None
-                if self._look is not None:
-                    largest = state_largest(optimizer)
-                    look = self._look.after_update(lane.parameters, lane.network, largest)
-            finally:
-                self._is_in_optimizer = False
-            lane.last_gradients = id(args[0])
-            self._finish(lane, dataclasses.replace(record, look=look))
-            return found
+            return self._update(lane, gradients, lambda: original(optimizer, *args, **kwargs))
 
         return call
+
+    def _optimizer_step(self, original: Any) -> Any:
+        """For optimizers as torch has them: the parameters hold their gradients."""
+
+        def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            is_watched = not self._compiled_depth and not self._is_in_optimizer
+            lane = self._lane(optimizer) if is_watched else None
+            parameters = [] if lane is None else lane.parameters
+            gradients = [getattr(parameter, "grad", None) for parameter in parameters]
+            if lane is None or all(gradient is None for gradient in gradients):
+                return original(optimizer, *args, **kwargs)
+            return self._update(lane, gradients, lambda: original(optimizer, *args, **kwargs))
+
+        return step
+
+    def _update(self, lane: Lane, gradients: list[Any], act: Callable[[], Any]) -> Any:
+        """Record a step around the update itself."""
+        lane.where, self._is_in_optimizer = user_line(3), True
+        try:
+            record = self._record(lane, gradients)
+            self._find_origin(lane, record)
+            if self._look is not None:
+                self._look.before_update(lane.parameters, gradients)
+            found = act()
+            look = None
+            if self._look is not None:
+                largest = state_largest(lane.optimizer)
+                look = self._look.after_update(lane.parameters, lane.network, largest)
+        finally:
+            self._is_in_optimizer = False
+        self._finish(lane, dataclasses.replace(record, look=look))
+        return found
 
     def _lane(self, optimizer: Any) -> Lane | None:
         if self._chosen and id(optimizer) not in self._chosen:
@@ -206,15 +245,13 @@ class MindSporeWatcher:
         if self._model is not None:
             return
         for call in self._calls:
-            for cell in captured(call.function, mindspore.nn.Cell):
-                is_network = bool(cell.trainable_params()) and not isinstance(
-                    cell, optimizer_classes()
-                )
+            for cell in captured(call.function, is_cell):
+                is_network = bool(cell.trainable_params()) and not is_optimizer(cell)
                 if is_network and id(cell) not in self._names:
                     self._add_root(cell, "" if not self._names else type(cell).__name__)
 
     def _new_lane(self, optimizer: Any) -> Lane:
-        parameters = list(optimizer.parameters)
+        parameters = parameters_of(optimizer)
         names = tuple(self._paths.get(id(p), str(p.name)) for p in parameters)
         network = Network(
             names,
@@ -226,7 +263,7 @@ class MindSporeWatcher:
 
     def _record(self, lane: Lane, gradients: Any, scale: ScaleFacts | None = None) -> StepRecord:
         norms, bad = gradient_norms(gradients)
-        absent = np.zeros(len(norms), dtype=bool)
+        absent = np.array([gradient is None for gradient in gradients], dtype=bool)
         return StepRecord(
             step=lane.step,
             loss=self._loss(),
@@ -267,8 +304,11 @@ class MindSporeWatcher:
         back while it may run.
         """
         self._call_replacements.undo()
-        for kind in optimizer_classes():
-            self._call_replacements.replace(kind, "__call__", self._optimizer_call)
+        for kind in self._kinds:
+            if issubclass(kind, mindspore.nn.Cell):
+                self._call_replacements.replace(kind, "__call__", self._optimizer_call)
+            else:
+                self._call_replacements.replace(kind, "step", self._optimizer_step)
         if self._look is not None:
             self._call_replacements.replace(mindspore.nn.Cell, "__call__", self._look.cell_call)
 
@@ -297,7 +337,8 @@ class MindSporeWatcher:
         is_dynamic = "Dynamic" in type(self._scaler).__name__
         exponent = None
         if self._look is not None:
-            arrays = [a for g in gradients if (a := numbers_of(g)) is not None and a.size]
+            held = [gradient for gradient in gradients if gradient is not None]
+            arrays = [a for g in held if (a := numbers_of(g)) is not None and a.size]
             largest = max((float(np.abs(a).max()) for a in arrays), default=0.0) * scale
             exponent = math.frexp(largest)[1] if 0.0 < largest < math.inf else None
         return ScaleFacts(scale, False, is_dynamic, exponent)
@@ -366,15 +407,15 @@ class MindSporeWatcher:
 
     def _jit_call(self, original: Any) -> Any:
         def call(executor: Any, *args: Any, **kwargs: Any) -> Any:
-            run = lambda: original(executor, *args, **kwargs)  # noqa: E731  # one call, named below
-            return self._compiled(executor.fn, args, kwargs, run)
+            return self._compiled(
+                executor.fn, args, kwargs, lambda: original(executor, *args, **kwargs)
+            )
 
         return call
 
     def _compiled_cell(self, original: Any) -> Any:
         def compile_and_run(cell: Any, *args: Any, **kwargs: Any) -> Any:
-            run = lambda: original(cell, *args, **kwargs)  # noqa: E731  # one call, named below
-            return self._compiled(cell, args, kwargs, run)
+            return self._compiled(cell, args, kwargs, lambda: original(cell, *args, **kwargs))
 
         return compile_and_run
 
@@ -406,7 +447,7 @@ class MindSporeWatcher:
 
     def _lane_of_compiled(self, owner: Any, function: Any) -> Lane | None:
         for candidate in (owner, function):
-            for optimizer in captured(candidate, optimizer_classes()):
+            for optimizer in captured(candidate, is_optimizer):
                 self._calls = [ForwardCall(candidate, (), {}, "", None)]
                 lane = self._lane(optimizer)
                 self._calls.clear()
@@ -449,8 +490,9 @@ class MindSporeWatcher:
                 )
             )
         look = None
-        if self._look is not None:
-            look = self._look.of_compiled(lane.parameters, before.weights, lane.network)
+        seen = MindSporeLook(self._names) if self._look is None and not is_finite else self._look
+        if seen is not None:
+            look = seen.of_compiled(lane.parameters, before.weights, lane.network)
         self._finish(lane, dataclasses.replace(record, look=look))
 
 

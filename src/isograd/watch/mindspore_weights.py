@@ -8,6 +8,7 @@ from typing import Any
 import mindspore  # noqa: TID253  # this module is loaded only for a MindSpore training
 import numpy as np
 
+from isograd.recording.mindspore_optimizers import parameters_of, state_of
 from isograd.watch.looks import Numbers, fast_norm
 from isograd.watch.mindspore_calls import numbers_of
 
@@ -34,9 +35,8 @@ class WeightCopies:
         """Copy the weights; small state (counters, rates) too, so that the step can be undone."""
         self._turn = 1 - self._turn
         buffer = self._buffers[self._turn]
-        weights = [self._copied(buffer, p) for p in optimizer.parameters]
-        own = {id(p) for p in optimizer.parameters}
-        state = [(p, self._copied(buffer, p)) for p in _state(optimizer) if id(p) not in own]
+        weights = [self._copied(buffer, p) for p in parameters_of(optimizer)]
+        state = [(p, self._copied(buffer, p)) for p in state_of(optimizer)]
         self._counter = counter_of(optimizer)
         self._last = Kept(weights, state)
         return self._last
@@ -48,8 +48,10 @@ class WeightCopies:
         if before is not None and now is not None and before != now:
             self.were_unchanged = False
             return True
-        pairs = zip(optimizer.parameters, self._last.weights, strict=True)
+        pairs = zip(parameters_of(optimizer), self._last.weights, strict=True)
         small = sorted(pairs, key=lambda pair: int(pair[1].size))[:4]
+        # Weights that are all NaN change no more; counters do.
+        small += [pair for pair in self._last.state if pair[1].ndim == 0]
         changed = any(not np.array_equal(p.asnumpy(), before_, True) for p, before_ in small)
         self.were_unchanged = not changed
         return changed
@@ -79,10 +81,6 @@ def counter_of(optimizer: Any) -> int | None:
     if not isinstance(counter, mindspore.Tensor):
         return None
     return int(counter.asnumpy().reshape(-1)[0])
-
-
-def _state(optimizer: Any) -> list[Any]:
-    return [p for p in optimizer.get_parameters() if p is not None]
 
 
 def put_back(parameters: list[Any], values: list[Numbers]) -> None:

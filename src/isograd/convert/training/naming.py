@@ -124,7 +124,7 @@ class _Naming:
             if not is_counted and not any(map(self._makes_tensor, ast.walk(node))):
                 continue
             is_input = self._makes_tensor(node) if not is_counted else isinstance(node, _VALUES)
-            if is_input and self._is_outside(node, read):
+            if is_input and isinstance(node, ast.expr) and self._is_outside(node, read):
                 self._add(self.names.inputs, node, "value")
                 self.hoisted.update(ast.walk(node))
             else:

@@ -319,6 +319,8 @@ class _Writer:
         plan, returned = self.plan, self._returned()
         inputs = ", ".join(plan.names.inputs.values())
         first = self.loss if self.loss in self.outputs and not self.scaler else "_"
+        if not self.outputs and not self.scaler:
+            first = self._name_of_loss()  # a graph returns something: what who watches it reads
         value = f"({', '.join([first, *returned])})" if returned else first
         lines = ["@_isograd_jit", f"def {self.step}({self._listed(plan.names.inputs)}):"]
         lines.append(f"    {value}, gradients = gradient_fn({inputs})")
@@ -328,9 +330,14 @@ class _Writer:
             lines.append(f"    {self.optimizer}.accumulate(gradients)")
         else:
             lines += self._taken("gradients")
-        results = ", ".join(self.outputs)
-        lines.append(f"    return {results}" if results else "    return gradients[0]")
+        last = "gradients[0]" if first == "_" else first
+        lines.append(f"    return {', '.join(self.outputs) or last}")
         return [_STEP + line for line in lines]
+
+    def _name_of_loss(self) -> str:
+        names = self.plan.names
+        taken = {*names.inputs.values(), *names.objects.values(), self.optimizer, self.scaler}
+        return _unused(self.loss if self.loss.isidentifier() else "loss", taken)
 
     def _taken(self, gradients: str, bound: str = "") -> list[str]:
         """What becomes of gradients: unscaled, clipped, a step where they are finite."""

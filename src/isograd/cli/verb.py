@@ -33,7 +33,12 @@ import click
 
 from isograd.cli.config import ConfiguredCommand
 from isograd.cli.inputs import OUTPUT
-from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_output
+from isograd.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_outputs,
+    standard_output_kept,
+    write_output,
+)
 from isograd.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +95,8 @@ def verb(
             files = {one.name: given.pop(f"{one.name}_file") for one in known}
             context.meta[_FILES] = files
             _check(context, known, files)
-            with _progress(context, quiet) as progress:
+            is_taken = STANDARD_OUTPUT in files.values()
+            with _progress(context, quiet) as progress, standard_output_kept(is_taken):
                 report = function(**given, progress=progress)
             if isinstance(report, int):
                 return report
@@ -99,7 +105,7 @@ def verb(
                 file = files[one.name]
                 if file is not None:
                     write_output(file, _made(one, report, drawn, document))
-            to_error = STANDARD_OUTPUT in files.values() or _TO_ERROR in context.meta
+            to_error = is_taken or _TO_ERROR in context.meta
             _show(drawn, quiet=quiet, is_all=is_all, to_error=to_error)
             return 1 if report.needs_action else 0
 

@@ -81,16 +81,15 @@ class Digests:
 
     def _watch_compiled(self, mindspore: Any, numbers: Callable[[Any], Any]) -> None:
         """Compiled steps: what goes in, what comes out, and the weights behind it."""
-        from isograd.recording.mindspore_optimizers import is_optimizer, parameters_of
-        from isograd.watch.mindspore_calls import captured, is_tensor, jit_executor_class
+        from isograd.recording.mindspore_optimizers import parameters_of
+        from isograd.recording.mindspore_reach import jit_executor_class, optimizer_of
+        from isograd.watch.mindspore_calls import is_tensor
 
         executor, cell = jit_executor_class(), mindspore.nn.Cell
         original, seen = executor.__call__, cell.__call__
 
         def call(compiled: Any, *args: Any, **kwargs: Any) -> Any:
-            starts = (part for part in (*args[:1], compiled.fn) if callable(part))
-            found = (one for start in starts for one in captured(start, is_optimizer))
-            optimizer = None if self._depth else next(found, None)
+            optimizer = None if self._depth else optimizer_of(compiled.fn, args)
             if optimizer is None:
                 return original(compiled, *args, **kwargs)
             if id(optimizer) not in self._roots:

@@ -7,9 +7,8 @@ In PyNative mode `value_and_grad`, `grad` and TrainOneStepCell all pass through 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,16 +66,6 @@ def executor_class() -> Any:
     return importlib.import_module("mindspore.graph.api")._PyNativeExecutor
 
 
-def jit_executor_class() -> Any:
-    """The class of one compiled function."""
-    return importlib.import_module("mindspore.graph.api")._JitExecutor
-
-
-def is_cell(value: Any) -> bool:
-    """Whether a value is a Cell."""
-    return isinstance(value, mindspore.nn.Cell)
-
-
 def is_tensor(value: Any) -> bool:
     """Whether a value is a tensor, parameters included."""
     return isinstance(value, mindspore.Tensor)
@@ -112,40 +101,6 @@ def scalar_of(output: Any) -> float | None:
         if values is not None:
             return float(values.reshape(())[()].real)
     return None
-
-
-def captured(function: Any, wanted: Callable[[Any], bool], depth: int = 3) -> Iterator[Any]:
-    """Objects of a kind that a function can reach: its closure, its globals, its owner."""
-    seen: set[int] = set()
-    front: list[tuple[Any, int]] = [(function, depth)]
-    while front:
-        value, left = front.pop()
-        if id(value) in seen or left < 0:
-            continue
-        seen.add(id(value))
-        if wanted(value):
-            yield value
-        if isinstance(value, mindspore.nn.Cell):
-            front += [(cell, left - 1) for cell in value._cells.values() if cell is not None]
-        front += [(inner, left - 1) for inner in _reach(value)]
-
-
-def _reach(value: Any) -> Iterator[Any]:
-    owner = getattr(value, "__self__", None)
-    if isinstance(owner, mindspore.nn.Cell):
-        yield owner
-    wrapped = getattr(value, "__wrapped__", None)
-    if callable(wrapped):
-        yield wrapped
-    code = getattr(value, "__code__", None)
-    if code is None:
-        return
-    for cell in value.__closure__ or ():
-        # A closure's cell may be empty still.
-        with contextlib.suppress(ValueError):
-            yield cell.cell_contents
-    module = value.__globals__
-    yield from (module[name] for name in code.co_names if name in module)
 
 
 def parameter_paths(root: Any, prefix: str = "") -> dict[int, str]:

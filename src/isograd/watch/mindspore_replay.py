@@ -142,7 +142,7 @@ def _parameters(weights: Any) -> Iterator[Any]:
 
 
 def _cells(function: Any) -> Iterator[Any]:
-    from isograd.watch.mindspore_calls import captured, is_cell
+    from isograd.recording.mindspore_reach import captured, is_cell
 
     seen: set[int] = set()
     for cell in captured(function, is_cell, depth=2):

@@ -23,16 +23,14 @@ from isograd.recording.mindspore_optimizers import (
     optimizers_in_sight,
     parameters_of,
 )
+from isograd.recording.mindspore_reach import captured, is_cell, jit_executor_class
 from isograd.watch.frames import user_line
 from isograd.watch.mindspore_batch import BatchWatch
 from isograd.watch.mindspore_calls import (
     ForwardCall,
     Replacements,
-    captured,
     executor_class,
-    is_cell,
     is_tensor,
-    jit_executor_class,
     numbers_of,
     parameter_paths,
     scalar_of,

@@ -235,13 +235,38 @@ class Held:
         up: ast.AST = inner
         for part in self.tree.above(node):
             for test in _tests_before(up, part):
-                found = _classes_of_test(test, text)
+                found = self._classes_of_test(test, text)
                 if found:
                     return found
             if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 break
             up = part
         return []
+
+    def _classes_of_test(self, test: ast.expr, text: str) -> list[ast.expr]:
+        """The classes in `isinstance(name, (A, B))`, `type(name) is A` or either of such tests.
+
+        Also in `kind is A`, where `kind = type(name)`.
+        """
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+            found = [self._classes_of_test(value, text) for value in test.values]
+            return [part for one in found for part in one] if all(found) else []
+        if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "isinstance":
+            if len(test.args) == 2 and ast.unparse(test.args[0]) == text:
+                return _parts(test.args[1])
+        elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+            left = test.left
+            kinds = _bound_locally(left, self.tree) if isinstance(left, ast.Name) else [left]
+            subjects = {ast.unparse(_subject(kind)) for kind in kinds if is_type_of(kind)}
+            is_of_it = bool(kinds) and all(map(is_type_of, kinds)) and subjects == {text}
+            if is_of_it and isinstance(test.ops[0], (ast.Eq, ast.Is, ast.In)):
+                return _parts(test.comparators[0])
+        return []
+
+
+def _subject(kind: ast.expr) -> ast.expr:
+    """`x` of `type(x)` and of `x.__class__`."""
+    return kind.args[0] if isinstance(kind, ast.Call) else kind.value  # type: ignore[attr-defined]
 
 
 def is_path(node: ast.expr) -> bool:
@@ -335,21 +360,6 @@ def _conjuncts(test: ast.expr) -> list[ast.expr]:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return [part for value in test.values for part in _conjuncts(value)]
     return [test]
-
-
-def _classes_of_test(test: ast.expr, text: str) -> list[ast.expr]:
-    """The classes in `isinstance(name, (A, B))`, `type(name) is A` or either of such tests."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        found = [_classes_of_test(value, text) for value in test.values]
-        return [part for one in found for part in one] if all(found) else []
-    if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "isinstance":
-        if len(test.args) == 2 and ast.unparse(test.args[0]) == text:
-            return _parts(test.args[1])
-    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and is_type_of(test.left):
-        subject = test.left.args[0] if isinstance(test.left, ast.Call) else test.left.value  # type: ignore[attr-defined]
-        if ast.unparse(subject) == text and isinstance(test.ops[0], (ast.Eq, ast.Is, ast.In)):
-            return _parts(test.comparators[0])
-    return []
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, types_and_settings
+from isograd.convert.analysis.kinds import is_kind
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.names_in_strings import Asked, asked_names
@@ -12,7 +13,6 @@ from isograd.convert.passes.calls import is_in_mint, missing
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.order import Stage
 from isograd.convert.passes.reach_of_writes import scope_of
-from isograd.convert.tree import is_type_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
@@ -263,7 +263,7 @@ def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> st
     is_owner = isinstance(parent, ast.Attribute) and parent.value is node  # X.from_pretrained
     if file.names.kind(api) != "M" or _is_base(node, file) or is_owner:
         return file.value(entry)
-    if _is_compared_with_type(node, file):
+    if is_kind(node, file.tree):
         return file.name(_class_of(entry))
     return file.layer(entry, is_value=True) or file.value(entry)
 
@@ -297,16 +297,6 @@ def _sets_children(node: ast.ClassDef, info: ClassInfo) -> bool:
                 return True
         elif isinstance(part, ast.Call) and getattr(part.func, "id", "") == "setattr":
             return True
-    return False
-
-
-def _is_compared_with_type(node: ast.AST, file: FileEdit) -> bool:
-    """`type(m) is nn.Linear`: what is made is MindSpore's own class."""
-    for part in file.tree.above(node):
-        if isinstance(part, ast.Compare):
-            return any(map(is_type_of, (part.left, *part.comparators)))
-        if not isinstance(part, (ast.Tuple, ast.List, ast.Set)):
-            return False
     return False
 
 

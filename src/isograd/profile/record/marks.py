@@ -93,8 +93,11 @@ class StepMarks:
         return self._open[-1][0] if self._open else Phase.OTHER
 
     def begin(self, phase: Phase) -> None:
-        """A phase begins; before a batch or a pass, a step that was updated ends."""
-        if phase in (Phase.DATA, Phase.FORWARD):
+        """A phase begins; before a batch or a pass, a step that was updated ends.
+
+        A compiled step is one phase, OTHER: nobody sees its parts.
+        """
+        if phase in (Phase.DATA, Phase.FORWARD, Phase.OTHER):
             self._maybe_close(phase)
         if self._start is None:
             self._begin_step()

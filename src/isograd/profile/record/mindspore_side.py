@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +39,15 @@ from isograd.profile.record.peaks import (
     measured_peaks,
     product_rate,
 )
+from isograd.recording.mindspore_optimizers import is_optimizer, optimizers_in_sight
+from isograd.recording.mindspore_reach import is_trained, jit_executor_class, optimizer_of
 
 if TYPE_CHECKING:
     from isograd.profile.record.recorder import ProfileRecorder
+
+
+#: After so many passes no other class of optimizers is looked for.
+_SEARCHES = 4
 
 
 class MindSporeSide:
@@ -66,6 +73,9 @@ class MindSporeSide:
         self._last_optimizer = optimizer
         self._source = source_of(model)
         self._profiler: Any = None
+        self._plain_call: Any = None
+        self.has_compiled = False
+        self._searches_left = _SEARCHES
         self._depth = 0
         self._record: ProfileRecorder | None = None
 
@@ -73,6 +83,7 @@ class MindSporeSide:
         """Hook passes, updates and batches."""
         self._record = recorder
         self._wrap_cells()
+        self._wrap_compiled()
         self._wrap_optimizer()
         self._undo.callback(self._pipeline.detach)
         self._pipeline.attach(
@@ -86,10 +97,8 @@ class MindSporeSide:
         MindSpore calls hooks from the dictionary that is then changed.
         """
         from mindspore import nn
-        from mindspore.experimental.optim import Optimizer
 
-        kinds = (nn.Optimizer, Optimizer)
-        original = nn.Cell.__call__
+        original = self._plain_call = nn.Cell.__call__
         side = self
 
         def call(cell: Any, *arguments: Any, **options: Any) -> Any:
@@ -99,12 +108,40 @@ class MindSporeSide:
                     return original(cell, *arguments, **options)
                 finally:
                     side._after_forward(cell)
-            if not isinstance(cell, kinds) or side._record is None:
+            if side._record is None or not is_optimizer(cell):
                 return original(cell, *arguments, **options)
             return side._update(cell, lambda: original(cell, *arguments, **options))
 
         nn.Cell.__call__ = call
         self._undo.callback(setattr, nn.Cell, "__call__", original)
+
+    def _wrap_compiled(self) -> None:
+        """A function of `jit` that holds an optimizer is a step; nobody sees its parts."""
+        from mindspore import nn
+
+        executor, seen = jit_executor_class(), nn.Cell.__call__
+        original, plain = executor.__call__, self._plain_call
+
+        def call(compiled: Any, *arguments: Any, **options: Any) -> Any:
+            record = self._record
+            optimizer = None if self._depth else optimizer_of(compiled.fn, arguments)
+            if record is None or optimizer is None:
+                return original(compiled, *arguments, **options)
+            record.begin(Phase.OTHER)
+            self._depth, begin = self._depth + 1, time.time_ns()
+            nn.Cell.__call__ = plain  # which the compiler reads
+            try:
+                return original(compiled, *arguments, **options)
+            finally:
+                nn.Cell.__call__ = seen
+                self._depth, self._last_optimizer = self._depth - 1, optimizer
+                self.has_compiled = True
+                record.end(Phase.OTHER)
+                self._memory.updated(begin, time.time_ns())
+                record.updated()
+
+        executor.__call__ = call
+        self._undo.callback(setattr, executor, "__call__", original)
 
     def _wrap_optimizer(self) -> None:
         """An optimizer of another kind, as converted programs have it, is known by its step."""
@@ -123,6 +160,27 @@ class MindSporeSide:
         optimizer.step = step
         self._undo.callback(optimizer.__dict__.pop, "step", None)
 
+    def _meet_optimizers(self) -> None:
+        """See the steps of optimizers that are no cells, which converted programs bring."""
+        from mindspore import nn
+
+        side = self
+        found = {type(one) for one in optimizers_in_sight(sys._getframe(3))}
+        for kind in (one for one in found if not issubclass(one, nn.Cell)):
+            own, original = vars(kind).get("step"), kind.step
+
+            def step(
+                optimizer: Any, *arguments: Any, original: Any = original, **options: Any
+            ) -> Any:
+                return side._update(optimizer, lambda: original(optimizer, *arguments, **options))
+
+            kind.step = step
+            if own is None:
+                self._undo.callback(delattr, kind, "step")
+            else:
+                self._undo.callback(setattr, kind, "step", own)
+            self._searches_left = 0
+
     def _update(self, optimizer: Any, act: Any) -> Any:
         record = self._record
         assert record is not None
@@ -139,15 +197,18 @@ class MindSporeSide:
     def _before_forward(self, cell: Any) -> None:
         assert self._record is not None
         self._depth += 1
-        if self._depth == 1 and cell.training:
+        if self._depth == 1 and is_trained(cell):
             self._record.begin(Phase.FORWARD)
 
     def _after_forward(self, cell: Any) -> None:
         # What follows until the update is the loss and the backward pass, which no hook separates.
         self._depth = max(self._depth - 1, 0)
-        if self._depth == 0 and self._record is not None and cell.training:
+        if self._depth == 0 and self._record is not None and is_trained(cell):
             self._record.end(Phase.FORWARD)
             self._record.begin(Phase.BACKWARD)
+            if self._searches_left and self._optimizer is None:
+                self._searches_left -= 1
+                self._meet_optimizers()
 
     def detach(self) -> None:
         """Undo all hooks."""
@@ -163,10 +224,10 @@ class MindSporeSide:
         return str(mindspore.get_context("device_target"))
 
     def is_asynchronous(self) -> bool:
-        """Unless operators run at once by the user's own choice."""
+        """Unless operators run at once by the user's own choice, or all runs in a compiled step."""
         import mindspore
 
-        return not mindspore.get_context("pynative_synchronize")
+        return not self.has_compiled and not mindspore.get_context("pynative_synchronize")
 
     def settle(self) -> None:
         """Wait until all issued operators have run."""

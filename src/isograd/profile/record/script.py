@@ -72,6 +72,12 @@ class _Finder:
             self._undo.append(register_module_forward_pre_hook(self._called).remove)
             return
         from isograd.profile.record.mindspore_pipeline import PipelineWatch
+        from isograd.recording.mindspore_reach import (
+            is_trained,
+            jit_executor_class,
+            networks_of,
+            optimizer_of,
+        )
 
         self._pipeline = PipelineWatch()
         self._pipeline.sample([])  # a script builds its pipeline before it calls its network
@@ -79,7 +85,8 @@ class _Finder:
         original = nn.Cell.__call__
 
         def call(cell: Any, *arguments: Any, **options: Any) -> Any:
-            self._called(cell, arguments)
+            if is_trained(cell):
+                self._found(cell)
             return original(cell, *arguments, **options)
 
         def undo() -> None:
@@ -88,11 +95,34 @@ class _Finder:
 
         nn.Cell.__call__ = call
         self._undo.append(undo)
+        executor = jit_executor_class()
+        compiled = executor.__call__
+
+        def call_compiled(function: Any, *arguments: Any, **options: Any) -> Any:
+            if optimizer_of(function.fn, arguments) is not None:
+                for network in networks_of(function.fn)[:1]:
+                    self._found(network)
+            if self._recorder is not None:
+                return executor.__call__(function, *arguments, **options)  # the recorder's own
+            nn.Cell.__call__ = original  # which the compiler reads
+            try:
+                return compiled(function, *arguments, **options)
+            finally:
+                nn.Cell.__call__ = call
+
+        def undo_compiled() -> None:
+            if executor.__call__ is call_compiled:
+                executor.__call__ = compiled
+
+        executor.__call__ = call_compiled
+        self._undo.append(undo_compiled)
 
     def _called(self, module: Any, arguments: Any) -> None:
-        if self._recorder is not None or not module.training:
-            return
-        if not _has_trained_parameters(module):
+        if module.training:
+            self._found(module)
+
+    def _found(self, module: Any) -> None:
+        if self._recorder is not None or not _has_trained_parameters(module):
             return
         self.stop()
         self.network = module

@@ -1,11 +1,34 @@
-"""Output files that appear whole or not at all, and are known to be writable before work begins."""
+"""Output files that appear whole or not at all, and are known to be writable before work begins.
+
+Also standard output, where a report and the user's code would both write to it.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from isograd.errors import UsageError
+
+
+@contextmanager
+def standard_output_kept(is_for_report: bool) -> Iterator[None]:
+    """Send what the user's code prints to standard error, where a report has standard output."""
+    if not is_for_report:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)  # also for what frameworks and their processes print
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def cache_folder() -> Path:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
@@ -41,23 +38,6 @@ def check_outputs(
             )
         seen.add(resolved(file))
         require_writable(file)
-
-
-@contextmanager
-def standard_output_kept(is_for_report: bool) -> Iterator[None]:
-    """Send what the user's code prints to standard error, where a report has standard output."""
-    if not is_for_report:
-        yield
-        return
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)  # also for what frameworks and their processes print
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
 
 
 def write_output(file: Path, content: str | bytes) -> None:

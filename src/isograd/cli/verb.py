@@ -33,13 +33,9 @@ import click
 
 from isograd.cli.config import ConfiguredCommand
 from isograd.cli.inputs import OUTPUT
-from isograd.cli.outputs import (
-    STANDARD_OUTPUT,
-    check_outputs,
-    standard_output_kept,
-    write_output,
-)
+from isograd.cli.outputs import STANDARD_OUTPUT, check_outputs, write_output
 from isograd.errors import UsageError
+from isograd.files import standard_output_kept
 
 if TYPE_CHECKING:
     from isograd.progress import SilentProgress
@@ -50,7 +46,6 @@ if TYPE_CHECKING:
 _JSON_HELP = (
     "Write the report as JSON; `-` is standard output and moves the text to standard error."
 )
-
 
 #: Where the running command keeps its outputs, and that its text goes to standard error.
 _FILES = "isograd.outputs"

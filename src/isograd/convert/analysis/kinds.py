@@ -1,4 +1,4 @@
-"""Where a class of torch's as a value stands for what instances are of, and is not what makes them.
+"""Where a class of torch's as a value is what instances are of, and not what makes them.
 
 MindSpore's own class is written there.  Elsewhere a class as a value is what takes torch's
 arguments: a function that makes MindSpore's layer is equal to no class, and no `isinstance` takes

@@ -27,6 +27,14 @@ class DeviceMoves:
             """,
         ),
         Example(
+            "to a device by name",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                rows, columns, device = *x.shape, x.device
+                return y.to(device) + rows
+            """,
+        ),
+        Example(
             "to a device as a dtype",
             """
             def f(x: torch.Tensor, y: torch.Tensor):
@@ -75,7 +83,51 @@ def _is_device(value: ast.expr, file: FileEdit) -> bool:
     if isinstance(value, ast.Constant):
         return isinstance(value.value, (str, int)) and not isinstance(value.value, bool)
     use = file.use(value.func if isinstance(value, ast.Call) else value)
-    return use is not None and use.is_sure and use.api in _DEVICES
+    if use is not None and use.is_sure and use.api in _DEVICES:
+        return True
+    return isinstance(value, ast.Name) and _is_name_of_device(value, file)
+
+
+def _is_name_of_device(name: ast.Name, file: FileEdit) -> bool:
+    """Whether a name of the function holds nothing but devices: `device = x.device`.
+
+    What is asked of something that is called a tensor's `device` there is one, whatever it is of.
+    """
+    stores = [
+        part
+        for part in file.tree.walked(file.tree.scope(name))
+        if isinstance(part, ast.Name) and part.id == name.id and isinstance(part.ctx, ast.Store)
+    ]
+    values = [_bound_to(store, file) for store in stores]
+    is_given = any(
+        isinstance(part, ast.arg) and part.arg == name.id
+        for part in file.tree.walked(file.tree.scope(name))
+    )
+    return bool(values) and not is_given and all(_is_asked(value, file) for value in values)
+
+
+def _bound_to(store: ast.Name, file: FileEdit) -> ast.expr | None:
+    """What an assignment binds to a name, also in `b, n, device = *x.shape, x.device`."""
+    parent = file.tree.parents[store]
+    if isinstance(parent, ast.Assign):
+        return parent.value
+    assign = file.tree.parents.get(parent)
+    if not isinstance(parent, ast.Tuple) or not isinstance(assign, ast.Assign):
+        return None
+    if not isinstance(assign.value, ast.Tuple):
+        return None
+    behind = parent.elts[parent.elts.index(store) :]
+    values = assign.value.elts[-len(behind) :]
+    if len(values) < len(behind) or any(
+        isinstance(part, ast.Starred) for part in (*values, *behind)
+    ):
+        return None
+    return values[0]
+
+
+def _is_asked(value: ast.expr | None, file: FileEdit) -> bool:
+    use = None if value is None else file.use(value.func if isinstance(value, ast.Call) else value)
+    return use is not None and use.api in _DEVICES
 
 
 def _is_switch(value: ast.expr) -> bool:

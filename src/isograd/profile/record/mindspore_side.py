@@ -74,7 +74,7 @@ class MindSporeSide:
         self._source = source_of(model)
         self._profiler: Any = None
         self._plain_call: Any = None
-        self.has_compiled = False
+        self.has_compiled = self._is_updating = False
         self._searches_left = _SEARCHES
         self._depth = 0
         self._record: ProfileRecorder | None = None
@@ -124,7 +124,8 @@ class MindSporeSide:
 
         def call(compiled: Any, *arguments: Any, **options: Any) -> Any:
             record = self._record
-            optimizer = None if self._depth else optimizer_of(compiled.fn, arguments)
+            is_inner = self._depth > 0 or self._is_updating  # optimizers compile parts of theirs
+            optimizer = None if is_inner else optimizer_of(compiled.fn, arguments)
             if record is None or optimizer is None:
                 return original(compiled, *arguments, **options)
             record.begin(Phase.OTHER)
@@ -186,9 +187,11 @@ class MindSporeSide:
         assert record is not None
         record.begin(Phase.UPDATE)
         begin, self._last_optimizer = time.time_ns(), optimizer
+        self._is_updating = True
         try:
             return act()
         finally:
+            self._is_updating = False
             record.end(Phase.UPDATE)
             self._memory.updated(begin, time.time_ns())
             if self._optimizer is None or optimizer is self._optimizer:

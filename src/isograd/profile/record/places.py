@@ -55,7 +55,8 @@ def lines_of_threads() -> dict[int, tuple[CodeType, int]]:
         for ident, frame in sys._current_frames().items():
             user = users_frame(frame)
             if user is not None:
-                found[ident] = user.f_code, user.f_lineno
+                # What Python adds to a function has no line: that of its first is next to it.
+                found[ident] = user.f_code, user.f_lineno or user.f_code.co_firstlineno
     finally:
         if is_collecting:
             gc.enable()

@@ -173,6 +173,56 @@ for x in loader:
             "what the step changes",
             id="weights are read before the step",
         ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    y = model(x)\n    y.mul_(2.0)\n    loss = y.sum()",
+            "more than assignments",
+            id="an output is changed in place",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    y = model(x)\n    y.data[:, 0] = 4.0\n    loss = y.sum()",
+            "writes to an attribute or an element",
+            id="an element of an output's data is written",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    y = model(x)\n    with torch.no_grad():\n        y.clamp_(max=0.5)\n"
+            "    loss = y.sum()",
+            "more than assignments",
+            id="an output is changed where nothing is recorded",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    y = model(x)\n    loader[0][:] = y.detach()\n    loss = (y * loader[0]).sum()",
+            "writes to an attribute or an element",
+            id="a bank that the loss reads keeps an output",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    outs = []\n    outs.append(model(x))\n    loss = outs[0].sum()",
+            "more than assignments",
+            id="a list that the loss reads gets an output",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()\n    loss.backward()",
+            "    y = model(x)\n    w = len(loader)\n    (y * w).sum().backward()",
+            "behind the forward part",
+            id="what the loss alone reads is bound behind the network's call",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    z = x.clone()\n    z[0] = 2.0\n    z.mul_(2)\n    loss = model(z).sum()",
+            "",
+            id="a batch is changed before the network's call",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    y = model(x)\n    seen.kept = [y.detach()]\n    seen.kept.append(x)\n"
+            "    loss = y.sum()",
+            "",
+            id="an output is kept, and the loss does not read it",
+        ),
         pytest.param("    optimizer.zero_grad()\n", "", "no optimizer", id="never zeroed"),
         pytest.param("    optimizer.zero", "    model.zero", "", id="the network zeroes"),
         pytest.param("x).sum()", "x).sum() + loader[0].sum().item()", r"item\(\)", id="item"),

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.changes import changed_by, paths_read
 from isograd.convert.training.freedom import Freedom, tainted_in
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
@@ -43,15 +44,15 @@ class ForwardPart:
         """The statements on which the loss depends, and through which gradients may flow."""
         before = [s for s in self.units if s.lineno < backward.lineno]
         tainted = tainted_in(before, Freedom(self.file))
-        needed = read_by(loss)
+        needed, paths = read_by(loss), paths_read(loss)
         forward: list[ast.stmt] = []
         for statement in reversed(before):
-            if not bound_by(statement) & needed:
-                continue
-            if not tainted[statement]:
+            is_needed = bound_by(statement) & needed or changed_by(statement, self.file) & paths
+            if not is_needed or not tainted[statement]:
                 continue
             self._look_inside(statement)
             needed |= read_by(statement)
+            paths |= paths_read(statement)
             forward.insert(0, statement)
         if not forward:
             raise EagerError(backward, "the loss is not computed in the loop")
@@ -95,27 +96,33 @@ class ForwardPart:
         carried |= (read | read_by(loss)) & bound - known
         return sorted((read | carried) & bound), carried
 
-    def place(self, backward: ast.stmt, names: Names) -> ast.stmt:
+    def place(self, backward: ast.stmt, loss: ast.expr, names: Names) -> ast.stmt:
         """Where the step is called: with the last statement, or with the first."""
         forward = self.statements
         between = [s for s in self.units if forward[0].lineno < s.lineno < backward.lineno]
         others = [s for s in between if s not in forward and s not in self.gone]
         bound = set().union(*map(bound_by, forward))
         behind = [s for s in others if s.lineno < forward[-1].lineno]
+        late = next((s for s in others if s not in behind and self._changes(s, loss)), None)
+        if late is not None:
+            raise EagerError(late, "what the loss reads changes behind the forward part")
         is_early = any(  # at the last statement an input would have its later value
-            bound_by(s) & read_by(part)
-            for s in behind
-            for part in forward
-            if part.lineno < s.lineno
+            self._changes(s, part) for s in behind for part in forward if part.lineno < s.lineno
         )
         if not is_early and not any(read_by(s) & bound for s in behind):
             return forward[-1]
         roots = {name for path in names.inputs for name in read_by(ast.parse(path, mode="eval"))}
-        if any(bound_by(s) & (roots | bound) for s in behind):
+        if any((bound_by(s) | changed_by(s, self.file)) & (roots | bound) for s in behind):
             raise EagerError(
                 behind[0], "other statements within the forward part change what it reads or binds"
             )
         return forward[0]
+
+    def _changes(self, statement: ast.stmt, other: ast.AST) -> bool:
+        """Whether a statement binds or changes what another reads."""
+        if bound_by(statement) & read_by(other):
+            return True
+        return bool(changed_by(statement, self.file) & paths_read(other))
 
     def look_between(self, update: ast.stmt, paths: set[str]) -> None:
         """Statements between the forward part and the step see what the step changes."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.changes import changed_by
 from isograd.convert.training.paths import bound_by, read_by, root_of
 from isograd.convert.tree import imported_from
 
@@ -91,6 +92,16 @@ class Freedom:
                 return False
         return True
 
+    def is_write_to(self, names: set[str], statement: ast.stmt) -> bool:
+        """Whether a statement is `x.mul_(y)` of one of these names, and otherwise free."""
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return False
+        use, root = self.file.use(call.func), root_of(call.func)
+        is_tensors = use is not None and use.api.startswith("torch.Tensor.")
+        is_own = root is not None and root.id in names
+        return is_tensors and is_own and all(map(self.is_free, ast.iter_child_nodes(call)))
+
     def _is_unrecorded(self, item: ast.withitem) -> bool:
         call = item.context_expr
         use = self.file.use(call.func) if isinstance(call, ast.Call) else None
@@ -144,10 +155,13 @@ class Freedom:
 def tainted_in(statements: list[ast.stmt], freedom: Freedom) -> dict[ast.stmt, bool]:
     """For each statement whether what it binds may depend on parameters."""
     tainted: set[str] = set()
+    own: set[str] = set()
     found = {}
     for statement in statements:
-        is_free = freedom.is_free(statement) and not (read_by(statement) & tainted)
+        is_free = freedom.is_free(statement) or freedom.is_write_to(own, statement)
+        is_free = is_free and not (read_by(statement) & tainted)
+        own = own | bound_by(statement)
         found[statement] = not is_free
-        bound = bound_by(statement)
-        tainted = tainted - bound if is_free else tainted | bound
+        bound, changed = bound_by(statement), changed_by(statement, freedom.file)
+        tainted = tainted - bound if is_free else tainted | bound | changed
     return found

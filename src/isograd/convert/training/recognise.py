@@ -98,7 +98,7 @@ class _Reader:
         forward = part.find(statement, loss)
         outputs, carried = part.flows(loss)
         names = name_what_is_read(self.file, self.loop, forward, loss, carried)
-        at = part.place(statement, names)
+        at = part.place(statement, loss, names)
         if form is Form.FUSED:
             part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})
             for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):

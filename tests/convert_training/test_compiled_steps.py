@@ -223,6 +223,13 @@ for x in loader:
             "",
             id="an output is kept, and the loss does not read it",
         ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    y = model(x)\n    seen.kept = y.detach()\n    y = y + model(x * 2)\n"
+            "    loss = y.sum()",
+            "bound again behind it",
+            id="an output is read before it has its last value",
+        ),
         pytest.param("    optimizer.zero_grad()\n", "", "no optimizer", id="never zeroed"),
         pytest.param("    optimizer.zero", "    model.zero", "", id="the network zeroes"),
         pytest.param("x).sum()", "x).sum() + loader[0].sum().item()", r"item\(\)", id="item"),

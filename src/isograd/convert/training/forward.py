@@ -111,6 +111,11 @@ class ForwardPart:
         )
         if not is_early and not any(read_by(s) & bound for s in behind):
             return forward[-1]
+        for s in behind:
+            later = set().union(*(bound_by(part) for part in forward if part.lineno > s.lineno))
+            if changed := sorted(read_by(s) & later):
+                # Behind the step it would read the last value.
+                raise EagerError(s, f"{changed[0]} is read here and bound again behind it")
         roots = {name for path in names.inputs for name in read_by(ast.parse(path, mode="eval"))}
         if any((bound_by(s) | changed_by(s, self.file)) & (roots | bound) for s in behind):
             raise EagerError(

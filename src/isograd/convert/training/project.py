@@ -128,6 +128,7 @@ def decide(
     edits: the files that take gradients.  facts, trees: of all files, by name.
     """
     found, trees = _Found(), list(trees)
+    modules = dict(trees)
     apis: set[str] = set()
     looked_at = {edit.file for edit in edits}
     by_hand = {edit.file: _descended(edit) for edit in edits}
@@ -140,7 +141,7 @@ def decide(
             if (api == _GRADIENT and by_hand.get(name)) or (api in SWITCH and name in looked_at):
                 continue  # each place is looked at below
             if _is_recorded(api):
-                found.say(name, None, f"{api} needs recorded gradients")
+                found.say(name, _named(api, modules.get(name)), f"{api} needs recorded gradients")
     _look_at_optimizers(found, edits, apis, needs_one=not any(by_hand.values()))
     for edit in edits:
         _look_at_loops(found, edit)
@@ -158,6 +159,15 @@ def decide(
     return Decision(
         {name: rewritten(by_name[name], plans, averages) for name, plans in found.plans.items()}
     )
+
+
+def _named(api: str, tree: ast.Module | None) -> ast.AST | None:
+    """Where a file first says the last part of an API's name; None where it does not."""
+    last = api.rpartition(".")[2]
+    for node in ast.walk(tree) if tree is not None else ():
+        if last in (getattr(node, "attr", ""), getattr(node, "id", ""), getattr(node, "name", "")):
+            return node
+    return None
 
 
 def _look_at_loops(found: _Found, edit: FileEdit) -> None:
@@ -197,7 +207,9 @@ def _look_at_optimizers(
     named = {api for api in apis if api.startswith("torch.optim.") and not api.startswith(_MEMBERS)}
     others = sorted(api for api in named if api not in OPTIMIZERS)
     if others:
-        found.say(edits[0].file, None, f"{others[0]} has no compiled rule here")
+        places = ((one.file, _named(others[0], one.tree.module)) for one in edits)
+        first = next((found for found in places if found[1] is not None), (edits[0].file, None))
+        found.say(*first, f"{others[0]} has no compiled rule here")
     elif not named and needs_one:
         found.say(edits[0].file, None, "its optimizer is none of torch's")
 

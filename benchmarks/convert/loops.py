@@ -15,6 +15,7 @@ import random
 import re
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -24,10 +25,8 @@ from tests.warm_python import run_python  # noqa: E402
 
 from isograd.convert.run import convert_path  # noqa: E402
 
-HEAD = """import torch
-from torch import nn
-
-net = nn.Linear(3, 3)
+IMPORTS = "import torch\nfrom torch import nn\n\n"
+HEAD = """net = nn.Linear(3, 3)
 for i, p in enumerate(net.parameters()):
     p.data = 0.3 * torch.sin(torch.arange(p.numel()).reshape(p.shape) + i)
 optimizer = {optimizer}
@@ -35,8 +34,10 @@ batches = [torch.sin(torch.arange(6.0).reshape(2, 3) + k) for k in range(4)]
 w, bank, scale, total = torch.ones(3), torch.ones(2, 3), 1.0, 0.0
 seen, stat = [], {{"m": torch.zeros(1)}}
 q = torch.zeros(2, 3)
-for k, x in enumerate(batches):
 """
+LOOP = "for k, x in enumerate(batches):\n"
+#: What is kept on the object where the loop stands in a method.
+KEPT = re.compile(r"\b(net|optimizer|batches|w|bank|scale|total|seen|stat|q)\b")
 OPTIMIZERS = (
     "torch.optim.SGD(net.parameters(), lr=0.1)",
     "torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)",
@@ -115,8 +116,27 @@ def program(seed: int) -> str:
     lines.insert(draw.choice((0, len(lines))), zero)
     lines += [*some(BEHIND, 2), "loss.backward()", *some(BEHIND, 1), "optimizer.step()"]
     lines += [*some(BEHIND, 1), PRINT]
-    body = "".join(f"    {line}\n" for line in lines)
-    return HEAD.format(optimizer=draw.choice(OPTIMIZERS)) + body + TAIL + "\n"
+    head = HEAD.format(optimizer=draw.choice(OPTIMIZERS))
+    body = LOOP + "".join(f"    {line}\n" for line in lines) + TAIL + "\n"
+    form = draw.choice(("script", "function", "method", "method of a batch"))
+    if form == "script":
+        return f"{IMPORTS}{head}{body}"
+    if form == "function":
+        text = textwrap.indent(head + body, "    ")
+        return f"{IMPORTS}\ndef main():\n{text}\n\nmain()\n"
+    start = "class Trainer:\n    def __init__(self):\n"
+    start += textwrap.indent(KEPT.sub(r"self.\1", head), " " * 8)
+    if form == "method":
+        own = textwrap.indent(KEPT.sub(r"self.\1", body), " " * 8)
+        return f"{IMPORTS}\n{start}\n    def run(self):\n{own}\n\nTrainer().run()\n"
+    own = "".join(f"    {line}\n" for line in lines)
+    own = textwrap.indent(textwrap.dedent(KEPT.sub(r"self.\1", own)), " " * 8)
+    calls = "    for k, x in enumerate(trainer.batches):\n        trainer.step(k, x)\n"
+    end = textwrap.indent(KEPT.sub(r"trainer.\1", TAIL), "    ")
+    return (
+        f"{IMPORTS}\n{start}\n    def step(self, k, x):\n{own}\n\n"
+        f"def main():\n    trainer = Trainer()\n{calls}{end}\n\n\nmain()\n"
+    )
 
 
 def numbers(text: str) -> list[float]:

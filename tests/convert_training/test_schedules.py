@@ -92,6 +92,27 @@ def test_plateau_follows_torch(options: dict[str, Any]) -> None:
         assert settings(port) == settings(original)
 
 
+def test_plateau_lowers_a_group_that_was_added_later() -> None:
+    port, original = optimizers()
+    ours = training_schedules.ReduceLROnPlateau(port, patience=0, min_lr=0.03)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(original, patience=0, min_lr=0.03)
+    port.add_param_group({"params": [ms.Parameter(ms.Tensor([0.0]), name="c")], "lr": 0.2})
+    original.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))], "lr": 0.2})
+    for value in (1.0, 2.0, 3.0):
+        ours.step(value)
+        theirs.step(value)
+        assert settings(port) == settings(original)
+
+
+def test_plateau_refuses_a_later_group_without_a_least_rate() -> None:
+    port, _ = optimizers()
+    schedule = training_schedules.ReduceLROnPlateau(port, patience=0, min_lr=[0.01, 0.02])
+    port.add_param_group({"params": [ms.Parameter(ms.Tensor([0.0]), name="c")]})
+    schedule.step(1.0)
+    with pytest.raises(RuntimeError, match="min_lrs"):
+        schedule.step(2.0)
+
+
 @pytest.mark.parametrize("name", ["cosine", "step", "warm-up and cosine", "one_cycle", "lambda"])
 def test_state_goes_on_where_it_was(name: str) -> None:
     port, _ = optimizers()

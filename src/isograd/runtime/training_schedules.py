@@ -359,6 +359,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.optimizer, self.mode, self.factor = optimizer, mode, factor
         self.patience, self.threshold, self.threshold_mode = patience, threshold, threshold_mode
         self.cooldown, self.min_lrs, self.eps = cooldown, each(min_lr, optimizer), eps
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.best = math.inf if mode == "min" else -math.inf
         self.cooldown_counter, self.num_bad_epochs, self.last_epoch = 0, 0, 0
         self._last_lr = self._rates()
@@ -383,9 +384,20 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
-                rate = max(group["lr"] * self.factor, least)
-                if group["lr"] - rate > self.eps:
-                    group["lr"] = rate
+            self._lower()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()
+
+    def _lower(self) -> None:
+        """Lower the rates.  Raises RuntimeError for a group that has no least rate."""
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"{len(groups)} groups of parameters, {len(self.min_lrs)} min_lrs"
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, least in zip(groups, self.min_lrs, strict=True):
+            rate = max(group["lr"] * self.factor, least)
+            if group["lr"] - rate > self.eps:
+                group["lr"] = rate

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
-
-from isograd.runtime.writing import write
 
 #: Statistics that MindSpore keeps as Parameters and torch as buffers.
 STATISTICS = frozenset(
@@ -90,11 +87,27 @@ def named_parameters(
     found = (
         (path, torchs_name(part, name), parameter)
         for path, part in _parts(cell, prefix, recurse, remove_duplicate)
-        for name, parameter in part._params.items()
+        for name, parameter in _in_torchs_order(part)
         if parameter is not None and not is_statistic(name, parameter)
         if not is_constant(part, name)
     )
     return _once(found, remove_duplicate)
+
+
+def _in_torchs_order(cell: Any) -> list[tuple[str, Any]]:
+    """A cell's own Parameters: layer by layer, direction by direction of a recurrent one.
+
+    MindSpore's hold all weights of one kind, then all of the next.
+    """
+    own = list(cell._params.items())
+    if isinstance(cell, (nn.RNN, nn.GRU, nn.LSTM)):
+        own.sort(key=lambda pair: _place_in_layers(pair[0]))  # which leaves the kinds in order
+    return own
+
+
+def _place_in_layers(name: str) -> tuple[int, bool]:
+    found = re.search(r"_l(\d+)(_reverse)?$", name)
+    return (int(found[1]), found[2] is not None) if found else (-1, False)
 
 
 def torchs_name(cell: Any, name: str) -> str:
@@ -102,7 +115,7 @@ def torchs_name(cell: Any, name: str) -> str:
     norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm, nn.GroupNorm)
     if not isinstance(cell, (*norms, nn.Embedding, nn.PReLU)):
         return name
-    return _TWINS.get(name, (name,))[0] if name in _NATIVE_NAMES else name
+    return TWINS.get(name, (name,))[0] if name in _NATIVE_NAMES else name
 
 
 def parameters(cell: Any, recurse: bool = True) -> Iterator[Any]:
@@ -186,100 +199,9 @@ def requires_grad_(cell: Any, requires_grad: bool = True) -> Any:
     return cell
 
 
-def load_state_dict(cell: Any, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
-    """Copy values by path; norms here do not count their batches, so that may be left over."""
-    if not isinstance(cell, nn.Cell):
-        return cell.load_state_dict(state_dict)  # it may be anything with torch's method
-    paths = (f"{path}.num_batches_tracked".lstrip(".") for path, _ in named_modules(cell))
-    left = set(paths) - set(cell.state_dict())
-    values = OrderedDict((key, v) for key, v in state_dict.items() if key not in left)
-    found = _by_own_names(cell, values)
-    missing: list[str] = []
-    unexpected: list[str] = []
-    errors: list[str] = []
-    for path, part in named_modules(cell, remove_duplicate=False):
-        prefix = f"{path}." if path else ""
-        given: Any = (found, prefix, {}, True, missing, unexpected, errors)
-        if type(part)._load_from_state_dict is nn.Cell._load_from_state_dict:
-            load_own(part, *given)
-        else:
-            part._load_from_state_dict(*given)
-    if strict and unexpected:
-        errors.insert(0, f"Unexpected key(s) in state_dict: {', '.join(unexpected)}. ")
-    if strict and missing:
-        errors.insert(0, f"Missing key(s) in state_dict: {', '.join(missing)}. ")
-    if errors:
-        name, text = type(cell).__name__, "\n\t".join(errors)
-        raise RuntimeError(f"Error(s) in loading state_dict for {name}:\n\t{text}")
-    return IncompatibleKeys(missing, unexpected)
-
-
-class IncompatibleKeys(NamedTuple):
-    """What load_state_dict did not find, and what it did not know."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-    def __repr__(self) -> str:
-        if self.missing_keys or self.unexpected_keys:
-            return f"_IncompatibleKeys({self.missing_keys}, {self.unexpected_keys})"
-        return "<All keys matched successfully>"
-
-
-def load_own(
-    cell: Any,
-    state_dict: Any,
-    prefix: str,
-    local_metadata: Any,
-    strict: bool,
-    missing_keys: list[str],
-    unexpected_keys: list[str],
-    error_msgs: list[str],
-) -> None:
-    """Copy the values of one cell's own parameters and lasting buffers.
-
-    By copy_: after set_data an optimizer that has stepped leaves a Parameter as it is.
-    """
-    rest = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-    for hook in cell._load_state_dict_pre_hooks.values():
-        hook(cell, *rest)
-    kept = (n for n in cell._buffers if n not in cell._non_persistent_buffers_set)
-    own = {**cell._params, **{name: cell._buffers[name] for name in kept}}
-    own = {name: value for name, value in own.items() if not is_constant(cell, name)}
-    own = {f"{prefix}{name}": value for name, value in own.items() if value is not None}
-    for key, target in own.items():
-        value = state_dict.get(key)
-        if value is None:
-            missing_keys += [key] if strict else []
-        elif tuple(value.shape) != tuple(target.shape):
-            shapes = f"{tuple(value.shape)} in the checkpoint, {tuple(target.shape)} in the model"
-            error_msgs.append(f"size mismatch for {key}: {shapes}.")
-        else:
-            write(target, value)
-    for key in state_dict:
-        if strict and key.startswith(prefix):
-            child, dot, _ = key[len(prefix) :].partition(".")
-            if (child not in cell._cells) if dot else (key not in own):
-                unexpected_keys.append(key)
-
-
-def _by_own_names(cell: Any, values: Mapping[str, Any]) -> Any:
-    """Values under the cell's names, whether they bear torch's or MindSpore's for its layers."""
-    own, found = cell.state_dict(), OrderedDict()
-    for key, value in values.items():
-        path, _, name = key.rpartition(".")
-        twins = [f"{path}.{twin}".lstrip(".") for twin in _TWINS.get(name, ())]
-        free = [twin for twin in twins if twin in own and twin not in values]
-        chosen = free[0] if key not in own and free else key
-        wanted = own[chosen].shape if chosen in own else value.shape
-        is_same = [n for n in value.shape if n != 1] == [n for n in wanted if n != 1]
-        found[chosen] = value.reshape(wanted) if is_same and value.shape != wanted else value
-    return found
-
-
 _NATIVE_NAMES = frozenset("gamma beta moving_mean moving_variance embedding_table w".split())
 #: What torch and MindSpore call the same parameter of a layer.
-_TWINS = {
+TWINS = {
     "gamma": ("weight",),
     "beta": ("bias",),
     "moving_mean": ("running_mean",),

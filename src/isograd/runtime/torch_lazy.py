@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isograd.runtime import torch_convolutions, torch_norms
-from isograd.runtime.module_functions import load_own
+from isograd.runtime.state_dicts import load_own
 from isograd.runtime.torch_layers import Linear
 from isograd.runtime.torch_module import Module
 from isograd.runtime.writing import write

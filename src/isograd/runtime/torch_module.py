@@ -8,7 +8,7 @@ from typing import Any
 import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
 
-from isograd.runtime import module_functions
+from isograd.runtime import module_functions, state_dicts
 
 
 class _OwnParameters(MutableMapping[str, Any]):
@@ -151,10 +151,10 @@ class Module(nn.Cell):  # type: ignore[misc]
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> Any:
         """Copy values by path; the missing and the unexpected ones."""
-        return module_functions.load_state_dict(self, state_dict, strict)
+        return state_dicts.load_values(self, state_dict, strict)
 
     def _load_from_state_dict(self, *given: Any) -> None:
-        module_functions.load_own(self, *given)
+        state_dicts.load_own(self, *given)
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Whether the parameters learn."""

@@ -107,3 +107,44 @@ def test_parameters_of_recurrent_layers_come_layer_by_layer(layer: str, tmp_path
     port, _ = converted(tmp_path, {"net.py": source})
     expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.run()))")
     assert found == expected
+
+
+def test_what_is_known_to_be_no_more_than_a_copy_may_be_a_network(tmp_path: Path) -> None:
+    source = """
+        import copy
+        import torch
+        from torch import nn
+
+
+        class Average:
+            def __init__(self, model, decay):
+                self.decay = decay
+                self.model = copy.deepcopy(model)
+                self.model.eval()
+                self.model.requires_grad_(False)
+
+            @torch.no_grad()
+            def update(self, model):
+                for mean, value in zip(self.model.parameters(), model.parameters()):
+                    mean.lerp_(value, 1 - self.decay)
+                for mean, value in zip(self.model.buffers(), model.buffers()):
+                    mean.copy_(value)
+
+
+        def run():
+            net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+            average = Average(net, 0.5)
+            with torch.no_grad():
+                for parameter in net.parameters():
+                    parameter.fill_(2.0)
+            net[1].running_mean.fill_(3.0)
+            for parameter in average.model.parameters():
+                parameter.data.fill_(1.0)
+            average.update(net)
+            learn = [parameter.requires_grad for parameter in average.model.parameters()]
+            sums = [float(parameter.sum()) for parameter in average.model.parameters()]
+            return learn, sums, float(average.model[1].running_mean.sum())
+    """
+    port, _ = converted(tmp_path, {"net.py": source})
+    expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.run()))")
+    assert found == expected == [[False] * 4, [6.0, 3.0, 3.0, 3.0], 6.0]

@@ -129,6 +129,8 @@ def named_buffers(
     cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
 ) -> Iterator[tuple[str, Any]]:
     """Buffers and running statistics with their paths."""
+    if not isinstance(cell, nn.Cell):
+        return cell.named_buffers(prefix, recurse)  # type: ignore[no-any-return]  # has torch's method
     found = (
         (path, torchs_name(part, name), value)
         for path, part in _parts(cell, prefix, recurse, remove_duplicate)
@@ -140,6 +142,8 @@ def named_buffers(
 
 def buffers(cell: Any, recurse: bool = True) -> Iterator[Any]:
     """Buffers and running statistics."""
+    if not isinstance(cell, nn.Cell):
+        return cell.buffers()  # type: ignore[no-any-return]  # has torch's method
     return (buffer for _, buffer in named_buffers(cell, recurse=recurse))
 
 
@@ -159,6 +163,8 @@ def _once(found: Any, once: bool) -> Iterator[tuple[str, Any]]:
 
 def get_submodule(cell: Any, target: str) -> Any:
     """The cell at a path.  Raises AttributeError where there is none."""
+    if not isinstance(cell, nn.Cell):
+        return cell.get_submodule(target)  # anything with torch's method
     for name in filter(None, target.split(".")):
         if name not in cell._cells:
             raise AttributeError(f"{type(cell).__name__} has no attribute `{name}`")
@@ -168,6 +174,8 @@ def get_submodule(cell: Any, target: str) -> Any:
 
 def get_parameter(cell: Any, target: str) -> Any:
     """The Parameter at a path.  Raises AttributeError where there is none."""
+    if not isinstance(cell, nn.Cell):
+        return cell.get_parameter(target)  # anything with torch's method
     path, _, name = target.rpartition(".")
     owner = get_submodule(cell, path)
     if name not in owner._params:
@@ -194,6 +202,8 @@ def add_module(cell: Any, name: str, module: Any) -> None:
 
 def requires_grad_(cell: Any, requires_grad: bool = True) -> Any:
     """Whether the parameters learn; the cell itself."""
+    if not isinstance(cell, nn.Cell):
+        return cell.requires_grad_(requires_grad)  # a Parameter, or anything with torch's method
     for parameter in parameters(cell):
         parameter.requires_grad = requires_grad
     return cell

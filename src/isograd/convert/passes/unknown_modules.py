@@ -15,13 +15,20 @@ from isograd.convert.places import place
 #: Functions of the runtime that take any object, by the method and the most arguments of it.
 _FUNCTIONS = {
     "parameters": 1,
+    "buffers": 1,
+    "named_buffers": 3,
     "named_parameters": 3,
     "modules": 0,
     "named_modules": 3,
     "children": 0,
     "named_children": 0,
     "load_state_dict": 2,
+    "get_submodule": 1,
+    "get_parameter": 1,
+    "requires_grad_": 1,
 }
+#: Functions by another name than the method's: a tensor may have the method, too.
+_NAMES = {"requires_grad_": "tensor_requires_grad_"}
 _MODES = {"train": "True", "eval": "False"}
 
 
@@ -29,6 +36,7 @@ class UnknownModules:
     """`model.parameters()`, `model.eval()`."""
 
     kinds = (ast.Call,)
+    after = ("Writes",)  # which binds the name that a leaf is made of
     examples = (
         Example(
             "a network of which nothing is known",
@@ -67,7 +75,8 @@ class UnknownModules:
                 return False
         elif name in _FUNCTIONS and len(given) <= _FUNCTIONS[name]:
             arguments = "".join(f", {file.source(part)}" for part in given)
-            code = f"{file.name(f'composites.{name}')}({receiver}{arguments})"
+            own = file.name(f"composites.{_NAMES.get(name, name)}")
+            code = f"{own}({receiver}{arguments})"
             layout.write_call(file, node, code)
             return True
         return False

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-from tests.convert.support import converted, run_both
+from tests.convert.support import converted, port_of, run_both, run_port
 
 TRAINER = """
     import torch
@@ -148,3 +148,137 @@ def test_what_is_known_to_be_no_more_than_a_copy_may_be_a_network(tmp_path: Path
     port, _ = converted(tmp_path, {"net.py": source})
     expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.run()))")
     assert found == expected == [[False] * 4, [6.0, 3.0, 3.0, 3.0], 6.0]
+
+
+STATES = """
+    import copy
+    import torch
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(4, 3)
+            self.body = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.PReLU())
+            self.memory = nn.GRU(3, 2, bidirectional=True)
+            self.norm = nn.LayerNorm(4)
+            self.images = nn.InstanceNorm1d(3, affine=True, track_running_stats=True)
+            self.plain = nn.BatchNorm2d(2, affine=False)
+            self.register_buffer('steps', torch.zeros(2))
+            self.register_buffer('passing', torch.zeros(2), persistent=False)
+
+        def forward(self, x):
+            return self.norm(self.memory(self.body(self.table(x)))[0])
+
+
+    def listed():
+        state = Net().state_dict()
+        return [(name, value.numel()) for name, value in state.items()], len(state)
+
+
+    def written():
+        net = Net()
+        with torch.no_grad():
+            for name, value in net.state_dict().items():
+                if name.endswith('weight'):
+                    value.fill_(2.0)
+            net.state_dict()['body.1.running_mean'].copy_(torch.ones(3))
+        sums = [float(p.sum()) for name, p in net.named_parameters() if name.endswith('weight')]
+        return sums, float(net.body[1].running_mean.sum())
+
+
+    def edited():
+        net = Net()
+        state = copy.deepcopy(Net().state_dict())
+        state['body.1.bias'] = torch.full((3,), 7.0)
+        state['body.2.weight'] = torch.full((1,), 0.75)
+        state['other'] = torch.ones(1)
+        del state['table.weight']
+        state.pop('norm.bias')
+        found = net.load_state_dict(state, strict=False)
+        sums = float(net.body[1].bias.sum()), float(net.body[2].weight.sum())
+        return sums, sorted(found.missing_keys), list(found.unexpected_keys)
+
+
+    def part(given):
+        net = Net()
+        own = net.state_dict()
+        fitting = {k: v for k, v in given.items() if k in own and v.shape == own[k].shape}
+        own.update(fitting)
+        net.load_state_dict(own)
+        return len(fitting), float(net.body[1].bias.sum())
+"""
+
+
+def test_a_state_that_is_read_has_torchs_names_order_and_memory(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": STATES})
+    code = "import json, net; print(json.dumps([net.listed(), net.written(), net.edited()]))"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected
+
+
+def test_a_checkpoint_of_mindspore_fits_a_state_that_is_read(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": STATES})
+    native = """
+        import mindspore as ms, net
+        given = net.Net()
+        given.body[1].beta.set_data(ms.Tensor([1.0, 2.0, 3.0]))
+        print(*net.part(given.state_dict()))
+    """
+    entries, total = run_port(port, native).split()
+    assert (int(entries), float(total)) == (25, 6.0)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "torch.save(net.state_dict(), 'net.ckpt')",
+        "best = copy.deepcopy(net.state_dict())\nif best:\n    net.load_state_dict(best)",
+        "torch.save({'model': net.state_dict(), 'epoch': 1}, 'all.ckpt')",
+        "keep({'model': net.state_dict(), 'epoch': 1}, 'all.ckpt')",
+        "net.load_state_dict(held(net)['model'])",
+    ],
+)
+def test_a_state_that_is_only_kept_is_mindspores(code: str) -> None:
+    port, _ = port_of(KEEPING + code)
+    assert "net.state_dict()" in port
+    assert "compat.state_dict" not in port
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(len(net.state_dict()))",
+        "print('weight' in held(net)['model'])",
+        "best = net.state_dict()\nfor name in best:\n    print(name)",
+        "average([net.state_dict()])",
+        "best = dict(net.state_dict())\nbest.pop('weight')",
+    ],
+)
+def test_a_state_that_is_read_anywhere_is_torchs(code: str) -> None:
+    port, _ = port_of(KEEPING + code)
+    assert "compat.state_dict(net)" in port
+    assert "net.state_dict()" not in port
+
+
+KEEPING = """
+import copy
+import torch
+from torch import nn
+
+
+def keep(checkpoint, path):
+    torch.save(checkpoint, path)
+
+
+def held(net):
+    return {'model': net.state_dict()}
+
+
+def average(states):
+    return {name: sum(state[name] for state in states) for name in states[0]}
+
+
+net = nn.Linear(2, 2)
+"""

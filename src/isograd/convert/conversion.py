@@ -65,6 +65,9 @@ class Run:
     words: set[str] = field(default_factory=set)
     #: Fields of named tuples to which the project gives a list.
     list_fields: frozenset[str] = frozenset()
+    #: Whether a file calls `state_dict`, and whether one may be read.
+    has_states: bool = False
+    reads_states: bool = False
     layers: Layers = field(default_factory=Layers)
     starting: Starting = field(default_factory=Starting)
     #: Files whose training loops are written anew, and what is said of loops that are not.

@@ -14,6 +14,8 @@ from isograd.collector import without_collector
 from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
 from isograd.convert.analysis.starting import Said, starting_of
+from isograd.convert.analysis.state_dicts import WORD as STATE
+from isograd.convert.analysis.state_dicts import may_read_states
 from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
@@ -169,6 +171,7 @@ def _read_one(run: Run, path: Path, file: str) -> None:
     run.works_in_place = run.works_in_place or facts.works_in_place
     if any(word in read.source.text for word in WORDS):
         run.list_fields |= fields_with_lists(read.source.tree)
+    run.has_states = run.has_states or STATE in read.code
     if b"torch" in read.code:
         run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
 
@@ -177,6 +180,7 @@ def _settle(run: Run) -> None:
     """What holds for all files, now that all are read."""
     if not run.options.eager:
         _compile_steps(run)
+    run.reads_states = run.has_states and _may_read_states(run)
     run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings)
     run.starting = starting_of(
         Said(
@@ -227,6 +231,16 @@ def _compile_steps(run: Run) -> None:
             run.rewritten[path] = Source(source.file, new.text, source.lines, tree)
             run.facts[path], summary = _located(run, path, run.rewritten[path])
             run.index.keep(summary)
+
+
+def _may_read_states(run: Run) -> bool:
+    """Whether the project may read the names of what a network's `state_dict()` holds."""
+    sources = ((path, run.rewritten.get(path) or _source(run, path)) for path in run.facts)
+    return may_read_states(
+        (source.tree, run.facts[path].members, run.facts[path].unknown)
+        for path, source in sources
+        if source is not None
+    )
 
 
 def _below(run: Run, path: Path) -> Path:
@@ -314,6 +328,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         may_record(run.facts.values(), run.training),
         _with_modes(run),
         run.list_fields,
+        run.reads_states,
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

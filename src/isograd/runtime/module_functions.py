@@ -87,14 +87,14 @@ def named_parameters(
     found = (
         (path, torchs_name(part, name), parameter)
         for path, part in _parts(cell, prefix, recurse, remove_duplicate)
-        for name, parameter in _in_torchs_order(part)
+        for name, parameter in in_torchs_order(part)
         if parameter is not None and not is_statistic(name, parameter)
         if not is_constant(part, name)
     )
     return _once(found, remove_duplicate)
 
 
-def _in_torchs_order(cell: Any) -> list[tuple[str, Any]]:
+def in_torchs_order(cell: Any) -> list[tuple[str, Any]]:
     """A cell's own Parameters: layer by layer, direction by direction of a recurrent one.
 
     MindSpore's hold all weights of one kind, then all of the next.

@@ -6,10 +6,121 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
 
-from isograd.runtime.module_functions import TWINS, is_constant, named_modules
+from isograd.runtime.module_functions import (
+    TWINS,
+    in_torchs_order,
+    is_constant,
+    is_statistic,
+    named_modules,
+    torchs_name,
+)
 from isograd.runtime.writing import write
+
+COUNT = "num_batches_tracked"
+
+
+class StateDict(OrderedDict[str, Any]):
+    """Values by torch's names; what MindSpore's layers call them stands for the same entry.
+
+    Checkpoints of MindSpore, which programs compare with it and put into it, have those names.
+    """
+
+    twins: dict[str, str]
+
+    def __init__(self, *given: Any) -> None:
+        self.twins = dict(getattr(given[0], "twins", {})) if given else {}
+        super().__init__(*given)
+
+    def torchs(self, key: Any) -> Any:
+        """The name of an entry; what MindSpore calls it may be given."""
+        return self.twins.get(key, key)
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(self.torchs(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(self.torchs(key), value)
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(self.torchs(key))
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(self.torchs(key))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """An entry, or what is given for one that is missing."""
+        return super().get(self.torchs(key), default)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Take an entry out."""
+        return super().pop(self.torchs(key), *default)
+
+
+def state_dict(cell: Any, *settings: Any, **named: Any) -> Any:
+    """A cell's values by torch's names; a method of its own, or of another object, is called.
+
+    The values are the Parameters and buffers themselves.  Norms of MindSpore's count no batches:
+    num_batches_tracked is 0.
+    """
+    method = cell.state_dict
+    if getattr(method, "__func__", None) is not nn.Cell.state_dict:
+        return method(*settings, **named)
+    return _state_of(method.__self__, *settings, **named)  # which `super()` has, too
+
+
+def _state_of(cell: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    if destination is None:
+        destination = StateDict()
+        destination._metadata = OrderedDict()
+    for before in cell._state_dict_pre_hooks.values():
+        before(cell, prefix, keep_vars)
+    own = own_state(cell)
+    if isinstance(destination, StateDict):
+        destination.twins |= {f"{prefix}{name}": f"{prefix}{key}" for key, name, _ in own}
+    if type(cell)._save_to_state_dict is nn.Cell._save_to_state_dict:
+        destination.update((f"{prefix}{key}", value) for key, _, value in own)
+    else:
+        cell._save_to_state_dict(destination, prefix, keep_vars)
+    if type(cell).get_extra_state is not nn.Cell.get_extra_state:
+        destination[f"{prefix}_extra_state"] = cell.get_extra_state()
+    for name, child in cell._cells.items():
+        if child is not None:
+            path = f"{prefix}{name}."
+            state_dict(child, destination=destination, prefix=path, keep_vars=keep_vars)
+    for after in cell._state_dict_hooks.values():
+        after(cell, destination, prefix, {})
+    return destination
+
+
+def own_state(cell: Any) -> list[tuple[str, str, Any]]:
+    """A cell's own lasting values in torch's order, with torch's names and MindSpore's."""
+    held = [
+        (name, value)
+        for name, value in in_torchs_order(cell)
+        if value is not None and not is_constant(cell, name)
+    ]
+    learned = [pair for pair in held if not is_statistic(*pair)]
+    kept = [pair for pair in held if is_statistic(*pair)]
+    lasting = cell._buffers.items()
+    kept += [
+        (name, value)
+        for name, value in lasting
+        if value is not None and name not in cell._non_persistent_buffers_set
+    ]
+    found = [(torchs_name(cell, name), name, value) for name, value in (*learned, *kept)]
+    if _counts_in_torch(cell):
+        found.append((COUNT, COUNT, ms.Tensor(0, ms.int64)))
+    return found
+
+
+def _counts_in_torch(cell: Any) -> bool:
+    """Whether torch's norm counts its batches and this one does not."""
+    if isinstance(cell, (nn.BatchNorm1d, nn.BatchNorm2d)) and "moving_mean" in cell._params:
+        return True
+    return "running_mean" in cell._params and getattr(cell, COUNT, 0) is None
 
 
 def load_state_dict(cell: Any, state_dict: Any, *settings: Any, **named: Any) -> Any:
@@ -22,10 +133,8 @@ def load_state_dict(cell: Any, state_dict: Any, *settings: Any, **named: Any) ->
 
 def load_values(cell: Any, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
     """Copy values by path; norms here do not count their batches, so that may be left over."""
-    paths = (f"{path}.num_batches_tracked".lstrip(".") for path, _ in named_modules(cell))
-    left = set(paths) - set(cell.state_dict())
-    values = OrderedDict((key, v) for key, v in state_dict.items() if key not in left)
-    found = _by_own_names(cell, values)
+    own, torchs, left = _names(cell)
+    found = _by_own_names(own, torchs, {k: v for k, v in state_dict.items() if k not in left})
     missing: list[str] = []
     unexpected: list[str] = []
     errors: list[str] = []
@@ -36,6 +145,7 @@ def load_values(cell: Any, state_dict: Mapping[str, Any], strict: bool = True) -
             load_own(part, *given)
         else:
             part._load_from_state_dict(*given)
+    missing = [torchs.get(key, key) for key in missing]
     if strict and unexpected:
         errors.insert(0, f"Unexpected key(s) in state_dict: {', '.join(unexpected)}. ")
     if strict and missing:
@@ -95,15 +205,38 @@ def load_own(
                 unexpected_keys.append(key)
 
 
-def _by_own_names(cell: Any, values: Mapping[str, Any]) -> Any:
-    """Values under the cell's names, whether they bear torch's or MindSpore's for its layers."""
-    own, found = cell.state_dict(), OrderedDict()
+def _by_own_names(own: dict[str, Any], torchs: dict[str, str], values: Mapping[str, Any]) -> Any:
+    """Values under the cell's names, whether they bear torch's or MindSpore's for its layers.
+
+    torch's is the program's own where both are there.
+    """
+    natives = {key: name for name, key in torchs.items()}
+    found: OrderedDict[str, Any] = OrderedDict()
     for key, value in values.items():
+        if torchs.get(key, key) != key and torchs[key] in values:
+            continue
         path, _, name = key.rpartition(".")
         twins = [f"{path}.{twin}".lstrip(".") for twin in TWINS.get(name, ())]
-        free = [twin for twin in twins if twin in own and twin not in values]
+        twins = [natives.get(key, ""), *twins]
+        free = [twin for twin in twins if twin in own and twin not in found]
         chosen = free[0] if key not in own and free else key
-        wanted = own[chosen].shape if chosen in own else value.shape
-        is_same = [n for n in value.shape if n != 1] == [n for n in wanted if n != 1]
-        found[chosen] = value.reshape(wanted) if is_same and value.shape != wanted else value
+        if chosen in own:
+            wanted = own[chosen].shape
+            is_same = [n for n in value.shape if n != 1] == [n for n in wanted if n != 1]
+            value = value.reshape(wanted) if is_same and value.shape != wanted else value
+        found[chosen] = value
     return found
+
+
+def _names(cell: Any) -> tuple[dict[str, Any], dict[str, str], set[str]]:
+    """Values by MindSpore's names; torch's names by those; names of what only one of them has."""
+    own, torchs, left = {}, {}, set()
+    for path, part in named_modules(cell, remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        for key, name, value in own_state(part):
+            own[f"{prefix}{name}"], torchs[f"{prefix}{name}"] = value, f"{prefix}{key}"
+        left |= {f"{prefix}{name}" for name in part._params if is_constant(part, name)}
+        if f"{prefix}{COUNT}" not in own or _counts_in_torch(part):
+            own.pop(f"{prefix}{COUNT}", None)
+            left.add(f"{prefix}{COUNT}")
+    return own, torchs, left

@@ -97,6 +97,8 @@ class FreshModules:
 
 def _is_own_method_enough(node: ast.Call, network: ast.expr, file: FileEdit) -> bool:
     """Whether MindSpore's own load_state_dict does what torch's does here, or raises."""
+    if file.settings.reads_states:
+        return False  # a state with torch's names may be given
     if not (_loads_whole(node) and _is_fresh(network, file)):
         return False
     return all(file.api_of_call(call) != _READS for call in file.tree.of(ast.Call))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
@@ -114,6 +115,28 @@ def _method(*lines: str) -> str:
             HEAD + "layer = partial(nn.Conv2d, bias=False, groups=2)\n",
             ("layer = partial(conv2d_cell, bias=False, groups=2)",),
             id="a partial takes torch's arguments",
+        ),
+        pytest.param(
+            HEAD + "layer = partial(nn.BatchNorm2d, track_running_stats=True)\n",
+            ("layer = partial(batch_norm2d_cell, track_running_stats=True)",),
+            id="an argument that MindSpore's has not, with what MindSpore's does",
+        ),
+        pytest.param(
+            HEAD + "layer = partial(nn.BatchNorm2d, track_running_stats=False)\nb = nn.Conv2d\n",
+            ("layer = partial(compat.BatchNorm2d, track_running_stats=False)", "b = conv2d_cell"),
+            id="an argument that MindSpore's has not, given by a partial",
+        ),
+        pytest.param(
+            _method(
+                "layer = nn.Identity if norm else nn.Conv2d", "layer(2, 2, 1, padding_mode=norm)"
+            ),
+            ("layer = identity_cell if norm else compat.Conv2d",),
+            id="an argument that MindSpore's has not, given to one of two layers",
+        ),
+        pytest.param(
+            HEAD + "def f(m, n=nn.Embedding):\n    return m(3, padding_idx=0), nn.LayerNorm\n",
+            ("n=compat.Embedding", "layer_norm_cell"),
+            id="an argument that MindSpore's has not, given to what is not known",
         ),
         pytest.param(
             HEAD + "def f(c: int, d: int = 1):\n    return nn.Conv2d(c, c, 3, padding=d)\n",
@@ -343,6 +366,8 @@ _FACTORIES = [
     ("batch_norm1d_cell", "BatchNorm1d", (4, 1e-3, 0.3), {}, (6, 4)),
     ("batch_norm2d_cell", "BatchNorm2d", (3,), {"momentum": 0.3}, (2, 3, 5, 6)),
     ("batch_norm2d_cell", "BatchNorm2d", (3,), {"affine": False}, (2, 3, 5, 6)),
+    ("batch_norm2d_cell", "BatchNorm2d", (3, 1e-5, 0.1, True, True), {}, (2, 3, 5, 6)),
+    ("conv2d_cell", "Conv2d", (2, 3, 3), {"padding_mode": "zeros"}, (2, 2, 8, 9)),
     ("group_norm_cell", "GroupNorm", (2, 4), {"affine": False}, (2, 4, 5)),
     ("layer_norm_cell", "LayerNorm", (6,), {"eps": 1e-3}, (2, 3, 6)),
     ("layer_norm_cell", "LayerNorm", ((6,),), {}, (2, 3, 6)),
@@ -558,3 +583,25 @@ def test_a_tensor_is_not_moved_between_devices(written: str, expected: str) -> N
     )
     assert port.rstrip().endswith(f"return {expected}"), port
     assert not findings
+
+
+_REFUSED = [
+    ("conv1d_cell", (2, 2, 1), {"padding_mode": "reflect"}, "pads with zeros"),
+    ("conv2d_cell", (2, 2, 1, 1, 0, 1, 1, True, "reflect"), {}, "pads with zeros"),
+    ("conv3d_cell", (2, 2, 1), {"padding_mode": "circular"}, "pads with zeros"),
+    ("batch_norm1d_cell", (2,), {"track_running_stats": False}, "has running statistics"),
+    ("batch_norm2d_cell", (2,), {"track_running_stats": False}, "has running statistics"),
+    ("layer_norm_cell", (2,), {"elementwise_affine": False}, "has a weight and a bias"),
+    ("layer_norm_cell", (2, 1e-5, True, False), {}, "has a weight and a bias"),
+    ("embedding_cell", (2, 2, 0), {}, "teaches every row alike"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs", "told"), _REFUSED)
+def test_factories_refuse_what_mindspores_layers_cannot(
+    name: str, args: tuple[object, ...], kwargs: dict[str, object], told: str
+) -> None:
+    pytest.importorskip("mindspore")
+    cells = importlib.import_module("isograd.runtime.cells")
+    with pytest.raises(NotImplementedError, match=told):
+        getattr(cells, name)(*args, **kwargs)

@@ -132,13 +132,14 @@ class Library:
         assert node.returns is not None
         return ast.unparse(node.returns)
 
-    def parameters(self, name: str) -> tuple[frozenset[str], int]:
-        """The names of a function's parameters, and how many arguments it takes by place."""
+    def parameters(self, name: str, but: frozenset[str]) -> tuple[frozenset[str], int]:
+        """The names of a function's parameters but these, and how many it takes by place."""
         node = self._unit(self._public(name)).node
         assert isinstance(node, ast.FunctionDef)
         given = node.args
         names = [part.arg for part in (*given.posonlyargs, *given.args)]
-        return frozenset((*names, *(part.arg for part in given.kwonlyargs))), len(names)
+        most = next((place for place, name in enumerate(names) if name in but), len(names))
+        return frozenset((*names, *(part.arg for part in given.kwonlyargs))) - but, most
 
     def without_none(self, name: str) -> dict[str, int]:
         """The parameters of a runtime function that take no None, with their places."""

@@ -10,6 +10,7 @@ from isograd.convert.analysis.attribute_sets import AttributeSet, attribute_set
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.class_questions import WORDS, Questions, given_to, questions
 from isograd.convert.analysis.comparisons import compared
+from isograd.convert.analysis.named_arguments import called_by_name, made_otherwise
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
 from isograd.convert.places import Place, place
@@ -30,7 +31,6 @@ from isograd.scan.values import (
     Scope,
     Tensor,
     Value,
-    is_module,
 )
 from isograd.scan.walker import BUILTINS
 
@@ -48,13 +48,6 @@ _SCALER = "torch.amp.GradScaler"
 _BUFFER = "torch.nn.Buffer"
 #: Members of modules that MindSpore's cells have too.
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
-#: Arguments of torch's layers that have other names in MindSpore's, with the layers that have them;
-#: "" of those that most have.  Layers that only the runtime has take torch's names.
-_LOSSES = ("torch.nn.L1Loss", "torch.nn.MSELoss", "torch.nn.BCELoss")
-_NAMED_OTHERWISE = {
-    "input": ("",), "target": _LOSSES,
-    "input1": ("torch.nn.Bilinear",), "input2": ("torch.nn.Bilinear",),
-}  # fmt: skip
 #: What of a module is torch's own affair, and has no counterpart that could be written to.
 _PRIVATE = frozenset(("_parameters",))
 #: Layers, and what holds them, that behave otherwise in training.
@@ -100,7 +93,8 @@ class Facts:
     `x << y`. owners: of `x.forward`. unknown: attributes of values that are not known. selected:
     `x[mask].sum()`. indexed: `x[i]` where x is a tensor. bounded: `x.clamp(0, y)` of a tensor and
     what may be none. apis: all of torch that the file names. named_calls: layers that are called by
-    names of arguments; "" where not known. reparametrized: layers whose parameters a function of
+    names of arguments; "" where not known. made_otherwise: layers that arguments by name make other
+    than MindSpore's own. reparametrized: layers whose parameters a function of
     torch replaces; "" where not known. compared: classes of torch that stand in a comparison.
     layer_owners: what `x.weight` and other attributes of layers are read of, or set. built: calls
     that make a module of the project's. made: the names of their classes. called: methods called on
@@ -125,6 +119,7 @@ class Facts:
     bounded: set[Place] = field(default_factory=set)
     apis: frozenset[str] = frozenset()
     named_calls: set[str] = field(default_factory=set)
+    made_otherwise: set[str] = field(default_factory=set)
     reparametrized: set[str] = field(default_factory=set)
     compared: frozenset[str] = frozenset()
     layer_owners: dict[Place, Value] = field(default_factory=dict)
@@ -227,11 +222,8 @@ class _Located(Statements):
     ) -> Value:
         if _is_made_in_place(node, value):
             self.facts.works_in_place = True
-        if keywords and isinstance(value, Made) and value != ANY_MODULE and is_module(value):
-            self.facts.named_calls.add(value.api)
-        elif value is None or value == ANY_MODULE:
-            for name in keywords:
-                self.facts.named_calls.update(_NAMED_OTHERWISE.get(name, ()))
+        self.facts.named_calls |= called_by_name(value, keywords)
+        self.facts.made_otherwise |= made_otherwise(node, value, arguments)
         if isinstance(value, Api) and value.name.startswith(_REPARAMETRIZING):
             module = arguments[0] if arguments else keywords.get("module")
             known = isinstance(module, Made) and module != ANY_MODULE

@@ -21,11 +21,14 @@ def conv1d_cell(
     dilation: int = 1,
     groups: int = 1,
     bias: bool = True,
+    padding_mode: str = "zeros",
     *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.Conv1d:
     """MindSpore's Conv1d by torch's arguments."""
+    if padding_mode != "zeros":
+        raise NotImplementedError(f"MindSpore's Conv1d pads with zeros, not {padding_mode!r}")
     mode = padding if isinstance(padding, str) else "pad"
     edge = 0 if isinstance(padding, str) else padding
     return nn.Conv1d(
@@ -51,11 +54,14 @@ def conv2d_cell(
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
     bias: bool = True,
+    padding_mode: str = "zeros",
     *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.Conv2d:
     """MindSpore's Conv2d by torch's arguments: it pads each edge, torch each axis."""
+    if padding_mode != "zeros":
+        raise NotImplementedError(f"MindSpore's Conv2d pads with zeros, not {padding_mode!r}")
     kernel, step, hole = (
         size if isinstance(size, int) else tuple(size) for size in (kernel_size, stride, dilation)
     )
@@ -88,11 +94,14 @@ def conv3d_cell(
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
     bias: bool = True,
+    padding_mode: str = "zeros",
     *,
     device: object = None,
     dtype: ms.Type | None = None,
 ) -> nn.Conv3d:
     """MindSpore's Conv3d by torch's arguments: it pads each edge, torch each axis."""
+    if padding_mode != "zeros":
+        raise NotImplementedError(f"MindSpore's Conv3d pads with zeros, not {padding_mode!r}")
     kernel, step, hole = (
         size if isinstance(size, int) else tuple(size) for size in (kernel_size, stride, dilation)
     )
@@ -121,6 +130,7 @@ def batch_norm1d_cell(
     eps: float = 1e-5,
     momentum: float = 0.1,
     affine: bool = True,
+    track_running_stats: bool = True,
     *,
     device: object = None,
     dtype: ms.Type | None = None,
@@ -129,6 +139,8 @@ def batch_norm1d_cell(
 
     It starts in training, as torch's.
     """
+    if not track_running_stats:
+        raise NotImplementedError("MindSpore's BatchNorm1d has running statistics in any case")
     cell = nn.BatchNorm1d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
     cell.affine = affine  # without it gamma and beta are no parameters
     return cell.set_train()
@@ -139,6 +151,7 @@ def batch_norm2d_cell(
     eps: float = 1e-5,
     momentum: float = 0.1,
     affine: bool = True,
+    track_running_stats: bool = True,
     *,
     device: object = None,
     dtype: ms.Type | None = None,
@@ -147,6 +160,8 @@ def batch_norm2d_cell(
 
     It starts in training, as torch's.
     """
+    if not track_running_stats:
+        raise NotImplementedError("MindSpore's BatchNorm2d has running statistics in any case")
     cell = nn.BatchNorm2d(num_features, eps, 1 - momentum, affine, dtype=dtype or ms.float32)
     cell.affine = affine  # without it gamma and beta are no parameters
     return cell.set_train()
@@ -155,6 +170,8 @@ def batch_norm2d_cell(
 def layer_norm_cell(
     normalized_shape: int | tuple[int, ...],
     eps: float = 1e-5,
+    elementwise_affine: bool = True,
+    bias: bool = True,
     *,
     device: object = None,
     dtype: ms.Type | None = None,
@@ -163,6 +180,8 @@ def layer_norm_cell(
 
     MindSpore counts several axes from the front, which takes the input's rank.
     """
+    if not (elementwise_affine and bias):
+        raise NotImplementedError("MindSpore's LayerNorm has a weight and a bias in any case")
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
     class LastAxesNorm(nn.LayerNorm):  # type: ignore[misc]  # MindSpore has no types
@@ -199,9 +218,28 @@ def dense_cell(
     return nn.Dense(in_features, out_features, has_bias=bias, dtype=dtype or ms.float32)
 
 
-def embedding_cell(num_embeddings: int, embedding_dim: int) -> nn.Embedding:
+def embedding_cell(
+    num_embeddings: int,
+    embedding_dim: int,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+    *,
+    device: object = None,
+    dtype: ms.Type | None = None,
+) -> nn.Embedding:
     """MindSpore's Embedding by torch's arguments, from a deviation of 1 as torch's."""
-    return nn.Embedding(num_embeddings, embedding_dim, embedding_table=initializer.Normal(1.0))
+    if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
+        raise NotImplementedError(
+            "MindSpore's Embedding teaches every row alike: no padding_idx, max_norm or "
+            "scale_grad_by_freq"
+        )
+    table = initializer.Normal(1.0)
+    return nn.Embedding(
+        num_embeddings, embedding_dim, embedding_table=table, dtype=dtype or ms.float32
+    )
 
 
 def max_pool2d_cell(

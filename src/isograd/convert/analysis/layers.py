@@ -79,6 +79,8 @@ def layers_of(facts: Iterable[Facts], settings: Mapping[str, Mapping[str, str]])
         for api in one.named_calls
         if api
     }
+    otherwise = set().union(*(one.made_otherwise for one in found))
+    why |= dict.fromkeys(otherwise, "it is made with an argument that MindSpore's has not")
     why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
     why |= _changed_later(found, used, settings)
     packing = next((api for api in sorted(used) if api.startswith(_PACKING)), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, types_and_settings
+from isograd.convert.analysis.named_arguments import refused_by_native
 from isograd.convert.file import FileEdit
 from isograd.convert.generated import library
 from isograd.convert.model import Level
@@ -124,7 +125,8 @@ def _is_made_by_factory(
         return False
     if not entry.factory.startswith("cells.") or file.is_shaped(entry.api):
         return False
-    names, most = library().parameters(entry.factory.partition(".")[2])
+    refused = refused_by_native(entry.api)
+    names, most = library().parameters(entry.factory.partition(".")[2], refused)
     given = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
     if given - names or (len(node.args) > most and not any(map(_is_starred, node.args))):
         return False

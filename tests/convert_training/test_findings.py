@@ -41,6 +41,12 @@ def test_lightning_is_told_at_its_import(tmp_path: Path) -> None:
         ("scaler.scale(loss).backward()", "compat.backward(scaler.scale(loss))"),
         ("loss.backward(retain_graph=True)", "compat.backward(loss, retain_graph=True)"),
         ("loss.backward(torch.ones_like(loss))", "compat.backward(loss, ops.ones_like(loss))"),
+        (
+            "count = 0; count += loss; count.backward()",
+            "count = 0; count += loss; compat.backward(count)",
+        ),
+        ("x = x.type(value)", "x = compat.typed(x, value)"),
+        ("x = x.type(torch.int64)", "x = x.type(ms.int64)"),
         ("self.backward(loss)", "self.backward(loss)"),
         ("model.zero_grad()", "compat.zero_grad(model)"),
         ("batch = batch.to(device)", "batch = compat.moved(batch, device)"),

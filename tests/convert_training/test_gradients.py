@@ -20,6 +20,7 @@ from mindspore import nn, ops
 
 from isograd.runtime import training_gradients as port
 from isograd.runtime import training_optimizers
+from isograd.runtime.making import typed
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 
@@ -343,7 +344,11 @@ class Own:
     def zero_grad(self) -> str:
         return "own"
 
+    def type(self, kind: str = "any") -> str:
+        return kind
+
 
 def test_other_classes_keep_their_own_methods() -> None:
     assert port.backward(Own(), 2.0, scale=3) == 6.0
     assert port.zero_grad(Own()) == "own"
+    assert [typed(Own()), typed(Own(), "a kind")] == ["any", "a kind"]

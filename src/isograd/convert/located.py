@@ -48,6 +48,8 @@ _SCALER = "torch.amp.GradScaler"
 _BUFFER = "torch.nn.Buffer"
 #: Members of modules that MindSpore's cells have too.
 _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
+#: Methods that nothing plain has: what has one is a number at first, `total = 0; total += loss`.
+_OF_NO_NUMBER = frozenset("backward zero_grad to cuda cpu detach numpy".split())
 #: What of a module is torch's own affair, and has no counterpart that could be written to.
 _PRIVATE = frozenset(("_parameters",))
 #: Layers, and what holds them, that behave otherwise in training.
@@ -284,7 +286,8 @@ class _Located(Statements):
             self.facts.owners[place(node)] = owner
         if getattr(node.value, "id", "") != "self":
             self.facts.called.add(node.attr)
-        if found is None and owner is None:
+        is_number_at_first = owner.__class__ is Plain and node.attr in _OF_NO_NUMBER
+        if (found is None and owner is None) or is_number_at_first:
             self.facts.unknown.add(place(node))
         return found, owner
 

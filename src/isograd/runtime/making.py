@@ -81,7 +81,12 @@ _WHOLE = (
 
 
 def typed(input: Any, kind: Any = None) -> Any:
-    """The tensor in a dtype, which torch's name or class may stand for; without one, its name."""
+    """The tensor in a dtype, which torch's name or class may stand for; without one, its name.
+
+    Anything but a tensor has its own `type` called.
+    """
+    if not isinstance(input, ms.Tensor):
+        return input.type() if kind is None else input.type(kind)
     if kind is None:
         return next(f"torch.{name}Tensor" for name, own in _NAMED.items() if own == input.dtype)
     if isinstance(kind, Typed):

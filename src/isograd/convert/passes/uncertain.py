@@ -23,6 +23,7 @@ _ASKING = {
     "detach": "composites.detached",
     "numpy": "composites.as_numpy",
     "size": "composites.size_of",
+    "type": "composites.typed",
 }
 #: Values whose methods of these names are their own: `self.backward(loss)`, `super().to(…)`.
 _OWN = frozenset(("self", "cls", "super", "ctx"))
@@ -89,6 +90,14 @@ class Uncertain:
                 return batch.to('cuda')
             """,
         ),
+        Example(
+            "a class of tensors that a name holds",
+            """
+            def f(batch, cuda):
+                kind = torch.cuda.FloatTensor if cuda else torch.FloatTensor
+                return batch.type(kind)
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -110,12 +119,21 @@ class Uncertain:
             return False
         if not _is_open(function, file) or any(part.arg is None for part in node.keywords):
             return False
+        if function.attr == "type" and not _is_of_a_name(node, file):
+            return False
         parts = [file.source(function.value), *(file.argument(part) for part in node.args)]
         parts += [f"{part.arg}={file.argument(part.value)}" for part in node.keywords]
         layout.write_call(file, node, f"{file.name(_ASKING[function.attr])}({', '.join(parts)})")
         file.uses += 1
         file.converted += 1
         return True
+
+
+def _is_of_a_name(node: ast.Call, file: FileEdit) -> bool:
+    """`x.type(kind)`: what it says of torch itself is for other passes, a text is no dtype."""
+    kinds = (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp)
+    given = node.args[0] if len(node.args) == 1 and not node.keywords else None
+    return isinstance(given, kinds) and given not in file.named
 
 
 def _is_open(node: ast.Attribute, file: FileEdit) -> bool:

@@ -41,3 +41,38 @@ def test_sizes_in_lists(tmp_path: Path) -> None:
     of_torch, of_port = run_both(tmp_path, port, run)
     assert of_torch.keys() == CALLS.keys()
     assert of_port == of_torch
+
+
+NUMPY = """
+import numpy as np
+from torch import nn
+
+SHAPE = (4, 3)
+COUNT = np.prod(SHAPE)
+
+
+class Net(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.width = np.array(shape).prod()
+        size = np.prod(shape) * 2
+        self.a = nn.Linear(np.prod(shape), size)
+        self.b = nn.Linear(in_features=size, out_features=self.width // 2)
+        self.c = nn.Sequential(nn.Conv2d(np.max(shape), COUNT, 3), nn.BatchNorm2d(COUNT))
+        self.d = nn.Dropout(np.max([0.5, 0.25]))
+
+
+def sizes():
+    net = Net(SHAPE)
+    return [[net.a.in_features, net.a.out_features, net.b.out_features], net.c[0].out_channels]
+"""
+
+
+def test_sizes_of_numpy(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"sizes.py": NUMPY})
+    assert [one for file in report.files for one in file.findings] == []
+    assert "nn.Dropout(p=np.max([0.5, 0.25]))" in (port / "sizes.py").read_text()
+    of_torch, of_port = run_both(
+        tmp_path, port, "import json, sizes; print(json.dumps(sizes.sizes(), default=int))"
+    )
+    assert of_port == of_torch == [[12, 24, 6], 12]

@@ -46,7 +46,7 @@ def test_lightning_is_told_at_its_import(tmp_path: Path) -> None:
             "count = 0; count += loss; compat.backward(count)",
         ),
         ("x = x.type(value)", "x = compat.typed(x, value)"),
-        ("x = x.type(torch.int64)", "x = x.type(ms.int64)"),
+        ("x = x.type(torch.half)", "x = x.type(ms.float16)"),
         ("self.backward(loss)", "self.backward(loss)"),
         ("model.zero_grad()", "compat.zero_grad(model)"),
         ("batch = batch.to(device)", "batch = compat.moved(batch, device)"),

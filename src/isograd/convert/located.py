@@ -7,14 +7,19 @@ import re
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.attribute_sets import AttributeSet, attribute_set
+from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.class_questions import WORDS, Questions, given_to, questions
 from isograd.convert.analysis.comparisons import compared
-from isograd.convert.analysis.named_arguments import called_by_name, made_otherwise
+from isograd.convert.analysis.named_arguments import (
+    called_by_name,
+    is_made_in_place,
+    made_otherwise,
+)
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
 from isograd.convert.places import Place, place
-from isograd.convert.tree import is_true, read_tree
+from isograd.convert.tree import read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
@@ -63,10 +68,6 @@ _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 _COMPLEX = frozenset(
     "complex polar stft view_as_complex cfloat cdouble complex64 complex128 eig eigvals".split()
 )
-#: Layers whose first argument is `inplace`.
-_IN_PLACE_FIRST = frozenset(
-    f"torch.nn.{name}" for name in "ReLU ReLU6 SiLU Mish SELU Hardswish Hardsigmoid RReLU".split()
-)
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _KINDS = frozenset(
@@ -102,12 +103,14 @@ class Facts:
     that make a module of the project's. made: the names of their classes. called: methods called on
     anything but self. elsewhere: what the file takes of others. looks_up: whether it asks for an
     object by a name that it computes. in_inference: classes whose constructor says `self.eval()`.
-    sets: attributes of layers, and of what may be one, that are set. has_modes: whether anything is
-    otherwise in training. unfreezes: whether something says what learns, other than that it does
-    not. private: where modules' own dictionaries of parameters are named. reads_private: whether
-    they are more than read there. makes_complex: whether something of torch's makes complex
-    numbers. works_in_place: whether a layer is made with inplace=True. asking: what it asks of
-    classes. calls: names that are called, and whether an argument may be a class.
+    sets: attributes of layers, and of what may be one, that are set. sets_of_modules: where
+    attributes of what may be a module are set. buffers: as `buffers_of`. has_modes: whether
+    anything is otherwise in training. unfreezes: whether something says what learns, other than
+    that it does not. private: where modules' own dictionaries of parameters are named.
+    reads_private: whether they are more than read there. makes_complex: whether something of
+    torch's makes complex numbers. works_in_place: whether a layer is made with inplace=True.
+    asking: what it asks of classes. calls: names that are called, and whether an argument may be a
+    class.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -129,6 +132,8 @@ class Facts:
     private: set[Place] = field(default_factory=set)
     reads_private: bool = False
     sets: dict[Place, AttributeSet] = field(default_factory=dict)
+    sets_of_modules: set[Place] = field(default_factory=set)
+    buffers: frozenset[tuple[str, str]] = frozenset()
     has_modes: bool = False
     unfreezes: bool = False
     made: set[str] = field(default_factory=set)
@@ -192,6 +197,8 @@ class _Silent:
     def in_place(self, node: ast.AugAssign, value: Value) -> None:
         """Keep which value changes."""
         self._facts.values[place(node.target)] = value
+        if isinstance(node.target, ast.Attribute):
+            self._facts.sets_of_modules.add(place(node.target))
 
 
 class _Located(Statements):
@@ -222,7 +229,7 @@ class _Located(Statements):
         arguments: list[Value],
         keywords: dict[str, Value],
     ) -> Value:
-        if _is_made_in_place(node, value):
+        if is_made_in_place(node, value):
             self.facts.works_in_place = True
         self.facts.named_calls |= called_by_name(value, keywords)
         self.facts.made_otherwise |= made_otherwise(node, value, arguments)
@@ -246,6 +253,10 @@ class _Located(Statements):
         return super().called(node, value, owner, arguments, keywords)
 
     def _keep_set(self, node: ast.AST, owner: Value, name: str, value: ast.expr | None) -> None:
+        if may_be_module(owner):
+            self.facts.sets_of_modules.add(place(node))
+        if getattr(getattr(node, "value", None), "id", "") == "self":
+            return
         made = attribute_set(owner, name, value)
         if made is not None:
             self.facts.sets[place(node)] = made
@@ -270,8 +281,7 @@ class _Located(Statements):
             self.facts.layer_owners[place(target)] = owner
         if target.attr == "training":
             self.facts.has_modes = True
-        if getattr(target.value, "id", "") != "self":
-            self._keep_set(target, owner, target.attr, self.assigned)
+        self._keep_set(target, owner, target.attr, self.assigned)
         super()._bind_attribute(target, value)
 
     def annotation_value(self, node: ast.expr | None) -> Value:
@@ -309,15 +319,6 @@ class _Located(Statements):
             self.facts.members[place(node.func)] = Member(api, is_sure=True)
 
 
-def _is_made_in_place(node: ast.Call, value: Value) -> bool:
-    """Whether a call says `inplace=True`, or makes a layer whose first argument is that."""
-    if any(part.arg == "inplace" and is_true(part.value) for part in node.keywords):
-        return True
-    first = node.args[0] if node.args else None
-    is_first = isinstance(value, Made) and value.api in _IN_PLACE_FIRST
-    return is_first and first is not None and is_true(first)
-
-
 def _makes_complex(api: str) -> bool:
     return api.startswith("torch.") and (
         api.startswith("torch.fft.") or api.rpartition(".")[2] in _COMPLEX
@@ -353,6 +354,8 @@ def locate(
     facts.compared = compared(source.tree, state)
     if any(word in source.text for word in WORDS):
         facts.asking = questions(source.tree, state)
+    if WORD in source.text:
+        facts.buffers = buffers_of(source.tree)
     facts.makes_complex = any(map(_makes_complex, facts.apis))
     if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)

@@ -329,6 +329,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         _with_modes(run),
         run.list_fields,
         run.reads_states,
+        frozenset().union(*(facts.buffers for facts in run.facts.values())),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -29,6 +29,7 @@ class Settings:
     records_gradients: whether anything of the project may ask for recorded gradients.
     list_fields: fields of named tuples to which the project gives a list.
     reads_states: whether it may read the names or the order of what a `state_dict()` holds.
+    buffers: those that its classes register.
     """
 
     target: str = "ops"
@@ -44,6 +45,7 @@ class Settings:
     with_modes: frozenset[ClassInfo] = frozenset()
     list_fields: frozenset[str] = frozenset()
     reads_states: bool = False
+    buffers: frozenset[tuple[str, str]] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

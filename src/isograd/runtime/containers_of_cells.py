@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
 
 
@@ -148,6 +149,19 @@ def layer_attribute(module: Any, name: str) -> Any:
             return (edges,) * axes
         return tuple(edges[::2]) if len(edges) == 2 * axes else edges
     return getattr(module, native_name(module, name))
+
+
+def set_buffer(owner: Any, name: str, value: Any) -> None:
+    """`owner.name = value`, which may be a buffer of a cell, by torch's name.
+
+    MindSpore's cells bind a buffer to another tensor by `register_buffer` alone.
+    """
+    buffers = owner._buffers if isinstance(owner, nn.Cell) else {}
+    if name in buffers and isinstance(value, ms.Tensor) and not isinstance(value, ms.Parameter):
+        lasts = name not in owner._non_persistent_buffers_set
+        owner.register_buffer(name, value, lasts)
+    else:
+        setattr(owner, native_name(owner, name), value)
 
 
 def strict_zip(*rows: Any) -> Any:

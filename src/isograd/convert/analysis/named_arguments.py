@@ -1,10 +1,11 @@
-"""Arguments of torch's layers that MindSpore's own take by another name, or not at all."""
+"""Arguments of torch's layers that MindSpore's own take by another name, or not; `inplace`."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
 
+from isograd.convert.tree import is_true
 from isograd.scan.values import ANY_MODULE, Api, Made, Value, is_module
 
 #: Arguments of calls of layers that have other names in MindSpore's, with the layers that have
@@ -27,6 +28,10 @@ _ONLY: Mapping[str, tuple[object, tuple[str, ...]]] = {
     "max_norm": (None, _EMBEDDING),
     "scale_grad_by_freq": (False, _EMBEDDING),
 }
+#: Layers whose first argument is `inplace`.
+_IN_PLACE_FIRST = frozenset(
+    f"torch.nn.{name}" for name in "ReLU ReLU6 SiLU Mish SELU Hardswish Hardsigmoid RReLU".split()
+)
 
 
 def called_by_name(value: Value, names: Collection[str]) -> set[str]:
@@ -68,3 +73,12 @@ def refused_by_native(api: str) -> frozenset[str]:
     """The arguments of a layer of torch's of which MindSpore's own has one value alone."""
     more = {"torch.nn.Embedding": ("norm_type",), "torch.nn.LayerNorm": ("bias",)}.get(api, ())
     return frozenset((*more, *(name for name, (_, layers) in _ONLY.items() if api in layers)))
+
+
+def is_made_in_place(node: ast.Call, value: Value) -> bool:
+    """Whether a call says `inplace=True`, or makes a layer whose first argument is that."""
+    if any(part.arg == "inplace" and is_true(part.value) for part in node.keywords):
+        return True
+    first = node.args[0] if node.args else None
+    is_first = isinstance(value, Made) and value.api in _IN_PLACE_FIRST
+    return is_first and first is not None and is_true(first)

@@ -1,0 +1,112 @@
+"""Buffers that are bound to other tensors from outside their class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.convert.support import converted, port_of, run_both
+
+REGISTERING = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(4))
+        self.register_buffer("bias", torch.ones(4), persistent=False)
+
+"""
+NETWORK = (
+    REGISTERING
+    + """
+    def halve(self):
+        self.scale = self.scale / 2
+
+
+class Derived(Part):
+    def widen(self):
+        self.scale = self.scale * 2
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([Part(), Derived()])
+        self.layer = nn.Linear(2, 3)
+        self.norm = nn.BatchNorm1d(3)
+        self.norm.register_buffer("extra", torch.zeros(1))
+
+    def crop(self, n):
+        for part in self.parts:
+            part.scale = part.scale[:n]
+            part.bias = part.bias[:n] * 3
+
+
+class Plain:
+    scale = 3
+
+
+def halve(m):
+    m.scale = m.scale / 2
+
+
+def told():
+    net, plain, one = Net(), Plain(), Part()
+    net.crop(2)
+    halve(net.parts[0])
+    halve(plain)
+    plain.scale *= 4
+    net.parts[1].widen()
+    one.halve()
+    one.scale = one.scale - 1
+    shared = one.scale
+    one.scale *= 8
+    setattr(one, "bias", one.bias + 6)
+    net.norm.extra = torch.ones(2)
+    net.layer.bias = nn.Parameter(torch.ones(3) * 5)
+    setattr(net.norm, "bias", nn.Parameter(torch.ones(3) * 6))
+    of = [*net.parts, one]
+    held = [[part.scale.tolist(), part.bias.tolist()] for part in of]
+    held += [net.norm.extra.tolist(), net.layer.bias.tolist(), net.norm.bias.tolist()]
+    names = [name for name in net.state_dict() if "norm" not in name]
+    return held, plain.scale, shared.tolist(), names
+"""
+)
+
+
+def test_buffers_are_set_from_outside(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"net.py": NETWORK})
+    assert not report.needs_action
+    run = "import json, net; print(json.dumps(net.told()))"
+    of_torch, of_port = run_both(tmp_path, port, run)
+    assert [*of_port[:3], sorted(of_port[3])] == [*of_torch[:3], sorted(of_torch[3])]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("m.scale = x", 'compat.set_buffer(m, "scale", x)'),
+        ("m.scale -= x", 'compat.set_buffer(m, "scale", compat.augmented("-", m.scale, x))'),
+        ("setattr(m, 'scale', x)", "compat.set_buffer(m, 'scale', x)"),
+        ("m.scale = 3", "m.scale = 3"),
+        ("m.other = x", "m.other = x"),
+        ("m().scale = x", 'compat.set_buffer(m(), "scale", x)'),
+        ("plain.scale = x", "plain.scale = x"),
+        ("self.scale = x", "self.scale = x"),
+    ],
+)
+def test_what_may_be_a_buffer_is_set_by_a_function(line: str, expected: str) -> None:
+    code = f"{REGISTERING}\nclass Plain:\n    pass\n\n\nclass Own(nn.Module):\n"
+    port, _ = port_of(f"{code}    def run(self, m, x):\n        plain = Plain()\n        {line}\n")
+    assert port.rstrip().endswith(expected)
+
+
+def test_a_buffer_of_another_file_is_known(tmp_path: Path) -> None:
+    files = {"part.py": REGISTERING, "use.py": "import torch\ndef f(m, x):\n    m.scale = x\n"}
+    port, _ = converted(tmp_path, files)
+    assert 'compat.set_buffer(m, "scale", x)' in (port / "use.py").read_text()

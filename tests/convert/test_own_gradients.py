@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.convert.support import port_of
+from tests.convert.support import converted, port_of, run_both
 
 HEAD = "import torch\n\n\nclass Own(torch.autograd.Function):\n"
 USE = "\n\ndef f(x: torch.Tensor):\n    return Own.apply(x)\n"
@@ -40,6 +42,18 @@ PASSED_ON = "backward(ctx, g):\n        return g"
             "backward(ctx, g):\n        return g * ctx.saved_tensors[0]",
             "return (g * x,)",
             id="an input by its number",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x.sign()",
+            "backward(ctx, g):\n        (x,) = ctx.saved_variables\n        return g * x",
+            "def bprop(self, x, out, g):\n        return (g * x,)",
+            id="an input by the old name of what is saved",
+        ),
+        pytest.param(
+            "forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x.sign()",
+            "backward(ctx, g):\n        return g * ctx.saved_variables[0]",
+            "return (g * x,)",
+            id="an input by its number and that old name",
         ),
         pytest.param(
             "forward(ctx, x):\n        y = x.exp()\n        ctx.save_for_backward(y)\n"
@@ -161,3 +175,34 @@ def test_any_other_keeps_torchs_form(forward: str, backward: str, use: str) -> N
     assert "class Own(compat.Function):" in text
     assert "@staticmethod" in text
     assert "bprop" not in text
+
+
+OLD_NAMES = (
+    HEAD
+    + """    @staticmethod
+    def forward(ctx, x):
+        half = x / 2
+        ctx.save_for_backward(half)
+        return half.exp()
+
+    @staticmethod
+    def backward(ctx, slope):
+        (half,) = ctx.saved_variables
+        return slope * half * len(ctx.saved_tensors)
+
+
+def slope():
+    x = torch.ones(2, requires_grad=True)
+    (Own.apply(x) * 3).sum().backward()
+    return x.grad.tolist()
+"""
+)
+
+
+def test_torchs_form_has_the_old_name_of_what_is_saved(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"own.py": OLD_NAMES})
+    assert not report.needs_action
+    of_torch, of_port = run_both(tmp_path, port, "import json, own; print(json.dumps(own.slope()))")
+    assert of_port == of_torch == [1.5, 1.5]

@@ -16,6 +16,11 @@ class Function(_Function):  # type: ignore[misc]
     recorded for `loss.backward()` ("The pointer[top_cell_] is null").
     """
 
+    @property
+    def saved_variables(self) -> Any:
+        """saved_tensors by its old name."""
+        return self.saved_tensors
+
 
 class _Recorded(Function):
     """A cell's `construct` and `bprop`, so that `loss.backward()` finds them."""

@@ -16,6 +16,8 @@ from isograd.convert.tree import is_none
 
 #: torch's class, by its names.
 FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
+#: What holds the saved tensors, by its names.
+_SAVED = ("saved_tensors", "saved_variables")
 _OUT = "out"
 _SLOPES = "dout"
 
@@ -266,7 +268,7 @@ def _fetches(
         target, value = statement.targets[0], statement.value
         name = getattr(target, "id", "")
         member, index = _member(value, context), _index_of_saved(value, context)
-        if member == "saved_tensors" and isinstance(target, (ast.Tuple, ast.List)):
+        if member in _SAVED and isinstance(target, (ast.Tuple, ast.List)):
             yield statement, tuple(getattr(part, "id", "") for part in target.elts), kept.saved
         elif member in kept.members:
             yield statement, (name,), (kept.members[member],)
@@ -276,7 +278,7 @@ def _fetches(
 
 def _index_of_saved(node: ast.AST, context: str) -> int | None:
     """0 of `ctx.saved_tensors[0]`."""
-    if not isinstance(node, ast.Subscript) or _member(node.value, context) != "saved_tensors":
+    if not isinstance(node, ast.Subscript) or _member(node.value, context) not in _SAVED:
         return None
     index = node.slice.value if isinstance(node.slice, ast.Constant) else None
     return index if isinstance(index, int) else None
@@ -294,7 +296,7 @@ def _of_context(part: ast.AST, context: str, kept: _Kept, backward: ast.Function
         return ""
     if not isinstance(getattr(part, "ctx", None), ast.Load):
         raise _TorchFormError
-    if name == "saved_tensors":
+    if name in _SAVED:
         is_indexed = any(
             _index_of_saved(other, context) is not None and getattr(other, "value", None) is part
             for other in _within(backward)

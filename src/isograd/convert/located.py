@@ -11,6 +11,7 @@ from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.class_questions import WORDS, Questions, given_to, questions
 from isograd.convert.analysis.comparisons import compared
+from isograd.convert.analysis.complex_numbers import makes_complex
 from isograd.convert.analysis.named_arguments import (
     called_by_name,
     is_made_in_place,
@@ -62,12 +63,10 @@ WITH_MODES = re.compile(
     r"torch\.nn\.(\w*Dropout\w*|\w*BatchNorm\w*|InstanceNorm\w*|RReLU|RNN|LSTM|GRU|Transformer\w*|"
     r"MultiheadAttention|Module\.(train|eval|training))$"
 )
+#: Lists of modules, which MindSpore indexes by numbers of Python's alone.
+MODULE_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 #: What limits a tensor by two bounds.
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
-#: What makes complex numbers of real ones, and the dtypes of them.
-_COMPLEX = frozenset(
-    "complex polar stft view_as_complex cfloat cdouble complex64 complex128 eig eigvals".split()
-)
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _KINDS = frozenset(
@@ -94,10 +93,11 @@ class Facts:
 
     values: of targets of `+=`, and of what functions of torch change. operands: of `~x`, `x & y`,
     `x << y`. owners: of `x.forward`. unknown: attributes of values that are not known. selected:
-    `x[mask].sum()`. indexed: `x[i]` where x is a tensor. bounded: `x.clamp(0, y)` of a tensor and
-    what may be none. apis: all of torch that the file names. named_calls: layers that are called by
-    names of arguments; "" where not known. made_otherwise: layers that arguments by name make other
-    than MindSpore's own. reparametrized: layers whose parameters a function of
+    `x[mask].sum()`. indexed: `x[i]` where x is a tensor. lists: lists of modules that are indexed.
+    picked: `x[i]` where i is a tensor, and x none that is known. bounded: `x.clamp(0, y)` of a
+    tensor and what may be none. apis: all of torch that the file names. named_calls: layers that
+    are called by names of arguments; "" where not known. made_otherwise: layers that arguments by
+    name make other than MindSpore's own. reparametrized: layers whose parameters a function of
     torch replaces; "" where not known. compared: classes of torch that stand in a comparison.
     layer_owners: what `x.weight` and other attributes of layers are read of, or set. built: calls
     that make a module of the project's. made: the names of their classes. called: methods called on
@@ -121,6 +121,8 @@ class Facts:
     unknown: set[Place] = field(default_factory=set)
     selected: set[Place] = field(default_factory=set)
     indexed: set[Place] = field(default_factory=set)
+    lists: set[Place] = field(default_factory=set)
+    picked: set[Place] = field(default_factory=set)
     bounded: set[Place] = field(default_factory=set)
     apis: frozenset[str] = frozenset()
     named_calls: set[str] = field(default_factory=set)
@@ -269,6 +271,12 @@ class _Located(Statements):
         inner = self.state.functions[-1] if self.state.functions else None
         return inner is not None and inner.owner is owner.of and inner.name == "__init__"
 
+    def picked(self, node: ast.Subscript, owner: Value, index: Value) -> None:
+        if owner is not None and owner.api in MODULE_LISTS:  # type: ignore[union-attr]
+            self.facts.lists.add(place(node.value))
+        if isinstance(index, Tensor):
+            self.facts.picked.add(place(node))
+
     def met(self, node: ast.Attribute, owner: Value) -> None:
         if node.attr in _PRIVATE:
             self.facts.private.add(place(node))
@@ -319,12 +327,6 @@ class _Located(Statements):
             self.facts.members[place(node.func)] = Member(api, is_sure=True)
 
 
-def _makes_complex(api: str) -> bool:
-    return api.startswith("torch.") and (
-        api.startswith("torch.fft.") or api.rpartition(".")[2] in _COMPLEX
-    )
-
-
 def locate(
     source: Source,
     project: Project,
@@ -356,7 +358,7 @@ def locate(
         facts.asking = questions(source.tree, state)
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
-    facts.makes_complex = any(map(_makes_complex, facts.apis))
+    facts.makes_complex = any(map(makes_complex, facts.apis))
     if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)
     summary.exports = {

@@ -284,7 +284,9 @@ class Expressions(Members):
         position = _integer(index)
         if position is not None:
             return owner.item if kind is Mapping else part(owner, position)  # type: ignore[union-attr]
-        self.visit(index)
+        found = self.visit(index)
+        if kind is Made or owner is None:
+            self.picked(node, owner, found)
         if kind is Mapping:
             is_number = getattr(index, "value", None) in owner.numbers  # type: ignore[union-attr]
             return None if is_number else owner.item  # type: ignore[union-attr]
@@ -293,6 +295,9 @@ class Expressions(Members):
         if kind is Made and owner.api == "torch.nn.ParameterDict":  # type: ignore[union-attr]
             return PARAMETER
         return element(owner)
+
+    def picked(self, node: ast.Subscript, owner: Value, index: Value) -> None:
+        """An element of what is unknown, or an instance of torch's, is taken by no literal."""
 
     def _of_tensors(self, node: ast.expr, owner: Value) -> Value:
         """What was taken for a tensor, as the argument of a forward is, is a dictionary of them."""

@@ -122,3 +122,20 @@ def test_what_nothing_names_is_told(tmp_path: Path) -> None:
     )
     assert [finding.line for finding in report.findings if finding.level is Level.FINISH] == [5]
     assert report.findings[0].message.endswith("and no text of the project says for which")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        pytest.param("eval(name)(2, 2)", True, id="a text that is not known"),
+        pytest.param("eval('nn.' + name)(2, 2)", True, id="a part of it is"),
+        pytest.param("eval('nn.Linear')(2, 2)", True, id="a text that names a layer"),
+        pytest.param("eval('2 + 2')", False, id="a text that names nothing of torch's"),
+        pytest.param("{'nn.Linear': nn.Linear}[name](2, 2)", False, id="what is advised"),
+        pytest.param("name.eval()", False, id="inference"),
+    ],
+)
+def test_a_text_that_is_evaluated_is_told(line: str, told: bool) -> None:
+    port, findings = port_of(f"import torch.nn as nn\n\n\ndef f(name):\n    return {line}\n")
+    assert [one.code for one in findings] == ["evaluated-text"] * told
+    assert port.rstrip().endswith(f"return {line.replace(': nn.Linear', ': dense_cell')}")

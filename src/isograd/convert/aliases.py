@@ -119,6 +119,10 @@ class Scope(Bindings):
             for origin in binding.origins
         )
 
+    def statements_of(self, name: str, at: ast.AST) -> list[ast.AST]:
+        """The statements that may have bound what a name holds at a node."""
+        return [binding.statement for binding in self._reaching(name, at)]
+
     def _made_of(self, name: str, at: ast.AST) -> dict[str, bool]:
         """The names of a tensor, or of what it is a slice of; whether they are of all of it."""
         found: dict[str, bool] = {}

@@ -8,8 +8,10 @@ from typing import Any
 
 import mindspore as ms  # noqa: TID253
 import numpy as np
-from mindspore import ops  # noqa: TID253
+from mindspore import nn, ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
+
+from isograd.runtime.custom_gradients import FunctionCell
 
 
 def write(target: Any, values: Any) -> Any:
@@ -19,6 +21,45 @@ def write(target: Any, values: Any) -> Any:
     index took of a Parameter (`weight[2]`) is written by its elements: copy_ of it would be lost.
     """
     made = _tensor(values)
+    return _put_all(target, made) if isinstance(target, ms.Parameter) else _WRITTEN(target, made)
+
+
+class _Written(nn.Cell):  # type: ignore[misc]
+    """Values in a tensor's memory, as torch writes to `x.data`: its gradient goes on as it did.
+
+    Of a view made before `no_grad` MindSpore would forget what it was made of (2.10); a slice of
+    all of it is made inside.  Compiled, the values stand in the tensor's place.
+    """
+
+    def __call__(self, held: Any, values: Any) -> Any:
+        if tuple(held.shape) != tuple(values.shape):
+            return _put_all(held, values)
+        if held.size:
+            with api._no_grad():
+                taken(held)[(slice(None),) * held.ndim] = values.astype(held.dtype)
+        return held
+
+    def construct(self, held: Any, values: Any) -> Any:
+        return values.astype(held.dtype)
+
+    def bprop(self, held: Any, values: Any, out: Any, dout: Any) -> Any:
+        return dout, ops.zeros_like(values)
+
+
+class _Replaced(FunctionCell):
+    """Values of a memory of their own, with the gradient of what they stand for."""
+
+    def construct(self, held: Any, values: Any) -> Any:
+        return values
+
+    def bprop(self, held: Any, values: Any, out: Any, dout: Any) -> Any:
+        return dout, ops.zeros_like(values)
+
+
+_WRITTEN, _REPLACED = _Written(), _Replaced()
+
+
+def _put_all(target: Any, made: Any) -> Any:
     with api._no_grad():
         is_part = not isinstance(target, ms.Parameter) and taken(target).parent_tensor_ is not None
         if is_part:
@@ -30,31 +71,92 @@ def write(target: Any, values: Any) -> Any:
     return target
 
 
-def set_data(owner: Any, values: Any) -> None:
-    """`owner.data = values`, of a tensor or of anything else.
+def set_data(owner: Any, values: Any) -> Any:
+    """`owner.data = values`, of a tensor or of anything else; the owner.
 
     What was read of a Parameter before (`old = p.data`) keeps its values, as in torch.
     """
     if not isinstance(owner, ms.Tensor):
         owner.data = values
-        return
+        return owner
     made = _tensor(values)
     is_alike = made.dtype == owner.dtype and tuple(made.shape) == tuple(owner.shape)
     if isinstance(owner, ms.Parameter) and is_alike:
         with api._no_grad():
             owner.set_data(made.copy())  # a Parameter of a view cannot be written to
     elif is_alike:
-        owner[...] = unshared(made)  # views taken before keep their values
+        # Views taken before keep their values.
+        owner[...] = _REPLACED(owner, ops.stop_gradient(unshared(made)))
     else:
         write(owner, made)
+    return owner
 
 
-def write_data(owner: Any, values: Any) -> None:
-    """`owner.data += …`, of a tensor, whose views see it, or of anything else."""
+def write_data(owner: Any, values: Any) -> Any:
+    """`owner.data += …`, of a tensor, whose views see it, or of anything else; the owner."""
     if isinstance(owner, ms.Tensor):
-        write(owner, values)
-    else:
-        owner.data = values
+        return write(owner, values)
+    owner.data = values
+    return owner
+
+
+def overwrite_data(held: Any, values: Any) -> Any:
+    """`held.data.copy_(values)`; the tensor."""
+    return write(held, ops.broadcast_to(_tensor(values), held.shape))
+
+
+def write_elements(owner: Any, key: Any, values: Any) -> Any:
+    """`owner.data[key] = values`, of a tensor or of anything else; the owner."""
+    if not isinstance(owner, ms.Tensor):
+        data_of(owner)[key] = values
+        return owner
+    place = _key(key)
+    if isinstance(place, ms.Tensor) and place.ndim and not place.size:
+        return owner  # nothing to write, which MindSpore refuses
+    made = unshared(ops.stop_gradient(owner))
+    given = ops.stop_gradient(values) if isinstance(values, ms.Tensor) else values
+    made[place] = _without_leading_axes(made, place, given)
+    return write(owner, made) if isinstance(owner, ms.Parameter) else _WRITTEN(owner, made)
+
+
+def put_data(held: Any, key: Any, values: Any) -> Any:
+    """Values written into the data of `held[key]`, a part of a tensor or one that is held; held."""
+    if isinstance(held, ms.Tensor):
+        return held if _takes_copy(key) else write_elements(held, key, values)
+    if not isinstance(held[key], ms.Tensor):
+        write(held[key].data, values)
+        return held
+    new = overwrite_data(held[key], values)
+    if isinstance(held, tuple):
+        return _WITH_ELEMENT(held, key, new)
+    held[key] = new  # the tensor itself, unless this is compiled
+    return held
+
+
+class _WithElement(nn.Cell):  # type: ignore[misc]
+    """A tuple whose tensor was written to; compiled, one with another tensor in its place."""
+
+    def __call__(self, held: Any, key: Any, new: Any) -> Any:
+        return held
+
+    def construct(self, held: Any, key: Any, new: Any) -> Any:
+        return (*held[:key], new, *held[key + 1 :])
+
+
+_WITH_ELEMENT = _WithElement()
+
+
+def store(owner: Any, key: Any, values: Any) -> Any:
+    """`owner[key] = values`, at places that MindSpore may refuse; the owner."""
+    if isinstance(owner, ms.Parameter):
+        return write_elements(owner, key, values)
+    if not isinstance(owner, ms.Tensor):
+        owner[key] = values
+        return owner
+    place = _key(key)
+    if not (isinstance(place, ms.Tensor) and place.ndim and not place.size):  # else none to write
+        owner[place] = _without_leading_axes(owner, place, values)
+    return owner
 
 
 def updated(held: Any, values: Any) -> Any:
@@ -125,9 +227,10 @@ def _takes_copy(key: Any) -> bool:
 
 
 class elements:  # noqa: N801  # stands where a function would
-    """`elements(x)[…] = value`: an element of a Parameter, which `x[…] = value` leaves as a view.
+    """`elements(x)[…] = value`: an element of a tensor's data, or of a Parameter.
 
-    A view of itself cannot be written to by an optimizer, or by loading a checkpoint (2.10).
+    `x[…] = value` leaves a Parameter as a view of itself, which cannot be written to by an
+    optimizer, or by loading a checkpoint (2.10).
     """
 
     def __init__(self, owner: Any) -> None:
@@ -140,20 +243,17 @@ class elements:  # noqa: N801  # stands where a function would
         return (ops.stop_gradient(owner) if isinstance(owner, ms.Parameter) else owner)[_key(key)]
 
     def __setitem__(self, key: Any, values: Any) -> None:
-        if not isinstance(self._owner, ms.Tensor):
+        if isinstance(self._owner, ms.Tensor):
+            write_elements(self._owner, key, values)
+        else:
             self._owner[key] = values
-            return
-        key = _key(key)
-        if isinstance(key, ms.Tensor) and key.ndim and not key.size:
-            return  # nothing to write, which MindSpore refuses
-        values = _without_leading_axes(self._owner, key, values)
-        if not isinstance(self._owner, ms.Parameter):
-            self._owner[key] = values
-            return
-        with api._no_grad():
-            made = ops.stop_gradient(self._owner).copy()
-            made[key] = values
-        write(self._owner, made)
+
+
+class stored_elements(elements):  # noqa: N801  # stands where a function would
+    """`stored_elements(x)[…] = value`: the gradient goes to the value."""
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        store(self._owner, key, values)
 
 
 def _without_leading_axes(owner: Any, key: Any, values: Any) -> Any:
@@ -166,7 +266,13 @@ def _without_leading_axes(owner: Any, key: Any, values: Any) -> Any:
 
 
 def _key(key: Any) -> Any:
-    return tuple(map(position, key)) if isinstance(key, tuple) else position(key)
+    """An index as MindSpore takes it; of what `map` made the static graph loses the gradient."""
+    if not isinstance(key, tuple):
+        return position(key)
+    found: tuple[Any, ...] = ()
+    for part in key:
+        found = (*found, position(part))
+    return found
 
 
 def position(part: Any) -> Any:

@@ -14,12 +14,18 @@ from isograd.convert.passes.elements import (
     elements,
     is_by_position,
     is_quiet_leaf,
+    is_recorded,
     is_written_by_elements,
     key_of,
     may_be_parameter,
+    place_owner,
+    rebinds,
+    write_elements,
+    write_recorded,
 )
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.module_contents import registered_buffers
+from isograd.convert.passes.numpy_arrays import is_of_numpy
 from isograd.convert.passes.reach_of_writes import (
     scope_of,
     sight_of,
@@ -94,6 +100,10 @@ class AugmentedAssignments:
             return _add_to_element(target, node, file)
         if isinstance(target, ast.Attribute):
             return _add_to_attribute(target, node, file)
+        if type(node.op) in SIGNS and file.facts.is_tensor(target) and is_recorded(target, file):
+            value = f"{target.id} {SIGNS[type(node.op)]} {layout.operand(file, node.value)}"
+            write_recorded(target, value, node, file)
+            return True
         is_kept = file.holds_data(target) or is_quiet_leaf(target, file)
         if is_kept and type(node.op) in SIGNS:
             value = f"{target.id} {SIGNS[type(node.op)]} {layout.operand(file, node.value)}"
@@ -138,10 +148,19 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
 
 def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) -> bool:
     """`x.view(-1)[0] += 1`, `x.data[0] += 1`, and `tensors[0] += 1` of a list."""
-    if is_written_by_elements(target, node, file):
-        file.replace(target, elements(target, file))
-        return True
     sign = SIGNS.get(type(node.op))
+    if is_written_by_elements(target, node, file):
+        owner = place_owner(target)
+        if sign is not None and rebinds(owner, node, file):
+            taken = file.source(target)
+            if any(is_of_numpy(part, file) for part in parts_of(target.slice)):
+                key = key_of(target.slice, file)
+                taken = f"{file.name('composites.at')}({file.source(target.value)}, {key})"
+            new = f"{taken} {sign} {layout.operand(file, node.value)}"
+            write_elements(target, node, new, file)
+        else:
+            file.replace(target, elements(target, file))
+        return True
     if sign is not None:
         code = f"{file.source(target)} {sign} {layout.operand(file, node.value)}"
         if write_view(target.value, key_of(target.slice, file), code, node, file):

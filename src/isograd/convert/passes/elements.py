@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert import layout
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.origins import Reach, origin_of_write
-from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.passes.reach_of_writes import (
+    LOST_ADVICE,
+    can_be_bound,
+    is_in_forward,
+    scope_of,
+)
 from isograd.convert.places import place as place_of
 from isograd.convert.tree import (
     is_ellipsis,
@@ -18,6 +24,9 @@ from isograd.scan.values import PARAMETER
 #: What may be a tensor of positions or a mask in an index.
 _MASKS = (ast.Compare, ast.List, ast.ListComp)
 _UNKNOWN_INDEX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp)
+_COMPILED = (
+    "{0} and {1} share memory in torch; within a compiled step this change does not reach {1}"
+)
 #: What an attribute is asked of without brackets.
 POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
@@ -91,10 +100,70 @@ def holds_all(name: ast.Name, file: FileEdit) -> bool:
     return (file.tree.function(name), name.id) in file.data_aliases.containers
 
 
-def elements(target: ast.Subscript, file: FileEdit) -> str:
+def elements(target: ast.Subscript, file: FileEdit, *, stored: bool = False) -> str:
     """`x[0]` that a Parameter can be written by."""
     held = owner_of_element(target, file)
-    return f"{file.name('composites.elements')}({held})[{_source(target.slice, file)}]"
+    name = file.name("composites.stored_elements" if stored else "composites.elements")
+    return f"{name}({held})[{_source(target.slice, file)}]"
+
+
+def rebinds(owner: ast.expr, node: ast.AST, file: FileEdit) -> bool:
+    """Whether a name is bound to the tensor that was written to, as a compiled step needs it.
+
+    The tensor is the same one elsewhere.  What a compiled step leaves as it was is reported.
+    """
+    if not _is_rebound(owner, node, file):
+        return False
+    assert isinstance(owner, ast.Name)
+    if file.settings.compiles_steps:
+        sight = scope_of(node, file).sight(owner.id, node)
+        if sight.reach is not Reach.ALONE and sight.name:
+            message = _COMPILED.format(owner.id, sight.name)
+            file.finding(node, "in-place-view", message, LOST_ADVICE)
+    return True
+
+
+def _is_rebound(owner: ast.expr, node: ast.AST, file: FileEdit) -> bool:
+    if not isinstance(owner, ast.Name) or owner.id in ("self", "cls"):
+        return False
+    scope = scope_of(node, file)
+    if isinstance(scope.node, ast.Module) or not can_be_bound(owner.id, node, file):
+        return False
+    if owner.id not in scope.bound and owner.id not in scope.parameters:
+        return False
+    is_compiled = file.settings.compiles_steps or is_in_forward(node, file)
+    return is_compiled or not may_be_parameter(owner.id, node, file)
+
+
+def write_elements(
+    target: ast.Subscript,
+    node: ast.expr | ast.stmt,
+    code: str,
+    file: FileEdit,
+    *,
+    stored: bool = False,
+) -> None:
+    """Write a statement that puts values into elements of a tensor's data, or of a tensor.
+
+    stored: whether the gradient goes to the values, as by `x[0] = value`.
+    """
+    owner = place_owner(target)
+    call = "composites.store" if stored else "composites.write_elements"
+    if rebinds(owner, node, file):
+        held = owner_of_element(target, file)
+        new = f"{held} = {file.name(call)}({held}, {key_of(target.slice, file)}, {code})"
+        layout.write_statement(file, node, new)
+    else:
+        layout.write_statement(file, node, f"{elements(target, file, stored=stored)} = {code}")
+
+
+def place_owner(target: ast.Subscript) -> ast.expr:
+    """x of `x[0]` and of `x.data[0]`, as it is written in torch."""
+    owner = target.value
+    if is_data(owner):
+        assert isinstance(owner, ast.Attribute)
+        return owner.value
+    return owner
 
 
 def owner_of_element(target: ast.Subscript, file: FileEdit) -> str:
@@ -129,6 +198,8 @@ def is_written_by_elements(
         return not is_another(owner, file)
     if file.holds_data(owner) or is_quiet_leaf(owner, file):
         return True
+    if is_recorded(owner, file) and is_by_position(target.slice, node, file):
+        return True
     root = origin_of_write(owner, file.views)[0]
     if isinstance(owner, ast.Subscript) and isinstance(root, ast.Name) and holds_all(root, file):
         return True
@@ -157,6 +228,36 @@ def is_without_gradient(node: ast.AST, file: FileEdit) -> bool:
             if file.named.get(named, "") in ("torch.no_grad", "torch.inference_mode"):
                 return True
     return False
+
+
+def is_recorded(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a name may hold what was computed before a block that records no gradients.
+
+    What the block changes in place keeps its gradient in torch: a new tensor would have none.
+    """
+    if not isinstance(node, ast.Name) or not is_without_gradient(node, file):
+        return False
+    scope = scope_of(node, file)
+    inner: ast.AST = node
+    for part in file.tree.above(node):
+        if isinstance(part, (ast.With, ast.AsyncWith)) and is_without_gradient(inner, file):
+            inside = {id(below) for below in ast.walk(part)}
+            before = scope.statements_of(node.id, node)
+            return any(id(statement) not in inside for statement in before)
+        inner = part
+    return False
+
+
+def write_recorded(
+    name: ast.Name,
+    code: str,
+    node: ast.expr | ast.stmt,
+    file: FileEdit,
+    composition: str = "composites.write",
+) -> None:
+    """Write a statement that changes in place what was computed before gradients were left out."""
+    call = file.name(composition)
+    layout.write_statement(file, node, f"{name.id} = {call}({name.id}, {code})")
 
 
 def is_quiet_leaf(node: ast.expr, file: FileEdit) -> bool:

@@ -18,10 +18,13 @@ from isograd.convert.passes.chains import (
 )
 from isograd.convert.passes.elements import (
     is_quiet_leaf,
+    is_recorded,
     is_without_gradient,
     may_be_parameter,
     owner_of_data,
+    rebinds,
     unshared,
+    write_recorded,
     written_place,
 )
 from isograd.convert.passes.example import Example
@@ -33,7 +36,7 @@ from isograd.convert.passes.reach_of_writes import (
     tell_lost,
     write_view,
 )
-from isograd.convert.passes.written_elements import put, tell_if_held, write_element
+from isograd.convert.passes.written_elements import put_data, tell_if_held, write_element
 from isograd.convert.places import place as place_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
@@ -196,7 +199,7 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
             return False
     code = file.argument(node.args[0])
     if isinstance(receiver, ast.Attribute):
-        _write_data(receiver, node, code, "composites.overwrite", file)
+        _write_data(receiver, node, code, "composites.overwrite_data", file)
     elif isinstance(receiver, ast.Subscript):
         write_element(receiver, node, code, file)
     elif isinstance(receiver, ast.Name) and use.owner is not PARAMETER:
@@ -211,6 +214,9 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
 
 def _copy_into_name(node: ast.Call, receiver: ast.Name, code: str, file: FileEdit) -> None:
     name = receiver.id
+    if file.tree.is_statement(node) and is_recorded(receiver, file):
+        write_recorded(receiver, code, node, file, "composites.overwrite_data")
+        return
     sight = sight_of(name, node, file)
     if sight.reach is Reach.LOST:
         tell(sight, name, node, file)
@@ -226,9 +232,13 @@ def _write_data(
     """`p.data.copy_(q.data)`: read, `.data` is a tensor of its own."""
     if isinstance(target.value, ast.Subscript):
         tell_if_held(target.value, node, file)
-        put(target.value, node, code, file)
-    else:
-        file.replace(node, f"{file.name(composition)}({owner_of_data(target, file)}, {code})")
+        put_data(target.value, node, code, file)
+        return
+    owner = owner_of_data(target, file)
+    new = f"{file.name(composition)}({owner}, {code})"
+    if file.tree.is_statement(node) and rebinds(target.value, node, file):
+        new = f"{owner} = {new}"
+    file.replace(node, new)
 
 
 def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> None:
@@ -239,6 +249,9 @@ def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> 
         return
     sight = sight_of(name, node, file)
     is_statement = file.tree.is_statement(node)
+    if is_statement and is_recorded(target, file) and not _is_shaping(node, file):
+        write_recorded(target, code, node, file)
+        return
     if sight.reach is not Reach.ALONE and _is_shaping(node, file):
         other = sight.name or "the caller's"
         level = Level.FINISH if sight.name else Level.LOOK

@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.elements import elements
+from isograd.convert.passes.elements import elements, write_elements
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
@@ -57,8 +57,11 @@ class LeadingAxes:
             and not _keeps_several(target.slice)
         ]
         if targets and _may_lead_with_one(node.value, scope_of(node, file), set()):
+            if node.targets == targets[:1]:
+                write_elements(targets[0], node, file.argument(node.value), file, stored=True)
+                return True
             for target in targets:
-                file.replace(target, elements(target, file))
+                file.replace(target, elements(target, file, stored=True))
         return False
 
 

@@ -96,7 +96,7 @@ def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
         message = _INPUT.format(name)
         file.finding(node, "in-place-input", message, level=Level.LOOK)
         return Sight(Reach.ALONE)
-    if sight.reach is Reach.ALONE and not _can_be_bound(name, node, file):
+    if sight.reach is Reach.ALONE and not can_be_bound(name, node, file):
         return Sight(Reach.SHARED)
     return sight
 
@@ -113,7 +113,7 @@ def _scope_of_free(name: str, node: ast.AST, file: FileEdit) -> Scope | None:
         scope, inside = scope_of(scope.node, file), True
 
 
-def _can_be_bound(name: str, node: ast.AST, file: FileEdit) -> bool:
+def can_be_bound(name: str, node: ast.AST, file: FileEdit) -> bool:
     """Whether a name that is bound at a node is the scope's: not in a class body or a generator."""
     for part in file.tree.above(node):
         if isinstance(part, ast.ClassDef):

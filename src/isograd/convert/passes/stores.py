@@ -13,9 +13,11 @@ from isograd.convert.passes.elements import (
     is_written_by_elements,
     key_of,
     unshared,
+    write_elements,
 )
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of, tell, tell_lost, write_view
+from isograd.convert.passes.subscripts import is_stored_by_function
 from isograd.convert.tree import (
     is_ellipsis,
     is_laid_out,
@@ -49,6 +51,11 @@ class Stores:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Report it; `x.data[0] = …` is written to x."""
         assert isinstance(node, ast.Assign)
+        alone = node.targets[0]
+        if len(node.targets) == 1 and isinstance(alone, ast.Subscript):
+            if is_stored_by_function(alone, node, file):
+                write_elements(alone, node, file.argument(node.value), file, stored=True)
+                return True
         for target in node.targets:
             several = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
             for part in several:
@@ -64,7 +71,10 @@ class Stores:
 def _store(target: ast.Subscript, node: ast.Assign, file: FileEdit) -> None:
     view = target.value
     if is_written_by_elements(target, node, file):
-        file.replace(target, elements(target, file))
+        if node.targets == [target]:
+            write_elements(target, node, file.argument(node.value), file)
+        else:
+            file.replace(target, elements(target, file))
         return
     if is_data(view):  # of a batch or another object
         return

@@ -205,13 +205,20 @@ def _is_condition(node: ast.expr, file: FileEdit) -> bool:
 def _stored(node: ast.Subscript, file: FileEdit) -> bool:
     """`x[order] = 0` at positions of numpy's, and at those that were looked for: perhaps none."""
     written = file.tree.parents.get(node)
-    if not isinstance(written, (ast.Assign, ast.AugAssign)):
+    is_alone = isinstance(written, ast.Assign) and written.targets == [node]
+    if is_alone or not is_stored_by_function(node, written, file):
+        return False  # what stands alone is for `Stores`, which sees its value converted
+    file.replace(node, elements(node, file, stored=True))
+    return True
+
+
+def is_stored_by_function(node: ast.Subscript, written: ast.AST | None, file: FileEdit) -> bool:
+    """Whether MindSpore may refuse the places of a write."""
+    if not isinstance(written, (ast.Assign, ast.AugAssign)) or is_array(node.value, file):
         return False
-    are_numpys = any(is_of_numpy(part, file) for part in parts_of(node.slice))
-    if are_numpys or (isinstance(written, ast.Assign) and _may_be_none(node.slice, file)):
-        file.replace(node, elements(node, file))
+    if any(is_of_numpy(part, file) for part in parts_of(node.slice)):
         return True
-    return False
+    return isinstance(written, ast.Assign) and _may_be_none(node.slice, file)
 
 
 def _may_be_none(index: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()) -> bool:

@@ -9,6 +9,7 @@ from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.operator_signs import SIGNS
+from isograd.convert.passes.elements import rebinds
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost
 from isograd.convert.places import place
@@ -114,8 +115,9 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     if is_data(node.value):
         told = _ONE.format(ast.unparse(target), ast.unparse(node.value))
         file.finding(node, "in-place-view", told, _ONE_ADVICE, level=Level.LOOK)
-    call = file.name("composites.set_data")
-    _replace(node, f"{call}({file.source(target.value)}, {file.argument(node.value)})", file)
+    owner, call = file.source(held), file.name("composites.set_data")
+    new = f"{call}({owner}, {file.argument(node.value)})"
+    _replace(node, f"{owner} = {new}" if rebinds(held, node, file) else new, file)
     return True
 
 
@@ -172,7 +174,9 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
         call = file.name("composites.write_data")
         if isinstance(target.value, ast.Name):
             tell_if_lost(target.value.id, node, file, is_whole=False)
-        _replace(node, f"{call}({owner}, {file.text.raw(target)} {sign} {value})", file)
+        new = f"{call}({owner}, {file.text.raw(target)} {sign} {value})"
+        is_bound = rebinds(target.value, node, file)
+        _replace(node, f"{owner} = {new}" if is_bound else new, file)
         return True
     is_step = isinstance(target, ast.Name) and _reads_gradient(node.value, target.id)
     if isinstance(target, ast.Name) and (is_step or _may_be_parameter(target, file)):

@@ -10,7 +10,6 @@ from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import is_taken_by_copy, origin_of_write
 from isograd.convert.passes.elements import (
-    elements,
     holds_all,
     is_another,
     is_by_position,
@@ -18,7 +17,9 @@ from isograd.convert.passes.elements import (
     key_of,
     may_be_positions,
     owner_of_element,
+    rebinds,
     unshared,
+    write_elements,
     written_place,
 )
 from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost, tell_lost, write_view
@@ -44,7 +45,7 @@ def write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEd
         return
     if is_data(target.value) and not is_another(target.value, file):
         # What is written to the data of a tensor is written to the tensor.
-        layout.write_statement(file, node, f"{elements(target, file)} = {code}")
+        write_elements(target, node, code, file)
         return
     if write_view(target, "...", code, node, file):
         return
@@ -56,7 +57,7 @@ def write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEd
         file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
         return
     if file.holds_data(target.value) or is_quiet_leaf(target.value, file):
-        layout.write_statement(file, node, f"{elements(target, file)} = {code}")
+        write_elements(target, node, code, file)
         return
     if isinstance(root, ast.Name) and scope.is_container(root.id):
         place, code = f"{place}[...]", (unshared(node.args[0], file) if is_copy else code)
@@ -107,6 +108,18 @@ def _is_state_of_network(node: ast.expr, file: FileEdit) -> bool:
         and _is_state_of_network(part.value, file)
         for part in file.tree.of(ast.Assign)
     )
+
+
+def put_data(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
+    """`held[0].data.add_(1)`: into the data of what something holds, or of an element."""
+    held, key = owner_of_element(target, file), key_of(target.slice, file)
+    new = f"{file.name('composites.put_data')}({held}, {key}, {code})"
+    if not file.tree.is_statement(node):
+        file.replace(node, f"{new}[{key}]")
+    elif rebinds(target.value, node, file):
+        layout.write_statement(file, node, f"{held} = {new}")
+    else:
+        layout.write_statement(file, node, new)
 
 
 def put(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:

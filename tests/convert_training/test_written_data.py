@@ -11,6 +11,9 @@ pytest.importorskip("mindspore")
 
 from tests.convert_training.running import assert_follows, convert
 
+UNSEEN = """def unseen(e):
+    e.data[0] = 1.0
+"""
 SCRIPT = """
 import numpy as np
 import torch
@@ -30,6 +33,8 @@ class Net(nn.Module):
         super().__init__()
         self.l = nn.Linear(2, 3, bias=False)
         nn.init.constant_(self.l.weight, 1.0)
+        self.scale = nn.Parameter(torch.ones(3))
+        self.register_buffer("mean", torch.zeros(3))
 
     def forward(self, x, mask):
         __BODY__
@@ -81,6 +86,14 @@ y = self.l(x)
 z = y.view(-1)
 y.data.mul_(2)
 return z.view(2, 3) ** 2
+""",
+    "a buffer and a Parameter": """
+self.mean.data[1] += 1
+self.mean.data.add_(1)
+self.mean.data += 1
+self.scale.data[0] = 5.0
+y = self.l(x)
+return y * y * self.scale + self.mean
 """,
     "positions of numpy's": """
 z = self.l(x)
@@ -135,7 +148,9 @@ def test_a_change_where_nothing_is_recorded_keeps_the_gradient(tmp_path: Path) -
 
 def test_what_a_compiled_step_does_not_reach_is_told(tmp_path: Path) -> None:
     body = BODIES["what a view sees"]
-    done = convert(script(body, "print(loss.item())"), tmp_path)
+    text = script(body, "print(loss.item())").replace("class Net", f"{UNSEEN}\n\nclass Net")
+    done = convert(text, tmp_path)
     assert done.left == [
-        "y and z share memory in torch; within a compiled step this change does not reach z"
+        "e is an argument: within a compiled step its caller does not see this change",
+        "y and z share memory in torch; within a compiled step this change does not reach z",
     ]

@@ -21,7 +21,8 @@ def write(target: Any, values: Any) -> Any:
     index took of a Parameter (`weight[2]`) is written by its elements: copy_ of it would be lost.
     """
     made = _tensor(values)
-    return _put_all(target, made) if isinstance(target, ms.Parameter) else _WRITTEN(target, made)
+    is_parameter = isinstance(target, ms.Parameter)
+    return _WRITTEN_PARAMETER(target, made) if is_parameter else _WRITTEN(target, made)
 
 
 class _Written(nn.Cell):  # type: ignore[misc]
@@ -56,7 +57,18 @@ class _Replaced(FunctionCell):
         return dout, ops.zeros_like(values)
 
 
-_WRITTEN, _REPLACED = _Written(), _Replaced()
+class _WrittenParameter(nn.Cell):  # type: ignore[misc]
+    """Values in a Parameter, in the static graph as well."""
+
+    def __call__(self, held: Any, values: Any) -> Any:
+        return _put_all(held, values)
+
+    def construct(self, held: Any, values: Any) -> Any:
+        ops.assign(held, values.astype(held.dtype))
+        return held
+
+
+_WRITTEN, _REPLACED, _WRITTEN_PARAMETER = _Written(), _Replaced(), _WrittenParameter()
 
 
 def _put_all(target: Any, made: Any) -> Any:
@@ -113,10 +125,17 @@ def write_elements(owner: Any, key: Any, values: Any) -> Any:
     place = _key(key)
     if isinstance(place, ms.Tensor) and place.ndim and not place.size:
         return owner  # nothing to write, which MindSpore refuses
-    made = unshared(ops.stop_gradient(owner))
+    made = with_elements(owner, place, values)
+    return write(owner, made) if isinstance(owner, ms.Parameter) else _WRITTEN(owner, made)
+
+
+def with_elements(owner: Any, key: Any, values: Any) -> Any:
+    """A tensor's values with others at some places, without a gradient."""
+    place = _key(key)
+    made = ops.stop_gradient(unshared(owner))
     given = ops.stop_gradient(values) if isinstance(values, ms.Tensor) else values
     made[place] = _without_leading_axes(made, place, given)
-    return write(owner, made) if isinstance(owner, ms.Parameter) else _WRITTEN(owner, made)
+    return made
 
 
 def put_data(held: Any, key: Any, values: Any) -> Any:

@@ -27,6 +27,7 @@ from isograd.convert.passes.example import Example
 from isograd.convert.passes.module_contents import registered_buffers
 from isograd.convert.passes.numpy_arrays import is_of_numpy
 from isograd.convert.passes.reach_of_writes import (
+    is_in_forward,
     scope_of,
     sight_of,
     tell,
@@ -151,7 +152,7 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     sign = SIGNS.get(type(node.op))
     if is_written_by_elements(target, node, file):
         owner = place_owner(target)
-        if sign is not None and rebinds(owner, node, file):
+        if sign is not None and (rebinds(owner, node, file) or is_in_forward(node, file)):
             taken = file.source(target)
             if any(is_of_numpy(part, file) for part in parts_of(target.slice)):
                 key = key_of(target.slice, file)

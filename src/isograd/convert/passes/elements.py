@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.aliases import Scope
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.origins import Reach, origin_of_write
+from isograd.convert.passes.module_contents import registered_buffers
 from isograd.convert.passes.reach_of_writes import (
     LOST_ADVICE,
     can_be_bound,
@@ -17,6 +19,7 @@ from isograd.convert.passes.reach_of_writes import (
 from isograd.convert.places import place as place_of
 from isograd.convert.tree import (
     is_ellipsis,
+    names_of,
     parts_of,
 )
 from isograd.scan.values import PARAMETER
@@ -27,6 +30,8 @@ _UNKNOWN_INDEX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, a
 _COMPILED = (
     "{0} and {1} share memory in torch; within a compiled step this change does not reach {1}"
 )
+_CALLERS = "{0} is an argument: within a compiled step its caller does not see this change"
+_CALLERS_ADVICE = "Return it, and bind what the caller holds to what is returned."
 #: What an attribute is asked of without brackets.
 POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
@@ -116,11 +121,23 @@ def rebinds(owner: ast.expr, node: ast.AST, file: FileEdit) -> bool:
         return False
     assert isinstance(owner, ast.Name)
     if file.settings.compiles_steps:
-        sight = scope_of(node, file).sight(owner.id, node)
+        scope = scope_of(node, file)
+        sight = scope.sight(owner.id, node)
+        if sight.is_argument and not sight.name and not _returns(owner.id, scope):
+            message = _CALLERS.format(owner.id)
+            file.finding(node, "in-place-view", message, _CALLERS_ADVICE)
         if sight.reach is not Reach.ALONE and sight.name:
             message = _COMPILED.format(owner.id, sight.name)
             file.finding(node, "in-place-view", message, LOST_ADVICE)
     return True
+
+
+def _returns(name: str, scope: Scope) -> bool:
+    """Whether a function returns what a name holds, which its caller may take then."""
+    return any(
+        isinstance(part, ast.Return) and part.value is not None and name in names_of(part.value)
+        for part in scope.nodes
+    )
 
 
 def _is_rebound(owner: ast.expr, node: ast.AST, file: FileEdit) -> bool:
@@ -153,8 +170,24 @@ def write_elements(
         held = owner_of_element(target, file)
         new = f"{held} = {file.name(call)}({held}, {key_of(target.slice, file)}, {code})"
         layout.write_statement(file, node, new)
+    elif is_in_forward(node, file):  # which the static graph does not see as `elements(…)[…] =`
+        held, key = owner_of_element(target, file), key_of(target.slice, file)
+        if is_buffer(owner, file):
+            new = f"{held}.copy_({file.name('composites.with_elements')}({held}, {key}, {code}))"
+        else:
+            new = f"{file.name(call)}({held}, {key}, {code})"
+        layout.write_statement(file, node, new)
     else:
         layout.write_statement(file, node, f"{elements(target, file, stored=stored)} = {code}")
+
+
+def is_buffer(owner: ast.expr, file: FileEdit) -> bool:
+    """Whether this is `self.mean`, a buffer, which the static graph writes to by `copy_`."""
+    kind = file.tree.owner(owner)
+    if kind is None or not isinstance(owner, ast.Attribute):
+        return False
+    is_own = isinstance(owner.value, ast.Name) and owner.value.id == "self"
+    return is_own and owner.attr in registered_buffers(kind, file)
 
 
 def place_owner(target: ast.Subscript) -> ast.expr:

@@ -17,6 +17,7 @@ from isograd.convert.passes.chains import (
     target_of,
 )
 from isograd.convert.passes.elements import (
+    is_buffer,
     is_quiet_leaf,
     is_recorded,
     is_without_gradient,
@@ -30,6 +31,7 @@ from isograd.convert.passes.elements import (
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import (
     LOST_ADVICE,
+    is_in_forward,
     scope_of,
     sight_of,
     tell,
@@ -238,6 +240,9 @@ def _write_data(
     new = f"{file.name(composition)}({owner}, {code})"
     if file.tree.is_statement(node) and rebinds(target.value, node, file):
         new = f"{owner} = {new}"
+    elif file.tree.is_statement(node) and is_in_forward(node, file):
+        if is_buffer(target.value, file):
+            new = f"{owner}.copy_({code})"
     file.replace(node, new)
 
 

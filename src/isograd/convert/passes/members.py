@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, types_and_settings
+from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.elements import is_buffer
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.order import Stage
 from isograd.convert.places import place
@@ -47,6 +49,13 @@ class Members:
         parent = file.tree.parents.get(node)
         if isinstance(parent, ast.Call) and parent.func is node:
             return False
+        if is_data(node) and isinstance(node.ctx, ast.Load) and is_buffer(node.value, file):
+            # The static graph takes it for a function of Python's, and cuts gradients there; it
+            # reads `stop_gradient` of a buffer once, however often that changes.
+            file.replace(node, file.source(node.value))
+            file.uses += 1
+            file.converted += 1
+            return True
         use = file.use(node)
         if use is None and node.attr == "device" and place(node) in file.facts.unknown:
             if not _device_kind(node, parent, file):

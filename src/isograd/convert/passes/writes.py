@@ -9,9 +9,9 @@ from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.operator_signs import SIGNS
-from isograd.convert.passes.elements import rebinds
+from isograd.convert.passes.elements import is_buffer, rebinds
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost
+from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of, tell_if_lost
 from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters, is_true
 from isograd.scan.values import PARAMETER
@@ -175,8 +175,11 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
         if isinstance(target.value, ast.Name):
             tell_if_lost(target.value.id, node, file, is_whole=False)
         new = f"{call}({owner}, {file.text.raw(target)} {sign} {value})"
-        is_bound = rebinds(target.value, node, file)
-        _replace(node, f"{owner} = {new}" if is_bound else new, file)
+        if rebinds(target.value, node, file):
+            new = f"{owner} = {new}"
+        elif is_in_forward(node, file) and is_buffer(target.value, file):
+            new = f"{owner}.copy_({owner} {sign} {value})"
+        _replace(node, new, file)
         return True
     is_step = isinstance(target, ast.Name) and _reads_gradient(node.value, target.id)
     if isinstance(target, ast.Name) and (is_step or _may_be_parameter(target, file)):

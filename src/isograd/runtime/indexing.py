@@ -21,9 +21,9 @@ def select(input: Any, dim: int, index: int) -> Any:
 def at(owner: Any, key: Any) -> Any:
     """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy.
 
-    Nor does it take a mask of several axes behind `...`, and a number beside positions it takes for
-    positions too, as numpy does: their axis goes to the front.  What arrays take is a copy: `taken`
-    says why.
+    A mask of several axes it takes for one of a single axis where slices follow.  A number beside
+    positions it takes for positions too, as numpy does: their axis goes to the front.  What arrays
+    take is a copy: `taken` says why.
     """
     if not isinstance(owner, ms.Tensor):
         return owner[key]
@@ -35,6 +35,9 @@ def at(owner: Any, key: Any) -> Any:
         place = position(part)
         if _is_rest(place):
             given = (*given, *[slice(None)] * (owner.ndim - _axes_of_all(key)))
+        elif isinstance(place, ms.Tensor) and place.dtype == ms.bool_ and place.ndim > 1:
+            given = (*given, *nonzero(place, True))
+            others += 1
         else:
             given = (*given, place)
             numbers += _is_number(place)

@@ -23,6 +23,15 @@ from isograd.convert.tree import (
 )
 
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
+#: What makes a mask.
+_CONDITIONS = frozenset(
+    f"{home}.{name}"
+    for home in ("torch", "torch.Tensor")
+    for name in (
+        *("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "isclose", "isin"),
+        *("logical_and", "logical_or", "logical_not", "logical_xor", "less", "greater"),
+    )
+)
 _LISTS = (ast.List, ast.ListComp)
 _ORDER = (
     "torch takes the number of this index first; MindSpore takes it for positions, whose axis "
@@ -34,7 +43,7 @@ _ORDER_ADVICE = "Turn the values round, or write x[n : n + 1, …] instead of x[
 class NumpyIndices:
     """`x[order]` where order was made by numpy or scipy, or is a range; or where one writes.
 
-    And `x[..., mask]`, which MindSpore refuses of a mask of several axes.
+    And `x[mask, 1:]`, where MindSpore takes a mask of several axes for one of a single axis.
     """
 
     kinds = (ast.Subscript,)
@@ -69,9 +78,15 @@ class NumpyIndices:
             return isinstance(node.ctx, ast.Store) and _stored(node, file)
         parts = parts_of(node.slice)
         has_array = any(is_of_numpy(part, file) for part in parts)
-        has_mask = any(map(is_ellipsis, parts)) and any(_is_mask(part, file) for part in parts)
+        has_mask = any(
+            _is_mask(part, file) and (any(map(_is_gap, parts[n:])) or any(map(is_ellipsis, parts)))
+            for n, part in enumerate(parts)
+        )
         if not has_array and not has_mask:
             return False
+        if not has_array and all(_is_all(part) for part in parts[1:]):
+            file.replace(node, f"{file.source(node.value)}[{file.source(parts[0])}]")
+            return True
         owner, key = file.source(node.value), key_of(node.slice, file)
         file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
         return True
@@ -169,6 +184,13 @@ def _is_gap(part: ast.expr) -> bool:
     return isinstance(part, ast.Slice) or is_none(part) or is_ellipsis(part)
 
 
+def _is_all(part: ast.expr) -> bool:
+    """Whether a part of an index takes all of an axis, or of the axes that are left."""
+    if is_ellipsis(part):
+        return True
+    return isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None
+
+
 def _is_plain_number(part: ast.expr) -> bool:
     if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub):
         part = part.operand
@@ -195,11 +217,26 @@ def _is_mask(node: ast.expr, file: FileEdit) -> bool:
 def _is_condition(node: ast.expr, file: FileEdit) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Invert)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+        return _is_mask(node.left, file) or _is_mask(node.right, file)
     if isinstance(node, ast.Call):
+        if node.args and _is_of_truths(node.args[0]):
+            return True
+        if file.api_of_call(node) in _CONDITIONS:
+            return True
         kinds = [part.value for part in node.keywords if part.arg == "dtype"]
         is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "bool"
         return is_cast or any(getattr(file.use(kind), "api", "") == "torch.bool" for kind in kinds)
     return isinstance(node, ast.Compare)
+
+
+def _is_of_truths(node: ast.expr) -> bool:
+    """Whether a list, of lists perhaps, begins with True or False."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    while isinstance(node, ast.List) and node.elts:
+        node = node.elts[0]
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def _stored(node: ast.Subscript, file: FileEdit) -> bool:

@@ -1,7 +1,7 @@
 """`np.random.seed(0)` before networks are made: MindSpore's layers draw from numpy's generator.
 
 torch's have a generator of their own, so that what numpy draws later differs in the port.
-MindSpore's set_seed, which stands for torch.manual_seed, seeds numpy's as well.
+MindSpore's set_seed, which replaces torch.manual_seed, seeds numpy's as well.
 """
 
 from __future__ import annotations

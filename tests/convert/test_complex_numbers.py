@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_original, run_port
+from tests.convert.support import converted, port_of, run_both, run_original, run_port
 
 from isograd.convert import Level
 
@@ -95,3 +95,50 @@ def test_without_complex_numbers_the_absolute_value_is_mindspores() -> None:
     port, _ = port_of("import torch\ny = torch.abs(torch.ones(2)) + abs(torch.ones(2))\n")
     assert "ops.abs(" in port
     assert "absolute" not in port
+
+
+PRODUCTS = """
+import torch
+from torch import nn
+
+
+class Rope(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wq = nn.Linear(4, 4, bias=False)
+        nn.init.constant_(self.wq.weight, 0.5)
+        t = torch.outer(torch.arange(3.0), torch.tensor([1.0, 0.1]))
+        self.freqs_cis = torch.polar(torch.ones_like(t), t)
+        self.scale = nn.Parameter(torch.ones(3, 2) * 0.5)
+
+    def forward(self, x):
+        q = torch.view_as_complex(self.wq(x).reshape(*x.shape[:-1], -1, 2))
+        spectrum = torch.fft.rfft(x.t())
+        filtered = torch.fft.irfft(spectrum * 1.5 / (spectrum.conj() + 3), n=3)
+        turned = q * self.freqs_cis * self.scale / 2
+        return torch.view_as_real(turned / self.freqs_cis.conj()).flatten(1) + filtered.t()
+
+
+def losses():
+    net = Rope()
+    opt = torch.optim.SGD(net.parameters(), lr=0.01)
+    x = torch.arange(12.0).reshape(3, 4).sin()
+    found = []
+    for _ in range(3):
+        opt.zero_grad()
+        loss = net(x).pow(2).mean()
+        loss.backward()
+        opt.step()
+        found.append(loss.item())
+    return found + net.wq.weight.detach().flatten().tolist() + net.scale.flatten().tolist()
+"""
+
+
+def test_products_of_complex_tensors_have_a_gradient(tmp_path: Path) -> None:
+    """MindSpore's own raise: "gradient not support for complex type"; and with a real tensor."""
+    port, report = converted(tmp_path, {"rope.py": PRODUCTS})
+    assert not [f for f in report.findings if f.level is Level.FINISH]
+    expected, found = run_both(
+        tmp_path, port, "import json, rope; print(json.dumps(rope.losses()))"
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)

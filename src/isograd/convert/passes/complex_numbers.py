@@ -8,6 +8,7 @@ from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.scan.values import Tensor
 
@@ -16,6 +17,24 @@ INSTEAD = {"ops.abs": "composites.absolute", "ops.l1_loss": "composites.l1_loss"
 #: What MindSpore's own functions make of real numbers alone.
 _RANDOM = frozenset(f"torch.{name}" for name in "rand randn rand_like randn_like".split())
 _DTYPES = frozenset(f"torch.{name}" for name in "complex64 cfloat complex128 cdouble".split())
+_IN_PARTS: dict[type[ast.operator], str] = {
+    ast.Mult: "composites.product",
+    ast.Div: "composites.quotient",
+}
+#: What gives complex numbers, and methods that give what they are asked of in another form.
+_COMPLEX = frozenset(
+    (
+        *(
+            f"torch.fft.{name}"
+            for name in "fft ifft rfft fft2 ifft2 rfft2 fftn ifftn rfftn".split()
+        ),
+        *(f"torch.{name}" for name in "view_as_complex polar complex".split()),
+    )
+)
+_KEEPING = frozenset(
+    "conj reshape view unsqueeze squeeze transpose permute expand flatten to contiguous clone "
+    "detach".split()
+)
 _NUMBER = "MindSpore's operators take no complex number of Python's: {0} raises"
 _MAY_BE = "if {0} is of tensors, it raises: MindSpore takes no complex number of Python's"
 _ADVICE = "Compose it of real tensors: ops.Complex()(real, imaginary), for exp of cos and sin"
@@ -56,6 +75,70 @@ class ComplexNumbers:
                 message = (_NUMBER if is_sure else _MAY_BE).format(ast.unparse(whole))
                 file.finding(node, "complex-number", message, _ADVICE, level=level)
         return False
+
+
+class ComplexProducts:
+    """`spectrum * weights`: MindSpore's own has no gradient, and takes no real tensor beside it."""
+
+    kinds = (ast.BinOp,)
+    examples = (
+        Example(
+            "a spectrum and real weights",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.fft.rfft(x) * y
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "real tensors",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x * y
+            """,
+        ),
+    )
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write it in real parts."""
+        assert isinstance(node, ast.BinOp)
+        call = _IN_PARTS.get(type(node.op))
+        if call is None or not file.settings.has_complex:
+            return False
+        if not any(_is_complex(part, file, set()) for part in (node.left, node.right)):
+            return False
+        left, right = file.argument(node.left), file.argument(node.right)
+        file.replace(node, f"{file.name(call)}({left}, {right})")
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _is_complex(node: ast.expr, file: FileEdit, seen: set[str]) -> bool:
+    """Whether an expression, or what its name holds, was made of complex numbers."""
+    if isinstance(node, ast.Subscript):
+        return _is_complex(node.value, file, seen)
+    if isinstance(node, ast.BinOp):
+        return any(_is_complex(part, file, seen) for part in (node.left, node.right))
+    if isinstance(node, ast.Call):
+        api = file.api_of_call(node)
+        if api in _COMPLEX or (api == "torch.conj" and _is_complex(node.args[0], file, seen)):
+            return True
+        is_kept = isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING
+        return is_kept and _is_complex(node.func.value, file, seen)  # type: ignore[attr-defined]
+    name = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    if not name or name in seen:
+        return False
+    seen.add(name)
+    if isinstance(node, ast.Attribute):
+        owner = file.tree.owner(node)
+        return owner is not None and any(
+            _is_complex(part.value, file, seen)
+            for part in file.tree.walked(owner)
+            if isinstance(part, ast.Assign) and name in map(ast.unparse, part.targets)
+        )
+    return any(_is_complex(value, file, seen) for value in scope_of(node, file).values_of(name))
 
 
 def _random(node: ast.Call, file: FileEdit) -> bool:

@@ -117,7 +117,8 @@ class ForwardPart:
                 # Behind the step it would read the last value.
                 raise EagerError(s, f"{changed[0]} is read here and bound again behind it")
         roots = {name for path in names.inputs for name in read_by(ast.parse(path, mode="eval"))}
-        if any((bound_by(s) | changed_by(s, self.file)) & (roots | bound) for s in behind):
+        kept = roots | bound | {*names.inputs}
+        if any((bound_by(s) | changed_by(s, self.file)) & kept for s in behind):
             raise EagerError(
                 behind[0], "other statements within the forward part change what it reads or binds"
             )

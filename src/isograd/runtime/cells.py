@@ -236,10 +236,9 @@ def embedding_cell(
             "MindSpore's Embedding teaches every row alike: no padding_idx, max_norm or "
             "scale_grad_by_freq"
         )
-    table = initializer.Normal(1.0)
-    return nn.Embedding(
-        num_embeddings, embedding_dim, embedding_table=table, dtype=dtype or ms.float32
-    )
+    shape = (num_embeddings, embedding_dim)  # beside a table, nn.Embedding passes over a dtype
+    table = initializer.initializer(initializer.Normal(1.0), shape, dtype or ms.float32)
+    return nn.Embedding(*shape, embedding_table=table)
 
 
 def max_pool2d_cell(

@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 
 
 class EvaluatedTexts:
-    """What a text means is not converted; it is told where a file has torch's layers."""
+    """What a text means is not converted; it is reported where a file has torch's layers."""
 
     kinds = (ast.Call,)
     examples = (

@@ -7,6 +7,7 @@ groups of parameters `param_groups` and a method `step` as torch has them.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Iterator
 from types import FrameType
@@ -18,6 +19,7 @@ import mindspore  # noqa: TID253  # this module is loaded only for a MindSpore t
 _MOST_FRAMES = 40
 
 
+@functools.cache
 def optimizer_classes() -> tuple[Any, ...]:
     """Bases of MindSpore's optimizers: mindspore.nn's, and those of mint and experimental."""
     experimental = importlib.import_module("mindspore.experimental.optim.optimizer")

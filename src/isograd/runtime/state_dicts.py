@@ -23,7 +23,7 @@ COUNT = "num_batches_tracked"
 
 
 class StateDict(OrderedDict[str, Any]):
-    """Values by torch's names; what MindSpore's layers call them stands for the same entry.
+    """Values by torch's names; what MindSpore's layers call them finds the same entry.
 
     Checkpoints of MindSpore, which programs compare with it and put into it, have those names.
     """

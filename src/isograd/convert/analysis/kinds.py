@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from isograd.convert.analysis.layers import bound_locally
 from isograd.convert.tree import Tree, is_type_of
 
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _QUESTIONS = ("isinstance", "issubclass")
 
 
@@ -33,22 +33,8 @@ def _is_type(node: ast.expr, tree: Tree) -> bool:
     """`type(x)`, `x.__class__`, or a name of its function that holds nothing else."""
     if not isinstance(node, ast.Name):
         return is_type_of(node)
-    around = tree.scope(node)
-    stores = [
-        part
-        for part in tree.walked(around)
-        if isinstance(part, (ast.Name, ast.arg)) and _is_bound(part, node.id)
-    ]
-    values = [tree.parents[part] for part in stores]
-    return bool(values) and all(
-        isinstance(value, ast.Assign) and is_type_of(value.value) for value in values
-    )
-
-
-def _is_bound(part: ast.AST, name: str) -> bool:
-    if isinstance(part, ast.arg):
-        return part.arg == name
-    return isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store)
+    values = bound_locally(node, tree)
+    return bool(values) and all(map(is_type_of, values))
 
 
 def _is_looked_up(table: ast.Dict, tree: Tree) -> bool:

@@ -162,7 +162,7 @@ class Held:
         if found:
             return found
         if isinstance(node, ast.Name):
-            return self._made(_bound_locally(node, self.tree) or self._child(node))
+            return self._made(bound_locally(node, self.tree) or self._child(node))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return self._made(self._values_of_attribute(node, node.value))
         return frozenset()
@@ -258,7 +258,7 @@ class Held:
                 return _parts(test.args[1])
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             left = test.left
-            kinds = _bound_locally(left, self.tree) if isinstance(left, ast.Name) else [left]
+            kinds = bound_locally(left, self.tree) if isinstance(left, ast.Name) else [left]
             subjects = {ast.unparse(_subject(kind)) for kind in kinds if is_type_of(kind)}
             is_of_it = bool(kinds) and all(map(is_type_of, kinds)) and subjects == {text}
             if is_of_it and isinstance(test.ops[0], (ast.Eq, ast.Is, ast.In)):
@@ -330,7 +330,7 @@ def _is_bound_otherwise(name: str, nodes: list[ast.AST]) -> bool:
     )
 
 
-def _bound_locally(node: ast.Name, tree: Tree) -> list[ast.expr]:
+def bound_locally(node: ast.Name, tree: Tree) -> list[ast.expr]:
     """All values of a name in its function; none where anything but an assignment binds it."""
     scope: ast.AST = tree.function(node) or tree.module
     nodes = tree.walked(scope)

@@ -18,7 +18,7 @@ _NAMED_OTHERWISE = {
 _CONVOLUTIONS = tuple(f"torch.nn.Conv{count}d" for count in (1, 2, 3))
 _BATCH_NORMS = ("torch.nn.BatchNorm1d", "torch.nn.BatchNorm2d")
 _EMBEDDING = ("torch.nn.Embedding",)
-#: What makes a layer other than MindSpore's own, with the only value that MindSpore's stands for.
+#: What makes a layer other than MindSpore's own, with the only value that MindSpore's is.
 #: LayerNorm's bias is not among them: most other layers have one that MindSpore's take.
 _ONLY: Mapping[str, tuple[object, tuple[str, ...]]] = {
     "padding_mode": ("zeros", _CONVOLUTIONS),

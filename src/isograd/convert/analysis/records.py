@@ -9,7 +9,6 @@ from isograd.static_graph.scope import FileScope, below
 
 #: A file without one of these words makes no named tuples and changes none.
 WORDS = ("namedtuple", "NamedTuple", "_replace")
-_LISTS = (ast.List, ast.ListComp)
 
 
 def fields_with_lists(tree: ast.Module) -> frozenset[str]:
@@ -24,15 +23,15 @@ def fields_with_lists(tree: ast.Module) -> frozenset[str]:
         made = call.func.id if isinstance(call.func, ast.Name) else ""
         if made in scope.named_tuples:
             given = zip(fields.get(made, ()), call.args, strict=False)
-            found.update(name for name, value in given if isinstance(value, _LISTS))
+            found.update(name for name, value in given if _is_list(value))
         elif getattr(call.func, "attr", "") != "_replace":
             continue
-        found.update(part.arg for part in call.keywords if part.arg and _is_list(part))
+        found.update(part.arg for part in call.keywords if part.arg and _is_list(part.value))
     return frozenset(found)
 
 
-def _is_list(keyword: ast.keyword) -> bool:
-    return isinstance(keyword.value, _LISTS)
+def _is_list(value: ast.expr) -> bool:
+    return isinstance(value, (ast.List, ast.ListComp))
 
 
 def _fields(tree: ast.Module, scope: FileScope) -> Iterator[tuple[str, list[str]]]:

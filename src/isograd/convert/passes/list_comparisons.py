@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.analysis.layers import is_path
 from isograd.convert.analysis.methods import is_in_method
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
@@ -64,7 +65,7 @@ class ListComparisons:
         if not isinstance(field, ast.Attribute) or field.attr not in file.settings.list_fields:
             return False
         before = _COMBINING.get(type(node.ops[0])) if len(node.ops) == 1 else None
-        if before is None or not _is_number(node.comparators[0]) or not _is_plain(field):
+        if before is None or not _is_number(node.comparators[0]) or not is_path(field):
             return False
         if not is_in_method(file.tree.above(node)):
             return False
@@ -76,13 +77,6 @@ class ListComparisons:
 
 def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
-
-
-def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression only reads names and attributes, so that it may be read twice."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def _stands_alone(node: ast.Compare, around: ast.AST) -> bool:

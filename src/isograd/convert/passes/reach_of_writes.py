@@ -84,6 +84,19 @@ def scope_of(node: ast.AST, file: FileEdit) -> Scope:
     return file.scopes[around]
 
 
+def all_values_of(node: ast.Name, file: FileEdit) -> list[ast.expr]:
+    """All that binds a name; none where anything but assignments of the file may do so."""
+    scope = scope_of(node, file)
+    if node.id in scope.parameters:
+        return []
+    values = scope.values_of(node.id) or file.tree.values_of_module.get(node.id, [])
+    bound = sum(
+        node.id in (getattr(part, "id", ""), getattr(part, "name", ""))
+        for part in file.tree.binding
+    )
+    return values if len(values) == bound else []
+
+
 def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
     """Who sees the tensor that a name holds, beside the name itself."""
     scope = scope_of(node, file)

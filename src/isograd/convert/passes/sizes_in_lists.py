@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.passes.reach_of_writes import all_values_of
 
 _KINDS = "Conv ConvTranspose MaxPool AvgPool AdaptiveMaxPool AdaptiveAvgPool LPPool".split()
 _PADS = "ConstantPad ZeroPad ReflectionPad ReplicationPad CircularPad".split()
@@ -76,14 +76,6 @@ def _of_display(node: ast.List, axes: int, file: FileEdit) -> str:
 
 def _is_list(node: ast.Name, file: FileEdit) -> bool:
     """Whether a name can hold nothing but lists and tuples that are written out, some a list."""
-    scope = scope_of(node, file)
-    if node.id in scope.parameters:
-        return False
-    values = scope.values_of(node.id) or file.tree.values_of_module.get(node.id, [])
+    values = all_values_of(node, file)
     are_displays = all(isinstance(value, _DISPLAYS) for value in values)
-    is_all = len(values) == sum(_binds(part, node.id) for part in file.tree.binding)
-    return is_all and are_displays and any(isinstance(value, ast.List) for value in values)
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    return name in (getattr(node, "id", ""), getattr(node, "name", ""))
+    return are_displays and any(isinstance(value, ast.List) for value in values)

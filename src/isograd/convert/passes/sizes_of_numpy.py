@@ -7,7 +7,7 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.numpy_arrays import is_of_numpy
-from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.passes.reach_of_writes import all_values_of
 from isograd.knowledge.rewrite import parameters_of
 
 #: Arguments of layers that are integers, or tuples of them; torch refuses others.
@@ -120,28 +120,15 @@ def _is_number(node: ast.expr, file: FileEdit, depth: int) -> bool:
         return name in _REDUCING and not along_an_axis and is_of_numpy(node, file)
     values: list[ast.expr] = []
     if isinstance(node, ast.Name):
-        values = _values_of_name(node, file)
+        values = all_values_of(node, file)
     elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
         values = _values_of_attribute(node, file)
     return bool(values) and all(_is_number(value, file, depth - 1) for value in values)
 
 
-def _values_of_name(node: ast.Name, file: FileEdit) -> list[ast.expr]:
-    """All that binds a name; none where anything but an assignment does."""
-    scope = scope_of(node, file)
-    if node.id in scope.parameters:
-        return []
-    values = scope.values_of(node.id) or file.tree.values_of_module.get(node.id, [])
-    bound = sum(
-        node.id in (getattr(part, "id", ""), getattr(part, "name", ""))
-        for part in file.tree.binding
-    )
-    return values if len(values) == bound else []
-
-
 def _values_of_attribute(node: ast.Attribute, file: FileEdit) -> list[ast.expr]:
     """All that the class sets an attribute to; none where anything but an assignment does."""
-    owner = next((up for up in file.tree.above(node) if isinstance(up, ast.ClassDef)), None)
+    owner = file.tree.owner(node)
     values = [] if owner is None else file.attribute_values.get((owner, node.attr), [])
     stores = sum(
         part.attr == node.attr and not isinstance(part.ctx, ast.Load)

@@ -54,7 +54,6 @@ def _targets(statement: ast.AST, file: FileEdit, seen: frozenset[ast.AST]) -> It
 
 def _of_call(call: ast.Call, file: FileEdit, seen: frozenset[ast.AST]) -> Iterator[ast.expr]:
     use = file.use(call.func)
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if use is not None and not use.is_member:
         given = {part.arg: part.value for part in call.keywords}
         is_in_place = use.api.endswith("_") or "inplace" in given
@@ -62,8 +61,8 @@ def _of_call(call: ast.Call, file: FileEdit, seen: frozenset[ast.AST]) -> Iterat
         out = given.get("out")
         yield from getattr(out, "elts", [out] if out is not None else [])
     elif isinstance(call.func, ast.Attribute):
-        is_in_place = name.endswith("_") and not name.endswith("__")
-        if is_in_place or name in _OF_CONTAINERS:
+        name = call.func.attr
+        if name in _OF_CONTAINERS or (name.endswith("_") and not name.endswith("__")):
             yield call.func.value
     elif isinstance(call.func, ast.Name):
         yield from _of_function(call, call.func.id, file, seen)
@@ -74,8 +73,7 @@ def _of_function(
 ) -> Iterator[ast.expr]:
     """The arguments that a function of the file writes into."""
     for function in file.tree.module.body:
-        is_called = isinstance(function, ast.FunctionDef) and function.name == name
-        if not is_called or function in seen or not isinstance(function, ast.FunctionDef):
+        if not isinstance(function, ast.FunctionDef) or function.name != name or function in seen:
             continue
         changed = {
             root.id

@@ -20,6 +20,7 @@ from isograd.convert.training.paths import (
     read_by,
     scope_of,
 )
+from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.static_graph.find import find_reached
 
 #: What binds names of its own, or does not compute all that stands in it.
@@ -32,8 +33,7 @@ _LISTS = ("parameters", "named_parameters")
 _VALUES = (ast.Call, ast.Subscript)
 #: What makes tensors of numbers, lists and arrays of numpy's.
 _MAKING = frozenset(
-    f"torch.{name}"
-    for name in "from_numpy tensor as_tensor Tensor FloatTensor DoubleTensor LongTensor".split()
+    (*TYPED_TENSORS, "torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor")
 )
 #: What is asked of networks alone.
 _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modules".split())

@@ -40,7 +40,7 @@ from isograd.profile.record.peaks import (
     product_rate,
 )
 from isograd.recording.mindspore_optimizers import is_optimizer, optimizers_in_sight
-from isograd.recording.mindspore_reach import is_trained, jit_executor_class, optimizer_of
+from isograd.recording.mindspore_reach import is_cell, is_trained, jit_executor_class, optimizer_of
 
 if TYPE_CHECKING:
     from isograd.profile.record.recorder import ProfileRecorder
@@ -75,6 +75,7 @@ class MindSporeSide:
         self._profiler: Any = None
         self._plain_call: Any = None
         self.has_compiled = self._is_updating = False
+        self._steps: dict[tuple[Any, Any], Any] = {}
         self._searches_left = _SEARCHES
         self._depth = 0
         self._record: ProfileRecorder | None = None
@@ -123,23 +124,17 @@ class MindSporeSide:
         original, plain = executor.__call__, self._plain_call
 
         def call(compiled: Any, *arguments: Any, **options: Any) -> Any:
-            record = self._record
             is_inner = self._depth > 0 or self._is_updating  # optimizers compile parts of theirs
-            optimizer = None if is_inner else optimizer_of(compiled.fn, arguments)
-            if record is None or optimizer is None:
+            optimizer = None if is_inner else self._optimizer_of(compiled.fn, arguments)
+            if self._record is None or optimizer is None:
                 return original(compiled, *arguments, **options)
-            record.begin(Phase.OTHER)
-            self._depth, begin = self._depth + 1, time.time_ns()
+            self.has_compiled = True
             nn.Cell.__call__ = plain  # which the compiler reads
             try:
-                return original(compiled, *arguments, **options)
+                act = lambda: original(compiled, *arguments, **options)  # noqa: E731  # one call, named below
+                return self._update(optimizer, act, Phase.OTHER)
             finally:
                 nn.Cell.__call__ = seen
-                self._depth, self._last_optimizer = self._depth - 1, optimizer
-                self.has_compiled = True
-                record.end(Phase.OTHER)
-                self._memory.updated(begin, time.time_ns())
-                record.updated()
 
         executor.__call__ = call
         self._undo.callback(setattr, executor, "__call__", original)
@@ -182,17 +177,28 @@ class MindSporeSide:
                 self._undo.callback(setattr, kind, "step", own)
             self._searches_left = 0
 
-    def _update(self, optimizer: Any, act: Any) -> Any:
+    def _optimizer_of(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        """The optimizer of a compiled step; found once, so that steps are not made longer."""
+        first = arguments[0] if arguments and is_cell(arguments[0]) else None
+        found = self._steps.get((function, first))
+        if found is None:
+            found = optimizer_of(function, arguments)
+            if found is not None:
+                self._steps[function, first] = found
+        return found
+
+    def _update(self, optimizer: Any, act: Any, phase: Phase = Phase.UPDATE) -> Any:
+        """Mark what steps an optimizer: its own call, or a compiled step."""
         record = self._record
         assert record is not None
-        record.begin(Phase.UPDATE)
+        record.begin(phase)
         begin, self._last_optimizer = time.time_ns(), optimizer
         self._is_updating = True
         try:
             return act()
         finally:
             self._is_updating = False
-            record.end(Phase.UPDATE)
+            record.end(phase)
             self._memory.updated(begin, time.time_ns())
             if self._optimizer is None or optimizer is self._optimizer:
                 record.updated()

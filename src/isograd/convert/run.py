@@ -15,12 +15,12 @@ from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
 from isograd.convert.analysis.starting import Said, starting_of
 from isograd.convert.analysis.state_dicts import WORD as STATE
-from isograd.convert.analysis.state_dicts import may_read_states
+from isograd.convert.analysis.state_dicts import StateFile, may_read_states
 from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
 from isograd.convert.entries import Entries
-from isograd.convert.located import WITH_MODES, Facts, locate
+from isograd.convert.located import WITH_MODES, Facts, Member, locate
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
 from isograd.convert.names_in_strings import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
@@ -31,6 +31,7 @@ from isograd.convert.output import (
     place_of,
     write_generated,
 )
+from isograd.convert.places import Place
 from isograd.convert.reading import read_file
 from isograd.convert.settings import Settings
 from isograd.convert.training.project import decide, in_notebooks, may_record, takes_gradients
@@ -171,7 +172,7 @@ def _read_one(run: Run, path: Path, file: str) -> None:
     run.works_in_place = run.works_in_place or facts.works_in_place
     if any(word in read.source.text for word in WORDS):
         run.list_fields |= fields_with_lists(read.source.tree)
-    run.has_states = run.has_states or STATE in read.code
+    run.has_states = run.has_states or STATE in read.source.text
     if b"torch" in read.code:
         run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
 
@@ -235,12 +236,18 @@ def _compile_steps(run: Run) -> None:
 
 def _may_read_states(run: Run) -> bool:
     """Whether the project may read the names of what a network's `state_dict()` holds."""
-    sources = ((path, run.rewritten.get(path) or _source(run, path)) for path in run.facts)
-    return may_read_states(
-        (source.tree, run.facts[path].members, run.facts[path].unknown)
-        for path, source in sources
-        if source is not None
-    )
+
+    def state_file(path: Path) -> StateFile:
+        kept = run.rewritten.get(path) or (run.kept[path].source if path in run.kept else None)
+
+        def read() -> tuple[ast.Module, dict[Place, Member], set[Place]]:
+            source = kept or _source(run, path)
+            tree = ast.Module([], []) if source is None else source.tree
+            return tree, run.facts[path].members, run.facts[path].unknown
+
+        return StateFile(lambda: _text_of(path) if kept is None else kept.text, read)
+
+    return may_read_states(map(state_file, run.facts))
 
 
 def _below(run: Run, path: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.scan.values import Instance, Made, Value, is_module
+from isograd.static_graph.scope import children
 
 #: What a file with buffers has in its text.
 WORD = "uffer("
@@ -20,7 +21,7 @@ def buffers_of(module: ast.Module) -> frozenset[tuple[str, str]]:
 
 def _in(node: ast.AST, owner: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for part in ast.iter_child_nodes(node):
+    for part in children(node):
         if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "register_buffer":
             given = [*part.args[:1], *(one.value for one in part.keywords if one.arg == "name")]
             found += [(owner, name.value) for name in given if _is_text(name)]  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from typing import Any
 
 from isograd.convert.places import Place, place
 from isograd.convert.tree import pairs_of
+from isograd.static_graph.scope import children
 
 #: A file without this text has none.
-WORD = b".state_dict("
+WORD = ".state_dict("
 _METHOD = "torch.nn.Module.state_dict"
 #: Functions that keep or take over what they are given, whatever its names are.
 _KEEPS = frozenset("save load_state_dict".split())
@@ -60,8 +62,7 @@ class _Project:
 
     def add(self, tree: ast.Module, is_source: Callable[[ast.Attribute], bool]) -> None:
         """One more file."""
-        for node in ast.walk(tree):
-            self.parents.update((child, node) for child in ast.iter_child_nodes(node))
+        for node in self._below(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.loads[node.id].append(node)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -75,6 +76,15 @@ class _Project:
                 self.modules |= {part.asname or part.name for part in named}
             elif isinstance(node, _Function):
                 self.functions[_class_of(node, self.parents) or node.name].append(node)
+
+    def _below(self, tree: ast.Module) -> Iterator[ast.AST]:
+        """All nodes of a file, each behind the one around it, which is noted."""
+        nodes: list[ast.AST] = [tree]
+        for node in nodes:
+            inner = children(node)
+            self.parents.update(dict.fromkeys(inner, node))
+            nodes += inner
+            yield node
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function around a node, or the module."""
@@ -101,16 +111,32 @@ def _class_of(function: _Function, parents: dict[ast.AST, ast.AST]) -> str:
     return owner.name if is_constructor and isinstance(owner, ast.ClassDef) else ""
 
 
-def may_read_states(files: Iterable[tuple[ast.Module, dict[Place, Any], set[Place]]]) -> bool:
-    """Whether anything but saving, copying and loading may be done with a network's state.
+@dataclass(frozen=True)
+class StateFile:
+    """A file of the project, which is read only where a state may get to it.
 
-    files: the trees of the project, each with the members and the unknown attributes in it.
+    text: its text.  read: its tree, with the members and the unknown attributes in it.
     """
-    project = _Project()
-    for tree, members, unknown in files:
-        project.add(tree, functools.partial(_is_of_network, members, unknown))
-    walk = _Walk(project)
-    return any(walk.reads(source, held=False) for source in project.sources)
+
+    text: Callable[[], str]
+    read: Callable[[], tuple[ast.Module, dict[Place, Any], set[Place]]]
+
+
+def may_read_states(files: Iterable[StateFile]) -> bool:
+    """Whether anything but saving, copying and loading may be done with a network's state."""
+    project, left, names = _Project(), list(files), {re.escape(WORD)}
+    while True:
+        wanted = re.compile("|".join(sorted(names)))
+        found = [file for file in left if wanted.search(file.text())]
+        left = [file for file in left if file not in found]
+        for file in found:
+            tree, members, unknown = file.read()
+            project.add(tree, functools.partial(_is_of_network, members, unknown))
+        walk = _Walk(project)
+        is_read = any(walk.reads(source, held=False) for source in project.sources)
+        if not found or walk.names <= names:
+            return is_read
+        names |= walk.names
 
 
 class _Walk:
@@ -119,6 +145,16 @@ class _Walk:
     def __init__(self, project: _Project) -> None:
         self.project = project
         self.known: set[tuple[ast.AST, bool]] = set()
+        #: Patterns of what any file of the project may hold: a definition, a call, an attribute.
+        self.names: set[str] = set()
+
+    def _functions(self, name: str) -> list[_Function]:
+        self.names.add(rf"\b(?:def|class)\s+{name}\b")
+        return self.project.functions[name]
+
+    def _attributes(self, name: str) -> list[ast.Attribute]:
+        self.names.add(rf"\.\s*{name}\b")
+        return self.project.attributes[name]
 
     def reads(self, node: ast.expr, *, held: bool) -> bool:
         """Whether a state is read.  held: whether the node is what holds it."""
@@ -190,7 +226,7 @@ class _Walk:
             )
             return any(self.reads(use, held=held) for use in uses)
         if isinstance(target, ast.Attribute):
-            return any(self.reads(use, held=held) for use in project.attributes[target.attr])
+            return any(self.reads(use, held=held) for use in self._attributes(target.attr))
         if isinstance(target, ast.Subscript):
             return self._bound(target.value, True)
         return True
@@ -201,7 +237,7 @@ class _Walk:
         """What a function does with its argument."""
         name, owner = _called(call), getattr(call.func, "value", None)
         is_of_module = isinstance(owner, ast.Name) and owner.id in self.project.modules
-        functions = [] if is_of_module else self.project.functions[name]
+        functions = [] if is_of_module else self._functions(name)
         if name in _LOOKS_ELSEWHERE or (name in _KEEPS and not functions):
             return False
         if name in _COPIES and not functions:
@@ -223,7 +259,8 @@ class _Walk:
         function = self.project.scope(node)
         if not isinstance(function, _Function):
             return []
-        read = self.project.attributes[function.name] if function.decorator_list else []
+        read = self._attributes(function.name) if function.decorator_list else []
+        self.names.add(rf"\b{function.name}\s*\(")
         return [*self.project.calls[function.name], *read]
 
 

@@ -136,7 +136,11 @@ def _is_complex(node: ast.expr, file: FileEdit, seen: set[str]) -> bool:
         return owner is not None and any(
             _is_complex(part.value, file, seen)
             for part in file.tree.walked(owner)
-            if isinstance(part, ast.Assign) and name in map(ast.unparse, part.targets)
+            if isinstance(part, ast.Assign)
+            and any(
+                getattr(target, "attr", "") == node.attr and ast.unparse(target) == name
+                for target in part.targets
+            )
         )
     return any(_is_complex(value, file, seen) for value in scope_of(node, file).values_of(name))
 

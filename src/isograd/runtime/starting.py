@@ -9,12 +9,12 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.writing import write
+from isograd.runtime.writing import write, write_eagerly
 
 
 def _set(tensor: Any, values: Any) -> Any:
     """Into a tensor or a Parameter."""
-    return write(tensor, values)
+    return write_eagerly(tensor, values)
 
 
 def init_constant(tensor: Any, val: float) -> Any:

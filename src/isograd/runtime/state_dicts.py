@@ -17,7 +17,7 @@ from isograd.runtime.module_functions import (
     named_modules,
     torchs_name,
 )
-from isograd.runtime.writing import write
+from isograd.runtime.writing import write_eagerly
 
 COUNT = "num_batches_tracked"
 
@@ -197,7 +197,7 @@ def load_own(
             shapes = f"{tuple(value.shape)} in the checkpoint, {tuple(target.shape)} in the model"
             error_msgs.append(f"size mismatch for {key}: {shapes}.")
         else:
-            write(target, value)
+            write_eagerly(target, value)
     for key in state_dict:
         if strict and key.startswith(prefix):
             child, dot, _ = key[len(prefix) :].partition(".")

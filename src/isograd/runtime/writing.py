@@ -68,7 +68,15 @@ class _WrittenParameter(nn.Cell):  # type: ignore[misc]
         return held
 
 
-_WRITTEN, _REPLACED, _WRITTEN_PARAMETER = _Written(), _Replaced(), _WrittenParameter()
+# One statement each: a port takes those that it uses.
+_WRITTEN = _Written()
+_REPLACED = _Replaced()
+_WRITTEN_PARAMETER = _WrittenParameter()
+
+
+def write_eagerly(target: Any, values: Any) -> Any:
+    """As `write`, where nothing is compiled and no gradient is on its way: initial values, states."""
+    return _put_all(target, _tensor(values))
 
 
 def _put_all(target: Any, made: Any) -> Any:
@@ -126,7 +134,7 @@ def write_elements(owner: Any, key: Any, values: Any) -> Any:
     if isinstance(place, ms.Tensor) and place.ndim and not place.size:
         return owner  # nothing to write, which MindSpore refuses
     made = with_elements(owner, place, values)
-    return write(owner, made) if isinstance(owner, ms.Parameter) else _WRITTEN(owner, made)
+    return (_WRITTEN_PARAMETER if isinstance(owner, ms.Parameter) else _WRITTEN)(owner, made)
 
 
 def with_elements(owner: Any, key: Any, values: Any) -> Any:
@@ -180,13 +188,13 @@ def store(owner: Any, key: Any, values: Any) -> Any:
 
 def updated(held: Any, values: Any) -> Any:
     """What `held += …` leaves under the name: a Parameter is changed, anything else is new."""
-    return write(held, values) if isinstance(held, ms.Parameter) else values
+    return _WRITTEN_PARAMETER(held, _tensor(values)) if isinstance(held, ms.Parameter) else values
 
 
 def overwrite(held: Any, values: Any) -> Any:
     """Write values into a tensor that has other names, or into a Parameter, and return it."""
     if isinstance(held, ms.Parameter):
-        return write(held, ops.broadcast_to(_tensor(values), held.shape))
+        return _WRITTEN_PARAMETER(held, ops.broadcast_to(_tensor(values), held.shape))
     held[...] = unshared(values)
     return held
 

@@ -86,6 +86,17 @@ LOSS = (
     "loss = nn.functional.mse_loss(y, q) + y.mean()",
     "loss = (y - q * scale).abs().mean()\n    loss = loss + (w * y).mean()",
 )
+#: The loss under its name a second time, behind what reads the first one.
+AGAIN = (
+    "loss = loss / 2",
+    "loss /= 2",
+    "seen.append(loss.item())\n    loss = loss / 2",
+    "total += loss.item()\n    loss /= 2",
+    "stat['m'] = loss.detach()\n    loss = loss * scale",
+    "total += loss.detach()\n    loss = loss + (w * y).mean()",
+    "q = y.detach()\n    y = y * 2\n    loss = loss + y.mean()",
+    "print(f'{loss:.4f}')\n    loss *= 0.5",
+)
 #: Behind the loss, and between the backward pass and the step.
 BEHIND = (
     "total += loss.item()",
@@ -112,6 +123,7 @@ def program(seed: int) -> str:
         return draw.sample(pool, draw.randint(0, most))
 
     lines = [*some(BEFORE, 2), draw.choice(FORWARD), *some(BETWEEN, 3), draw.choice(LOSS)]
+    lines += some(AGAIN, 1)
     zero = "optimizer.zero_grad()"
     lines.insert(draw.choice((0, len(lines))), zero)
     lines += [*some(BEHIND, 2), "loss.backward()", *some(BEHIND, 1), "optimizer.step()"]

@@ -74,6 +74,8 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         # A weight of each round is a constant until it changes.
         pytest.param("of_arrays", 7, 8, id="arrays and lists that become tensors in the loop"),
         pytest.param("own_gradients", 1, 1, id="functions with gradients of their own"),
+        # Micro-steps have two functions.
+        pytest.param("versions", 4, 4, id="a loss that is read before it has its last value"),
         # Four trainings, each with graphs for train() and eval().
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
     ],
@@ -234,8 +236,21 @@ for x in loader:
             "    loss = model(x).sum()",
             "    y = model(x)\n    seen.kept = y.detach()\n    y = y + model(x * 2)\n"
             "    loss = y.sum()",
-            "bound again behind it",
+            "",
             id="an output is read before it has its last value",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    loss = model(x).sum()\n    seen.kept = loss\n    loss /= 2",
+            "bound again behind it",
+            id="a loss that is kept changes in place",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    loss = model(x).sum()\n    print(loss.item())\n    if len(loader):\n"
+            "        loss = loss / 2",
+            "bound again behind it",
+            id="a loss that was read changes in one branch",
         ),
         pytest.param("    optimizer.zero_grad()\n", "", "no optimizer", id="never zeroed"),
         pytest.param("    optimizer.zero", "    model.zero", "", id="the network zeroes"),

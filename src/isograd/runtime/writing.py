@@ -75,7 +75,7 @@ _WRITTEN_PARAMETER = _WrittenParameter()
 
 
 def write_eagerly(target: Any, values: Any) -> Any:
-    """As `write`, where nothing is compiled and no gradient is on its way: initial values, states."""
+    """As `write`, where nothing is compiled and no gradient is taken: initial values, states."""
     return _put_all(target, _tensor(values))
 
 

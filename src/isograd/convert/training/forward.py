@@ -96,11 +96,15 @@ class ForwardPart:
         carried |= (read | read_by(loss)) & bound - known
         return sorted((read | carried) & bound), carried
 
+    def others(self, backward: ast.stmt) -> list[ast.stmt]:
+        """The statements between those of the forward part, which stay outside of the step."""
+        first, own = self.statements[0].lineno, {(s.lineno, s.col_offset) for s in self.statements}
+        between = [s for s in self.units if first < s.lineno < backward.lineno]
+        return [s for s in between if (s.lineno, s.col_offset) not in own and s not in self.gone]
+
     def place(self, backward: ast.stmt, loss: ast.expr, names: Names) -> ast.stmt:
         """Where the step is called: with the last statement, or with the first."""
-        forward = self.statements
-        between = [s for s in self.units if forward[0].lineno < s.lineno < backward.lineno]
-        others = [s for s in between if s not in forward and s not in self.gone]
+        forward, others = self.statements, self.others(backward)
         bound = set().union(*map(bound_by, forward))
         behind = [s for s in others if s.lineno < forward[-1].lineno]
         late = next((s for s in others if s not in behind and self._changes(s, loss)), None)

@@ -115,6 +115,21 @@ class Names:
 
 
 @dataclass(frozen=True)
+class Version:
+    """The later value of a name.
+
+    statement: what binds it, as it is in the text.  own: its name in the step.  nodes: the names in
+    the text that mean it.  is_kept: it is read outside of the step as well.
+    """
+
+    statement: ast.stmt
+    name: str
+    own: str
+    nodes: tuple[ast.Name, ...]
+    is_kept: bool
+
+
+@dataclass(frozen=True)
 class StepPlan:
     """One loop or function: what becomes its forward function, and what its step replaces.
 
@@ -129,6 +144,7 @@ class StepPlan:
     zeroes_late: gradients are zeroed behind `backward()` alone, for the next round.
     beside: the paths of further optimizers that step for the same loss.
     phase: the condition under which the step is taken; else the forward part is computed alone.
+    versions: later values of names whose earlier ones are read between.
     """
 
     loop: Repeated
@@ -152,3 +168,4 @@ class StepPlan:
     zeroes_late: bool = False
     beside: tuple[str, ...] = ()
     phase: Phase | None = None
+    versions: tuple[Version, ...] = ()

@@ -36,6 +36,7 @@ from isograd.convert.training.paths import (
 )
 from isograd.convert.training.phases import phase_around
 from isograd.convert.training.turns import Turn, turn_of
+from isograd.convert.training.versions import later_versions
 
 
 def backward_calls(file: FileEdit) -> list[ast.Call]:
@@ -96,9 +97,15 @@ class _Reader:
             self.file, self.loop, self.turn, self.units, gone, self._scope, attributes
         )
         forward = part.find(statement, loss)
-        outputs, carried = part.flows(loss)
-        names = name_what_is_read(self.file, self.loop, forward, loss, carried)
-        at = part.place(statement, loss, names)
+        others = part.others(statement) if self.phase is None else []
+        with later_versions(forward, others, loss, self._scope, self.file) as (now, versions):
+            part.statements = now
+            outputs, carried = part.flows(loss)
+            names = name_what_is_read(self.file, self.loop, now, loss, carried)
+            at = forward[now.index(part.place(statement, loss, names))]
+        part.statements = forward
+        outputs += [one.own for one in versions if one.is_kept]
+        names.places += [(node, one.own) for one in versions for node in one.nodes]
         if form is Form.FUSED:
             part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})
             for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):
@@ -116,7 +123,7 @@ class _Reader:
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
             tuple(sorted(same)), is_renewed, self.branches, self.descent,
-            self.zeroes_late, self.beside, self.phase,
+            self.zeroes_late, self.beside, self.phase, tuple(versions),
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step

@@ -70,8 +70,8 @@ class _Writer:
     ) -> None:
         self.file, self.plan, self.text, self.averages = file, plan, file.text, averages
         self.outputs = [plan.names.attributes.get(path, path) for path in plan.outputs]
-        loss = path_of(plan.loss)
-        self.loss = plan.names.attributes.get(loss, loss)
+        given = (name for part, name in plan.names.places if part is plan.loss)
+        self.loss = next(given, path_of(plan.loss))
         self.optimizer = self._own(plan.optimizer) if plan.optimizer else "optimizer"
         self.beside = [self._own(path) for path in plan.beside]
         self.scaler = self._own(plan.scaler, self._scaler_of()) if plan.scaler else ""
@@ -179,6 +179,8 @@ class _Writer:
         """The edit that leaves a statement out with its line, or puts `pass` in its place."""
         text = self.text
         start, end = text.span(statement)
+        if kept := [v for v in self.plan.versions if v.statement is statement and v.is_kept]:
+            return start, end, f"{kept[0].name} = {kept[0].own}"
         first = text.line_start(statement.lineno)
         assert statement.end_lineno is not None
         stop = text.line_end(statement.end_lineno)
@@ -190,8 +192,6 @@ class _Writer:
         if rest:
             return (start, end, "") if rest.startswith("#") else (start, end, "pass")
         return first, text.line_start(statement.end_lineno + 1), ""
-
-    # ---- the function that makes the step
 
     def _function(self) -> tuple[int, int, str]:
         top: ast.AST = self.plan.loop

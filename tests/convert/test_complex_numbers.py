@@ -91,6 +91,32 @@ def test_pythons_complex_numbers_are_told_beside_tensors(line: str, level: Level
     assert [finding.level for finding in told] == ([] if level is None else [level])
 
 
+MAGNITUDES = """
+import torch
+
+
+def period(x):
+    spectrum = torch.fft.rfft(x, dim=1)
+    return torch.softmax(abs(spectrum).mean(0), 0)
+
+
+def of(z):
+    return abs(z)
+
+
+def magnitudes(x):
+    return period(x).tolist() + of(torch.fft.rfft(x)).flatten().tolist() + [of(-3)]
+"""
+
+
+def test_pythons_abs_of_complex_tensors_is_real(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"magnitudes.py": MAGNITUDES})
+    code = "import json, magnitudes; print(json.dumps(magnitudes.magnitudes("
+    code += "TENSOR([[1.0, -2.0, 0.5], [3.0, 0.0, 1.5]]))))"
+    expected, found = run_both(tmp_path, port, code)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_without_complex_numbers_the_absolute_value_is_mindspores() -> None:
     port, _ = port_of("import torch\ny = torch.abs(torch.ones(2)) + abs(torch.ones(2))\n")
     assert "ops.abs(" in port

@@ -24,6 +24,13 @@ def is_plain(code: str) -> bool:
     return all(isinstance(part, (ast.Name, ast.Constant)) for part in bare)
 
 
+def is_whole(code: str) -> bool:
+    """Whether an expression is a whole number from 0, written out, or a tuple of them."""
+    node = expression(code)
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return all(isinstance(part, ast.Constant) and type(part.value) is int for part in parts)
+
+
 def is_negated(code: str, other: str) -> bool:
     """Whether an expression is the other one, a name or a number, with a minus before it."""
     node, positive = expression(code), expression(other)

@@ -9,6 +9,8 @@ A template is MindSpore's expression with torch's arguments in braces:
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits integers written out alone
     {modules:list}    as {modules}, and the template fits lists written out alone
+    {edges:whole}     as {edges}, and the template fits whole numbers from 0 written out alone, one or
+                      a tuple of them
     {size:plain}      as {size}, and the template fits names, numbers, tuples of them, and what only
                       computes from them: their source may stand twice
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
@@ -30,7 +32,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from isograd.knowledge.entry import Entry
-from isograd.knowledge.fitting import expression, is_list, is_negated, is_plain
+from isograd.knowledge.fitting import expression, is_list, is_negated, is_plain, is_whole
 
 #: What the first name of a template means; who writes the code imports it.
 PACKAGES = {
@@ -66,7 +68,7 @@ SYNONYMS = {
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
     r"(?:~(?P<negated>\w+))?"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<whole>:whole)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -380,6 +382,8 @@ def _unfit(
     given = _one(bound.get(name, str(defaults.get(name))))
     if found["int"] and not (given.isdecimal() or given in call.integers):
         return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
+    if found["whole"] and not is_whole(given):
+        return NotRewritten(f"{name} of {entry.api} may be below 0", name)
     if found["plain"] and not (is_plain(given) or given in call.computations):
         return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
     if found["param"] and given not in call.parameters:

@@ -10,7 +10,7 @@ from isograd.convert.model import Level
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
-from isograd.scan.values import Tensor
+from isograd.scan.values import Plain, Tensor
 
 #: In projects with complex numbers: the absolute value, which is complex in MindSpore.
 INSTEAD = {"ops.abs": "composites.absolute", "ops.l1_loss": "composites.l1_loss"}
@@ -164,14 +164,14 @@ def _random(node: ast.Call, file: FileEdit) -> bool:
 
 
 def _absolute(node: ast.Call, file: FileEdit) -> bool:
+    """`abs(x)`, where x is a tensor, or may be one: the runtime's takes numbers, too."""
     is_asked = isinstance(node.func, ast.Name) and node.func.id == "abs" and len(node.args) == 1
-    if not is_asked or not file.spelling.instead:
+    if not is_asked or not file.spelling.instead or "torch" not in file.text.original:
         return False
     given = node.args[0]
-    is_tensor = isinstance(file.facts.values.get(place(given)), Tensor)
-    if not is_tensor and not file.api_of_call(given):
-        return False
-    file.replace(node.func, file.name("composites.absolute"))
+    is_number = isinstance(file.facts.values.get(place(given)), Plain)
+    if not is_number and not isinstance(given, (ast.Constant, ast.UnaryOp)):
+        file.replace(node.func, file.name("composites.absolute"))
     return False
 
 

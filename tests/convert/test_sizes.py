@@ -103,3 +103,30 @@ def test_edges_that_are_cut(tmp_path: Path) -> None:
     expected, found = run_both(tmp_path, port, "import json, cut; print(json.dumps(cut.rounds()))")
     assert found == expected
     assert "nn.ConstantPad2d((1, 2, 0, 0), 2.0)" in (port / "cut.py").read_text()
+
+
+SHAPES = """
+import torch
+
+
+class Space:
+    def __init__(self):
+        self.shape = (2,)
+
+
+def made(space, like, x: torch.Tensor):
+    numbers = [torch.Tensor(space.shape), torch.FloatTensor(space.shape)]
+    sized = [torch.Tensor(like.shape), torch.Tensor(x.shape), x.new(x.shape), x.new(like.size())]
+    return [one.tolist() for one in numbers], [list(one.shape) for one in sized]
+"""
+
+
+def test_a_shape_that_is_no_tensors_is_numbers(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"shapes.py": SHAPES})
+    code = """
+        import json, shapes
+        like, x = TENSOR([[1.0, 2.0]]), TENSOR([[1.0], [2.0], [3.0]])
+        print(json.dumps(shapes.made(shapes.Space(), like, x)))
+    """
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected == [[[2.0], [2.0]], [[1, 2], [3, 1], [3, 1], [1, 2]]]

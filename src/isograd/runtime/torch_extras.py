@@ -102,6 +102,14 @@ def legacy_tensor(*data: Any) -> Any:
     return _numbers_or_sizes(data, ms.float32)
 
 
+def legacy_data(owner: Any) -> tuple[Any, ...]:
+    """What `torch.Tensor(owner.shape)` takes: the sizes of a tensor; of others one tuple of numbers.
+
+    torch tells them apart by torch.Size.
+    """
+    return owner.shape if isinstance(owner, ms.Tensor) else (owner.shape,)
+
+
 def new(like: Any, *data: Any) -> Any:
     """x.new(…): the same in the dtype of a tensor."""
     return _numbers_or_sizes(data, like.dtype)

@@ -28,6 +28,17 @@ class LegacySizes:
                 return torch.Tensor(x.size())
             """,
         ),
+        Example(
+            "what an object calls its shape",
+            """
+            class Space:
+                def __init__(self):
+                    self.shape = (2, 3)
+
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return torch.Tensor(Space().shape)
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -40,13 +51,21 @@ class LegacySizes:
     )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Write the sizes one by one; the call itself is for other passes."""
+        """Write the sizes one by one; the call itself is for other passes.
+
+        Whether it is a tensor's shape is asked when the port runs, where the owner is not known.
+        """
         assert isinstance(node, ast.Call)
         use = file.use(node.func)
         if use is None or use.api not in _OF_SIZES or len(node.args) != 1 or node.keywords:
             return False
         (sizes,) = node.args
         if not _is_shape(sizes, file):
+            return False
+        known = file.use(sizes)
+        if isinstance(sizes, ast.Attribute) and (known is None or known.api != "torch.Tensor.shape"):
+            asked = file.name("composites.legacy_data")
+            file.replace(sizes, f"*{asked}({file.source(sizes.value)})")
             return False
         source = file.source(sizes)
         is_closed = isinstance(sizes, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))

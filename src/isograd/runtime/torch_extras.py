@@ -103,7 +103,7 @@ def legacy_tensor(*data: Any) -> Any:
 
 
 def legacy_data(owner: Any) -> tuple[Any, ...]:
-    """What `torch.Tensor(owner.shape)` takes: the sizes of a tensor; of others one tuple of numbers.
+    """What `torch.Tensor(owner.shape)` takes: the sizes of a tensor; of others a tuple of numbers.
 
     torch tells them apart by torch.Size.
     """

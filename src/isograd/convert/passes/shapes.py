@@ -63,7 +63,8 @@ class LegacySizes:
         if not _is_shape(sizes, file):
             return False
         known = file.use(sizes)
-        if isinstance(sizes, ast.Attribute) and (known is None or known.api != "torch.Tensor.shape"):
+        is_tensors = known is not None and known.api == "torch.Tensor.shape"
+        if isinstance(sizes, ast.Attribute) and not is_tensors:
             asked = file.name("composites.legacy_data")
             file.replace(sizes, f"*{asked}({file.source(sizes.value)})")
             return False

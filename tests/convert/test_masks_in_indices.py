@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -39,3 +40,41 @@ def test_a_mask_of_several_axes_beside_others_takes_what_it_takes_in_torch(tmp_p
     expected, found = run_both(tmp_path, port, code)
     assert found == expected
     assert "x[inside]" in (port / "masks.py").read_text()
+
+
+LOGITS = """
+import torch
+from torch import nn
+
+model = nn.Linear(3, 5)
+for number, parameter in enumerate(model.parameters()):
+    values = torch.arange(parameter.numel()).reshape(parameter.shape)
+    parameter.data.copy_(0.3 * torch.sin(values + number))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+criterion = nn.CrossEntropyLoss()
+
+
+def pick(similarity):
+    logits = similarity[~torch.eye(5, dtype=torch.bool)].view(similarity.shape[0], -1)
+    return logits, torch.zeros(logits.shape[0], dtype=torch.long)
+
+
+losses = []
+for step in range(3):
+    x = torch.sin(torch.arange(15.0) + step).reshape(5, 3)
+    logits, labels = pick(model(x))
+    loss = criterion(logits, labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+"""
+
+
+def test_a_compiled_loss_of_what_a_mask_takes(tmp_path: Path) -> None:
+    """The compiler knows no shape of it: a question about shapes would compile both answers."""
+    port, _ = converted(tmp_path, {"logits.py": LOGITS})
+    assert "ms.jit" in (port / "logits.py").read_text()
+    code = "import json, logits; print(json.dumps(logits.losses))"
+    expected, found = run_both(tmp_path, port, code)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -111,6 +111,9 @@ TABLE = {
     ),
     "isinstance": (HEAD + "def f(x):\n    if isinstance(x, torch.Tensor):\n        x.add(1)",
                    {"Tensor.add"}),
+    "no list": (
+        HEAD + "def f(nets):\n    if not isinstance(nets, list):\n        nets = [nets]\n"
+        "    for net in nets:\n        net.add(1)\nf([torch.ones(2)])", {"Tensor.add"}),
     "tensor's own name": (HEAD + "def f(x):\n    x.unsqueeze(1)", {"Tensor.unsqueeze"}),
     "torch's own keyword": (HEAD + "import numpy\ndef f(x):\n    x.sum(dim=1)", {"Tensor.sum"}),
     "method of a class of the file": (

@@ -200,6 +200,14 @@ def add_module(cell: Any, name: str, module: Any) -> None:
         module.update_parameters_name(legal_name(f"{getattr(cell, '_place', '')}{name}."))
 
 
+def set_child(cell: Any, name: str, value: Any) -> None:
+    """`cell.name = value` of a SequentialCell, which runs it as the last one if it is a cell."""
+    if isinstance(value, nn.Cell) or name in cell._cells:
+        add_module(cell, name, value)
+    else:
+        setattr(cell, name, value)
+
+
 def requires_grad_(cell: Any, requires_grad: bool = True) -> Any:
     """Whether the parameters learn; the cell itself."""
     if not isinstance(cell, nn.Cell):

@@ -243,11 +243,9 @@ class Expressions(Members):
                 return saved
         if test.__class__ is ast.UnaryOp and test.op.__class__ is ast.Not:
             return self.narrow(test.operand, positive=not positive)
-        if test.__class__ is not ast.Call or not positive:
-            return {}
-        return self._narrow_call(test)
+        return self._narrow_call(test, positive) if test.__class__ is ast.Call else {}
 
-    def _narrow_call(self, test: ast.Call) -> dict[str, Value]:
+    def _narrow_call(self, test: ast.Call, positive: bool) -> dict[str, Value]:
         if not test.args or test.args[0].__class__ is not ast.Name:
             return {}
         subject: str = test.args[0].id
@@ -262,9 +260,9 @@ class Expressions(Members):
         if found is None:
             return {}
         current = self.state.env[subject]
-        if found.__class__ is Items and current.__class__ is Items:
+        if (found.__class__ is Items and current.__class__ is Items) is positive:
             return {}
-        self.state.env[subject] = found
+        self.state.env[subject] = found if positive else None  # no list: one thing of any kind
         return {subject: current}
 
     def subscript(self, node: ast.Subscript) -> Value:

@@ -11,6 +11,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import is_compiled, refuse_gradient, take, zero_with_gradient
+from isograd.runtime.making import floating
 
 
 def dot(input: Any, tensor: Any) -> Any:
@@ -205,6 +206,15 @@ def ndtr(input: Any) -> Any:
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """input + weight * (end - input); MindSpore's refuses an integer."""
     return ops.lerp(input, end, weight if isinstance(weight, ms.Tensor) else float(weight))
+
+
+def xlogy(input: Any, other: Any) -> Any:
+    """x log(y), 0 where x is 0; MindSpore's is NaN where y is 0 or infinite, too."""
+    input = input if isinstance(input, ms.Tensor) else ops.full_like(other, input)
+    other = other if isinstance(other, ms.Tensor) else ops.full_like(input, other)
+    input, other = floating(input), floating(other)
+    is_nothing = ops.logical_and(input == 0, ops.logical_or(other <= 0, other == math.inf))
+    return input * ops.log(ops.where(is_nothing, ops.ones_like(other), other))
 
 
 def xlog1py(input: Any, other: Any) -> Any:

@@ -56,6 +56,11 @@ def logit(input: Any, eps: Any = None) -> Any:
     return ops.log(share / (1 - share))
 
 
+def heaviside(input: Any, values: Any) -> Any:
+    """1 above 0, 0 below, and the values at 0."""
+    return ops.where(input == 0, values, (input > 0).astype(input.dtype))
+
+
 def log_sigmoid(input: Any) -> Any:
     """log of the sigmoid, without overflow."""
     falling = choose(input > 0, -input, input)

@@ -9,6 +9,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import axes_of, is_compiled, mean_of, root, sum_of, take
+from isograd.runtime.exact import exp
 from isograd.runtime.ordering import values_and_indices
 from isograd.runtime.pointwise import absolute, maximum, minimum
 
@@ -110,15 +111,26 @@ def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
     equal = ops.stop_gradient((input == top).astype(input.dtype))
     share = equal / sum_of(equal, axes, keepdims=True)
-    # Not input * share: infinities would become nan.
-    moved = sum_of(ops.where(equal > 0, (input - top) * share, ops.zeros_like(input)), axes, True)
-    found = top + moved
+    # Not input * share: infinities would become nan, which have no gradient here.
+    is_top = ops.logical_and(equal > 0, ops.isfinite(top))
+    moved = ops.where(is_top, (input - top) * share, ops.zeros_like(input))
+    found = top + sum_of(moved, axes, True)
     return found if keepdim else sum_of(found, axes)
 
 
 def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The least over axes; equal elements share the gradient, as in torch."""
     return -amax(-input, dim, keepdim)
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """The logarithm of a sum of exponentials; MindSpore's is NaN where the greatest is infinite."""
+    axes = axes_of(dim, input)
+    top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
+    top = ops.where(ops.isfinite(top), top, ops.zeros_like(top))
+    total = sum_of(exp(input - top), axes, keepdims=True)
+    found = ops.log(total) + top
+    return found if keepdim else sum_of(found, axes)
 
 
 def aminmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:

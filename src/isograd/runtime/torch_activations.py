@@ -86,7 +86,7 @@ class Tanh(Plain, nn.Tanh):  # type: ignore[misc]
 class LogSigmoid(Plain, nn.LogSigmoid):  # type: ignore[misc]
     """torch.nn.LogSigmoid."""
 
-    function = staticmethod(ops.logsigmoid)
+    function = staticmethod(pointwise.log_sigmoid)
 
 
 class Softsign(Plain, nn.Softsign):  # type: ignore[misc]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.convert.support import converted, run_both
 from tests.warm_python import run_python
 
 from isograd.convert.run import convert_path
@@ -83,3 +84,31 @@ def test_networks_are_in_torchs_modes(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr[-2000:]
         answers.append(json.loads(done.stdout.strip().splitlines()[-1]))
     assert answers[0] == answers[1]
+
+
+PLAIN = """
+import torch
+
+
+def applied(function, x):
+    return function(x)
+
+
+class Model:
+    def __init__(self):
+        self.weight = torch.full((2, 3), 0.1)
+
+    def forward(self, x):
+        return torch.mm(x, self.weight.T)
+
+    def total(self, x):
+        own = self.forward
+        return applied(self.forward, x).sum().item() + own(x).sum().item()
+"""
+
+
+def test_the_forward_of_a_class_that_is_no_module_keeps_its_name(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"plain.py": PLAIN})
+    code = "import json, plain; print(json.dumps(plain.Model().total(TENSOR([[1.0, 1.0, 1.0]]))))"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == pytest.approx(expected, rel=1e-6)

@@ -32,8 +32,17 @@ def named_children(cell: Any) -> Iterator[tuple[str, Any]]:
     """The cells right below one with their names, each once."""
     if not isinstance(cell, nn.Cell):
         return iter(cell.named_children())  # anything with torch's method
-    found = {id(child): (name, child) for name, child in reversed(cell._cells.items())}
-    return (pair for pair in list(found.values())[::-1] if pair[1] is not None)
+    found = {id(child): (name, child) for name, child in reversed(_modules_of(cell).items())}
+    return iter(list(found.values())[::-1])
+
+
+def _modules_of(cell: Any) -> dict[str, Any]:
+    """The cells right below one by their names; optimizers are no modules in torch."""
+    return {
+        name: child
+        for name, child in cell._cells.items()
+        if child is not None and not hasattr(child, "param_groups")
+    }
 
 
 def children(cell: Any) -> Iterator[Any]:
@@ -65,10 +74,9 @@ def named_modules(
     if remove_duplicate:
         memo.add(cell)
     yield prefix, cell
-    for name, child in cell._cells.items():
-        if child is not None:
-            path = f"{prefix}.{name}" if prefix else name
-            yield from named_modules(child, memo, path, remove_duplicate)
+    for name, child in _modules_of(cell).items():
+        path = f"{prefix}.{name}" if prefix else name
+        yield from named_modules(child, memo, path, remove_duplicate)
 
 
 def modules(cell: Any) -> Iterator[Any]:

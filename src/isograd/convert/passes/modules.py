@@ -144,7 +144,7 @@ def is_module_class(node: ast.ClassDef, file: FileEdit) -> bool:
 
 def _is_modules(node: ast.Attribute, file: FileEdit) -> bool:
     """Whether `x.forward` may be a module's: everything but a class that is known to be none."""
-    owner = file.facts.owners.get(place(node))
+    owner = file.facts.owners.get(place(node)) or _own(node, file)
     if isinstance(owner, Instance):
         is_mixed = owner.of in file.settings.mixed
         is_open = not owner.of.bases and "forward" not in owner.of.methods
@@ -154,3 +154,10 @@ def _is_modules(node: ast.Attribute, file: FileEdit) -> bool:
     if isinstance(owner, Made):
         return not owner.api.startswith("torch.autograd")
     return True
+
+
+def _own(node: ast.Attribute, file: FileEdit) -> Instance | None:
+    """The object of a method that reads `self.forward` and does not call it."""
+    around = file.tree.owner(node) if getattr(node.value, "id", "") == "self" else None
+    info = None if around is None else file.class_info(around)
+    return None if info is None else Instance(info)

@@ -266,6 +266,14 @@ def leaf(tensor: Any) -> Any:
     return tensor if _reached(tensor) else ms.Parameter(tensor)
 
 
+def leaf_attribute(owner: Any, name: str) -> None:
+    """`owner.name.requires_grad = True`; a tensor of a network does not become its parameter."""
+    held = getattr(owner, name)
+    made = leaf(held)
+    if made is not held:
+        object.__setattr__(owner, name, made)
+
+
 def zero_grad(owner: Any, set_to_none: bool = True) -> Any:
     """Forget the gradients of a network; anything else has its own `zero_grad` called."""
     if hasattr(owner, "param_groups") or not isinstance(owner, ms.nn.Cell):

@@ -60,6 +60,10 @@ def _map(arguments: list[Value], keywords: dict[str, Value]) -> Value:
     return Items(function.value if isinstance(function, Returns) else None)
 
 
+def _filter(arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    return Items(element(arguments[1])) if len(arguments) > 1 else SOME_ITEMS
+
+
 def _greatest(arguments: list[Value], keywords: dict[str, Value]) -> Value:
     found = arguments if len(arguments) > 1 else [element(value) for value in arguments]
     if any(isinstance(value, Tensor) for value in found):
@@ -106,6 +110,7 @@ CALLS: dict[str, Call] = {
     "builtins.zip": _zip,
     "builtins.enumerate": _enumerate,
     "builtins.map": _map,
+    "builtins.filter": _filter,
     "builtins.max": _greatest,
     "builtins.min": _greatest,
     "builtins.dict": _dictionary,

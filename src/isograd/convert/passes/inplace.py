@@ -151,7 +151,7 @@ def _write(
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
         _write_name(target, node, code, file)
     elif isinstance(target, ast.Subscript):
-        write_element(target, node, code, file)
+        _write_subscript(target, node, code, file)
     elif isinstance(target, ast.Attribute) and target.attr == "data":
         _write_data(target, node, code, "composites.write", file)
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
@@ -162,6 +162,21 @@ def _write(
         )
     else:
         file.replace(node, f"{written_place(target, file)}.copy_({code})")
+
+
+def _write_subscript(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
+    if _is_of_fresh_list(target):
+        file.replace(node, f"{file.name('composites.overwrite')}({file.source(target)}, {code})")
+    else:
+        write_element(target, node, code, file)
+
+
+def _is_of_fresh_list(target: ast.Subscript) -> bool:
+    """`list(net.parameters())[0]`: the tensor is changed, and not the list."""
+    made = target.value
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
+        return made.func.id in ("list", "tuple", "sorted")
+    return isinstance(made, (ast.List, ast.Tuple, ast.ListComp))
 
 
 def _write_alone(node: ast.Call, receiver: ast.expr, code: str, file: FileEdit) -> None:

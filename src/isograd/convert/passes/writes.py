@@ -14,7 +14,7 @@ from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of, tell_if_lost
 from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters, is_true
-from isograd.scan.values import PARAMETER
+from isograd.scan.values import PARAMETER, Instance, Made
 
 _ONE = "{0} and {1} share one storage from here on in torch; the port copies the values"
 _OF_VIEW = (
@@ -95,12 +95,15 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     if len(node.targets) != 1:
         return False
     if _makes_leaf(node.value, file):
-        file.replace(node.value, f"{file.name('composites.leaf')}({file.source(node.value)})")
+        made = f"{file.name('composites.leaf')}({file.source(node.value)})"
+        if _is_of_module(target, file):  # where it would be a parameter of the network
+            _replace(node, f"object.__setattr__(self, {target.attr!r}, {made})", file)  # type: ignore[attr-defined]
+        else:
+            file.replace(node.value, made)
         return False
     if _begins_to_learn(target, node.value, file):
         assert isinstance(target, ast.Attribute)
-        name = file.source(target.value)
-        _replace(node, f"{name} = {file.name('composites.leaf')}({name})", file)
+        _replace(node, _learning(target.value, file), file)
         return True
     if not is_data(target):
         return False
@@ -119,6 +122,22 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     new = f"{call}({owner}, {file.argument(node.value)})"
     _replace(node, f"{owner} = {new}" if rebinds(held, node, file) else new, file)
     return True
+
+
+def _is_of_module(target: ast.expr, file: FileEdit) -> bool:
+    """`self.x` in a class of modules."""
+    if not isinstance(target, ast.Attribute) or getattr(target.value, "id", "") != "self":
+        return False
+    owner = file.tree.owner(target)
+    return owner is not None and file.is_module_class(owner)
+
+
+def _learning(held: ast.expr, file: FileEdit) -> str:
+    """What makes a leaf of the tensor that a name or an attribute holds."""
+    if isinstance(held, ast.Attribute):
+        call = file.name("composites.leaf_attribute")
+        return f"{call}({file.source(held.value)}, {held.attr!r})"
+    return f"{file.source(held)} = {file.name('composites.leaf')}({file.source(held)})"
 
 
 def _asked_to_learn(node: ast.Call, file: FileEdit) -> bool:
@@ -149,12 +168,20 @@ def _makes_leaf(value: ast.expr, file: FileEdit) -> bool:
 
 
 def _begins_to_learn(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
-    """`x.requires_grad = True`, of a plain name that no loop goes through."""
+    """`x.requires_grad = True`, where x is not known to be a Parameter or a module."""
     if not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
         return False
-    if not isinstance(target.value, ast.Name) or not is_true(value):
+    held = target.value
+    if not is_true(value):
         return False
-    return _can_be_bound(target.value, file)
+    if isinstance(held, ast.Name):
+        return file.tree.is_own(held.id, held) and not _may_be_parameter(held, file)
+    if not isinstance(held, ast.Attribute) or getattr(held.value, "id", "") != "self":
+        return False
+    owner = file.tree.owner(held)
+    info = None if owner is None else file.class_info(owner)
+    kept = None if info is None else info.attributes.get(held.attr)
+    return kept is not PARAMETER and not isinstance(kept, (Made, Instance))
 
 
 def _can_be_bound(name: ast.Name, file: FileEdit) -> bool:

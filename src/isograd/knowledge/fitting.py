@@ -25,7 +25,7 @@ def is_plain(code: str) -> bool:
 
 
 def is_whole(code: str) -> bool:
-    """Whether an expression is a whole number from 0, written out, or a tuple of them."""
+    """Whether an expression is an integer from 0, written out, or a tuple of them."""
     node = expression(code)
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     return all(isinstance(part, ast.Constant) and type(part.value) is int for part in parts)

@@ -9,7 +9,7 @@ A template is MindSpore's expression with torch's arguments in braces:
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits integers written out alone
     {modules:list}    as {modules}, and the template fits lists written out alone
-    {edges:whole}     as {edges}, and the template fits whole numbers from 0 written out alone, or a
+    {edges:whole}     as {edges}, and the template fits integers from 0 written out alone, or a
                       tuple of them
     {size:plain}      as {size}, and the template fits names, numbers, tuples of them, and what only
                       computes from them: their source may stand twice

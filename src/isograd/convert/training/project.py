@@ -17,6 +17,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.located import Facts
 from isograd.convert.model import Finding, Level
 from isograd.convert.training.descent import descent_of
+from isograd.convert.training.late_changes import late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
 from isograd.convert.training.phases import SWITCH
@@ -147,11 +148,7 @@ def decide(
         _look_at_loops(found, edit)
     _look_at_zeroing(found)
     if not found.findings:
-        for name, tree in trees:
-            for own_class in _kept_as_functions(tree):
-                found.say(name, own_class, f"{own_class.name} keeps more than inputs and outputs")
-            for node, reason in _refusals(tree, by_hand.get(name, frozenset())):
-                found.say(name, node, reason)
+        _look_at_trees(found, trees, by_hand)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
@@ -159,6 +156,19 @@ def decide(
     return Decision(
         {name: rewritten(by_name[name], plans, averages) for name, plans in found.plans.items()}
     )
+
+
+def _look_at_trees(
+    found: _Found, trees: list[tuple[str, ast.Module]], by_hand: dict[str, frozenset[int]]
+) -> None:
+    for name, tree in trees:
+        for own_class in _kept_as_functions(tree):
+            found.say(name, own_class, f"{own_class.name} keeps more than inputs and outputs")
+        for node, reason in _refusals(tree, by_hand.get(name, frozenset())):
+            found.say(name, node, reason)
+    steps = [plan for several in found.plans.values() for plan in several]
+    for name, changed, reason in late_changes(trees, steps):
+        found.say(name, changed, reason)
 
 
 def _named(api: str, tree: ast.Module | None) -> ast.AST | None:

@@ -1,0 +1,220 @@
+"""What a compiled step would take for a constant, and the program changes between two steps.
+
+The compiler reads an attribute of a network, or a name of the module, when it compiles the step:
+`net.tau = net.tau * 0.9` behind the step would change nothing.  Parameters are inputs of the graph.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from isograd.convert.training.model import StepPlan
+from isograd.convert.training.paths import calls_in, path_of
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Loop = (ast.For, ast.AsyncFor, ast.While)
+#: Attributes of tensors; what layers hold as Parameters, which are inputs of the graph.
+_OF_TENSORS = frozenset("data grad requires_grad".split())
+_OF_LAYERS = frozenset("weight bias running_mean running_var num_batches_tracked".split())
+#: What torch's own layers and losses read of themselves.
+_SETTINGS = frozenset(
+    "p eps momentum weight bias pos_weight reduction ignore_index label_smoothing margin beta "
+    "delta negative_slope alpha lambd threshold value min_val max_val stride padding dilation groups "
+    "kernel_size output_size inplace track_running_stats dropout temperature blank".split()
+)
+_SETS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+
+
+@dataclass
+class Project:
+    """All functions of a project by their names, and the classes around them.
+
+    parents: the node around each.  parameters: attributes that hold a Parameter somewhere.
+    """
+
+    functions: dict[str, list[_Function]] = field(default_factory=dict)
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    parameters: set[str] = field(default_factory=set)
+    calls: dict[str, list[ast.Call]] = field(default_factory=dict)
+    files: dict[ast.AST, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, trees: Iterable[tuple[str, ast.Module]]) -> Project:
+        """Read the trees of a project."""
+        project = cls()
+        for name, tree in trees:
+            project.files[tree] = name
+            for node in ast.walk(tree):
+                for child in ast.iter_child_nodes(node):
+                    project.parents[child] = node
+                project._note(node)
+        return project
+
+    def _note(self, node: ast.AST) -> None:
+        if isinstance(node, _Function):
+            self.functions.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.Call):
+            self.calls.setdefault(_called(node), []).append(node)
+        elif isinstance(node, ast.Assign) and _called(node.value) == "Parameter":
+            self.parameters |= {getattr(target, "attr", "") for target in node.targets}
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, from the inside out."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def file(self, node: ast.AST) -> str:
+        """The name of a node's file."""
+        *_, module = self.above(node)
+        return self.files[module]
+
+    def function(self, node: ast.AST) -> _Function | None:
+        """The function around a node."""
+        return next((part for part in self.above(node) if isinstance(part, _Function)), None)
+
+    def owner(self, function: _Function) -> ast.ClassDef | None:
+        """The class of a method."""
+        parent = self.parents[function]
+        return parent if isinstance(parent, ast.ClassDef) else None
+
+    def reached(self, starts: Iterable[ast.AST], *, by_init: bool) -> set[_Function]:
+        """The functions that nodes call, directly or not, by their names."""
+        found: set[_Function] = set()
+        waiting = list(starts)
+        while waiting:
+            for call in calls_in([waiting.pop()]):
+                for function in self.functions.get(_called(call), ()):
+                    if function not in found and (by_init or function.name != "__init__"):
+                        found.add(function)
+                        waiting.append(function)
+        return found
+
+
+@dataclass
+class _Seen:
+    """What compiled steps read: attributes of `self`, names of modules, paths that begin with one.
+
+    objects: the paths of networks and losses.  classes: those of the methods that are compiled.
+    """
+
+    attributes: set[str]
+    names: set[str] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+    objects: set[str] = field(default_factory=set)
+    classes: set[ast.ClassDef | None] = field(default_factory=set)
+
+    def add_free(self, function: _Function) -> None:
+        """Add what a function reads and does not bind."""
+        names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        bound |= {part.arg for part in ast.walk(function) if isinstance(part, ast.arg)}
+        self.names |= {node.id for node in names} - bound
+        for node in ast.walk(function):
+            if isinstance(node, ast.Attribute) and path_of(node).partition(".")[0] in self.names:
+                self.paths.add(path_of(node))
+
+
+def late_changes(
+    trees: Iterable[tuple[str, ast.Module]], plans: Iterable[StepPlan]
+) -> Iterator[tuple[str, ast.AST, str]]:
+    """The file, the statement and the reason for each change that compiled steps would not see."""
+    project, plans = Project.of(trees), list(plans)
+    forwards = project.functions.get("forward", [])
+    computed = {*forwards, *project.reached([*forwards, *(s for p in plans for s in p.forward)],
+                                            by_init=False)}  # fmt: skip
+    seen = _Seen(_attributes_read(computed) - project.parameters - _OF_TENSORS - _OF_LAYERS)
+    for function in computed:
+        seen.add_free(function)
+    roots = set().union(*(_loops_around(plan, project) for plan in plans))
+    late = project.reached(roots, by_init=False) - computed
+    seen.objects |= {path for plan in plans for path in plan.names.objects}
+    seen.classes |= {project.owner(function) for function in computed}
+    for region in (*roots, *late):
+        for node in ast.walk(region):
+            for target in _changed(node):
+                if name := _stale(target, seen, project):
+                    yield project.file(node), node, f"{name} changes between steps"
+
+
+def _called(call: ast.AST) -> str:
+    """The last name of what is called."""
+    function = getattr(call, "func", None)
+    return getattr(function, "attr", "") or getattr(function, "id", "")
+
+
+def _attributes_read(functions: Iterable[_Function]) -> set[str]:
+    """The attributes that methods read of their object, but for methods of its own."""
+    return {
+        node.attr
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and getattr(node.value, "id", "") == "self"
+    }
+
+
+def _loops_around(plan: StepPlan, project: Project) -> set[ast.AST]:
+    """The loops of a project in which the step is taken again and again."""
+    found: set[ast.AST] = set()
+    waiting: list[ast.AST] = [plan.update]
+    seen: set[ast.AST] = set()
+    while waiting:
+        node = waiting.pop()
+        around = [part for part in project.above(node) if isinstance(part, _Loop)]
+        function = project.function(node)
+        inner = set(ast.walk(function)) if function is not None else None
+        found.update(part for part in around if inner is None or part in inner)
+        if function is not None and function not in seen:
+            seen.add(function)
+            waiting += project.calls.get(function.name, [])
+    return found
+
+
+def _changed(node: ast.AST) -> Iterator[ast.expr]:
+    """The names, attributes and elements that a statement sets or changes in place."""
+    if isinstance(node, _SETS):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            yield from (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
+            yield node.func.value
+    elif isinstance(node, ast.Call) and _called(node) == "setattr" and len(node.args) == 3:
+        name = getattr(node.args[1], "value", "")
+        if isinstance(name, str) and name:
+            yield ast.copy_location(ast.Attribute(node.args[0], name, ast.Store()), node)
+
+
+def _stale(target: ast.expr, seen: _Seen, project: Project) -> str:
+    """The name under which steps read what is changed; empty where none does."""
+    while isinstance(target, (ast.Subscript, ast.Starred)):
+        target = target.value
+    if isinstance(target, ast.Name):
+        return target.id if target.id in seen.names and _is_of_module(target, project) else ""
+    if not isinstance(target, ast.Attribute) or target.attr in _OF_TENSORS | project.parameters:
+        return ""
+    path, owner = path_of(target), path_of(target.value)
+    is_set = isinstance(target.ctx, ast.Store)
+    if target.attr in _OF_LAYERS and not is_set:
+        return ""
+    is_part = any(f"{owner}.".startswith(f"{one}.") for one in seen.objects)
+    if path in seen.paths or (is_part and target.attr in _SETTINGS):
+        return path
+    if target.attr not in seen.attributes:
+        return ""
+    if owner != "self":
+        return ast.unparse(target)
+    function = project.function(target)
+    of = None if function is None else project.owner(function)
+    return path if of in seen.classes else ""
+
+
+def _is_of_module(name: ast.Name, project: Project) -> bool:
+    """Whether a name that is set is the module's, also by `global`."""
+    function = project.function(name)
+    return function is None or any(
+        isinstance(node, ast.Global) and name.id in node.names for node in ast.walk(function)
+    )

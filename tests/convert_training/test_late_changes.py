@@ -1,0 +1,89 @@
+"""What a network or a loss reads and the program changes between two steps keeps the loop eager."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+from tests.convert.support import converted, run_both
+
+PROGRAM = """
+import torch
+from torch import nn
+
+beta, args = 1.0, type("Args", (), dict(rate=1.0))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 1)
+        self.tau, self.steps = 1.0, 0
+        self.register_buffer("mask", torch.ones(2))
+
+    def forward(self, x):
+        return self.fc(x * self.mask) / self.tau
+
+    def anneal(self):
+        self.tau = self.tau * 2
+
+
+def loss_of(out):
+    return out.pow(2).mean() * beta * args.rate
+
+
+net = Net()
+nn.init.ones_(net.fc.weight)
+nn.init.zeros_(net.fc.bias)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+losses = []
+for k in range(3):
+    for x in [torch.ones(4, 2), torch.ones(4, 2) * 0.5]:
+        optimizer.zero_grad()
+        loss = loss_of(net(x))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    LATE
+"""
+
+
+@pytest.mark.parametrize(
+    ("late", "name"),
+    [
+        pytest.param("net.tau = net.tau * 2", "net.tau", id="an attribute from outside"),
+        pytest.param("net.anneal()", "self.tau", id="a method of the network"),
+        pytest.param("beta = beta * 0.5", "beta", id="a name of the module"),
+        pytest.param("args.rate *= 0.5", "args.rate", id="a setting that a function reads"),
+        pytest.param("net.mask = torch.tensor([1.0, 0.0])", "net.mask", id="a buffer"),
+        pytest.param("net.mask.mul_(0.5)", "net.mask", id="a buffer in place"),
+        pytest.param("setattr(net, 'tau', 3.0)", "net.tau", id="by its name in a text"),
+    ],
+)
+def test_a_loop_whose_network_changes_stays_eager(late: str, name: str, tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"late.py": PROGRAM.replace("LATE", late)})
+    said = "".join(f.message for f in report.findings if f.code == "eager-training")
+    assert re.search(rf"{name} changes between steps", said), said
+    code = "import json, late; print(json.dumps(late.losses))"
+    expected, found = run_both(tmp_path, port, code)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param("net.steps += 1", id="an attribute that no forward reads"),
+        pytest.param("net.fc.weight.data.clamp_(-1, 1)", id="a Parameter"),
+        pytest.param("losses = losses + [k]", id="a name that no function reads"),
+        pytest.param("net.best = losses[-1]", id="a new attribute"),
+    ],
+)
+def test_other_changes_leave_the_step_compiled(late: str, tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"late.py": PROGRAM.replace("LATE", late)})
+    assert "ms.jit" in (port / "late.py").read_text()

@@ -141,3 +141,41 @@ def test_a_mask_of_whole_numbers_is_no_noise(tmp_path: Path) -> None:
     )
     assert (status, report["verdict"]) == (1, "divergent")
     assert report["findings"][0]["cause"]["id"] == "attention.mask", report["findings"]
+
+
+DECIDING = {
+    "net_torch.py": """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 8)
+
+    def forward(self, x):
+        h = self.inner(x)
+        return torch.where(h * 0.1 + h * 0.2 > h * 0.3, h, -h)
+""",
+    "net_mindspore.py": """
+from mindspore import nn, ops
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Dense(6, 8)
+
+    def construct(self, x):
+        return self.inner(x)
+""",
+}
+
+
+def test_a_decision_by_a_last_bit_is_not_called_equivalent(tmp_path: Path) -> None:
+    """Rounding alone makes another result of the reference, so any port would pass."""
+    case = WITHOUT_LOSS + PADDED.partition("[[inputs]]\nshape = [4, 10]\n")[0]
+    status, report = report_of(tmp_path, DECIDING, case)
+    assert (status, report["verdict"]) == (1, "incomplete")
+    assert "hangs on a last bit" in report["gaps"][0]["why"]

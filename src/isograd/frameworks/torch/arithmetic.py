@@ -436,9 +436,9 @@ def computing(arithmetic: Arithmetic, floors: Floors) -> Iterator[None]:
 
 
 def with_input_noise(tensor: torch.Tensor, arithmetic: Arithmetic, position: int) -> torch.Tensor:
-    """Move every element to one of its neighbours, or leave it, at random; whole numbers stay.
+    """Move every element to one of its neighbours, or leave it, at random; integers stay.
 
-    Whole numbers are what programs compare with (masks, flags, counts): a zero that moves makes
+    Integers are what programs compare with (masks, flags, counts): a zero that moves makes
     another program of `mask == 0`, and an envelope behind which every fault passes.
     """
     if not tensor.is_floating_point() or tensor.dtype is torch.float64:

@@ -1,6 +1,6 @@
 """Which ATen operators round nothing, in every implementation.
 
-Copies, selections and comparisons, and arithmetic on whole numbers: what programs compare with
+Copies, selections and comparisons, and arithmetic on integers: what programs compare with
 (masks, flags, counts) must be the same in every noisy run as in the plain one.
 """
 
@@ -34,7 +34,7 @@ _EXACT = frozenset(
     native_dropout rand randn randint""".split()
 )
 
-#: Operators that make whole numbers of whole numbers, element by element or as sums of products.
+#: Operators that make integers of integers, element by element or as sums of products.
 _WHOLE_ALONE = frozenset("add sub rsub mul square remainder fmod".split())
 _WHOLE_SUMS = frozenset(
     """sum cumsum trace index_add scatter_add index_put dot mv mm bmm addmm addmv addbmm
@@ -71,7 +71,7 @@ def rounds_nothing(base: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """Where a tensor holds whole numbers: booleans of its shape.
+    """Where a tensor holds integers: booleans of its shape.
 
     tensor: any shape, floating.
     """

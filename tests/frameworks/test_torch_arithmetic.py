@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from isograd.frameworks.base import Arithmetic  # noqa: E402
-from isograd.frameworks.torch.arithmetic import computing  # noqa: E402
+from isograd.frameworks.torch.arithmetic import computing, with_input_noise  # noqa: E402
 from isograd.frameworks.torch.convert import to_value  # noqa: E402
 from isograd.tensors import UNIT_ROUNDOFF  # noqa: E402
 
@@ -75,11 +76,11 @@ def test_what_is_not_finite_stays_beside_what_moves() -> None:
 
 
 def test_in_place_operators_move_what_they_write_to() -> None:
-    given = torch.ones(1000)
-    columns = torch.ones(10, 20).T
+    given = torch.full((1000,), 1.25)
+    columns = torch.full((10, 20), 1.25).T
     with computing(noisy(amplitude=1000.0), {}):
-        given.mul_(2.0)
-        columns.mul_(2.0)
+        given.mul_(1.6)
+        columns.mul_(1.6)
     for found in (given, columns):
         assert found.mean() == pytest.approx(2.0, rel=1e-4)
         assert len(found.unique()) > 100
@@ -211,3 +212,52 @@ def test_noise_of_sums_goes_with_their_size(function: Any, size: float) -> None:
         for value, by in ((found, float(torch.tensor(size))), (usual, 1.0))
     )
     assert 0.3 < share / wanted < 3.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_input_noise_leaves_whole_numbers_as_they_are(dtype: torch.dtype) -> None:
+    """A mask that is compared with 0 must be the same mask in every noisy run."""
+    whole = torch.tensor([0.0, -0.0, 1.0, -2.0, 117.0, math.inf]).repeat(50).to(dtype)
+    other = torch.full((300,), 0.3, dtype=dtype)
+    found = with_input_noise(torch.cat([whole, other]), Arithmetic(input_noise=True, seed=3), 0)
+    assert torch.equal(found[:300], whole)
+    assert 0.2 < (found[300:] != other).float().mean() < 0.9
+
+
+def degrees() -> Any:
+    ones = torch.ones(4)
+    return torch.zeros(4).index_add(0, torch.tensor([0, 0, 2, 2]), ones)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        degrees,
+        lambda: 1.0 - torch.tensor([0.0, 1.0, 0.0]),
+        lambda: (torch.eye(5).tril() @ torch.ones(5, 5)).sum(0) - 3,
+        lambda: torch.ones(3, 4).cumsum(1) * 2 % 3,
+    ],
+)
+def test_whole_numbers_of_whole_numbers_are_exact(function: Any) -> None:
+    """Counts and masks that a network makes itself are the same in every implementation."""
+    expected = function()
+    with computing(Arithmetic(operator_noise=True, amplitude=8.0, seed=5), {}):
+        found = function()
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: torch.full((70,), 2.0) * 0.3,
+        lambda: torch.full((70,), 4097.0) * 4099.0,  # beyond 2 ** 24: rounded
+        lambda: torch.ones(70) / 3.0,
+        lambda: torch.full((70,), 0.5) + 1,
+        lambda: torch.ones(70, dtype=torch.bfloat16) * 300,
+    ],
+)
+def test_what_is_rounded_moves_beside_whole_numbers(function: Any) -> None:
+    expected = function()
+    with computing(Arithmetic(operator_noise=True, amplitude=8.0, seed=5), {}):
+        found = function()
+    assert not torch.equal(found, expected)

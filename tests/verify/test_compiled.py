@@ -134,6 +134,23 @@ def test_a_port_that_compiles_has_no_finding(tmp_path: Path) -> None:
     }
 
 
+def test_a_schedule_steps_in_the_compiled_steps_as_in_the_eager_ones(tmp_path: Path) -> None:
+    """A warm-up doubles the rate between the steps that are compiled once."""
+    warm = "LambdaLR(made, lambda step: 0.25 * 2.0**step)"
+    reference = REFERENCE.replace("return torch.optim", "made = torch.optim")
+    reference += f"    return made, torch.optim.lr_scheduler.{warm}\n"
+    port = block("y = ops.tanh(self.fc(x))", "return y + x")
+    port = port.replace(
+        "return nn.SGD(model.trainable_params(), learning_rate=0.1)",
+        "made = optim.SGD(model.trainable_params(), lr=0.1)",
+    )
+    port = "from mindspore.experimental import optim\n" + port
+    found, _ = stage_alone(
+        tmp_path, reference, f"{port}    return made, optim.lr_scheduler.{warm}\n"
+    )
+    assert (found.findings, found.refused) == ([], False)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "code", "cause"),
     [

@@ -168,7 +168,7 @@ class DropoutSite:
     """A place where elements are dropped: probability is 0.0 where inactive.
 
     draws: the independent draws that the probability was measured by; 0 where the network's code
-    names it.
+    names it.  where: ``file:line`` of the user's code that drops by a function.
     """
 
     module: str
@@ -176,6 +176,7 @@ class DropoutSite:
     probability: float
     scale: float
     draws: int = 0
+    where: str | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -234,7 +235,7 @@ def fix_of(session: Session, fixes: Sequence[PortFix], port_module: str) -> Fix 
         return Fix(text, edits[0].where, edits)
     built = {m.name: m.where for m in session.port_structure.modules}
     texts = [
-        text if fix.kind == "rebuild" else _in_words(fix, text, where)
+        text if fix.kind == "rebuild" else _in_words(fix, text, where, _handed_on(session, fix))
         for fix, (text, where) in zip(fixes, words, strict=True)
     ]
     places = [where or built.get(fix.module) for fix, (_, where) in zip(fixes, words, strict=True)]
@@ -247,7 +248,21 @@ def _shown(code: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def _in_words(fix: PortFix, line: str, where: str | None) -> str:
+def _handed_on(session: Session, fix: PortFix) -> str:
+    """Which value of the port's a fix hands on, where that is no operand of the function itself."""
+    source = fix.arguments.get("input")
+    if fix.function != "identity" or not isinstance(source, str):
+        return ""
+    word, _, number = source.removeprefix("@").partition(".")
+    if word == "event":
+        of = dataclasses.replace(fix, target=f"event.{number}")
+        line, where = session.port.ask(Fixes.edit_text, of)
+        is_elsewhere = where is not None and where != session.port.ask(Fixes.edit_text, fix)[1]
+        return f"the result of `{_shown(line)}` ({where})" if is_elsewhere else ""
+    return {"input": "an input of the module", "pin": "the result of a module"}.get(word, "")
+
+
+def _in_words(fix: PortFix, line: str, where: str | None, handed_on: str) -> str:
     """What should be computed, and in which code."""
     plain = [
         f"{name}={value!r}"
@@ -260,6 +275,8 @@ def _in_words(fix: PortFix, line: str, where: str | None) -> str:
     what = f"torch's {fix.function}({', '.join(['…', *plain])}) belongs here"
     if fix.function == "identity":
         what = "the value that goes in should come out as it is"
+        if handed_on:
+            what = f"{handed_on} belongs here as it is"
     if where is None:
         return f"the module that is built here should {line}" if line else what
     return f"`{_shown(line)}`: {what}"

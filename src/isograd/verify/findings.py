@@ -175,7 +175,8 @@ def _dropout_cause(
     """The cause of a differing dropout; proved by measuring the port's dropout built anew."""
     wanted, found = as_written(ours), as_written(theirs)
     advice = f"dropout with probability {wanted:g}, as in the reference, belongs here"
-    fix: Fix | None = fix_at(session, theirs.module, advice)
+    here = theirs.where
+    fix = Fix(advice, here) if here else fix_at(session, theirs.module, advice)
     proved = False
     if wanted and found:
         name, text = "dropout.p", f"dropout with probability {found:g} instead of {wanted:g}"

@@ -30,7 +30,7 @@ from isograd.verify.replay import Replayer
 from isograd.verify.session import Session
 from isograd.verify.unit_causes import UnitCauses
 from isograd.verify.unit_finding import UnitFinding
-from isograd.verify.unit_result import TensorResult, UnitResult
+from isograd.verify.unit_result import TensorResult, UnitResult, undecided_gaps
 from isograd.verify.units import Unit, enclosing, evenly_spread, make_unit, make_units
 from isograd.worker.protocols import Networks, Passes
 
@@ -225,6 +225,7 @@ class IsolatedStage:
         for tensor in result.tensors:
             self._result.checked[tensor.stage] = self._result.checked.get(tensor.stage, 0) + 1
         self._note_ratios(result)
+        self._result.gaps += undecided_gaps(result, call.module or "the network", self._mode)
         if self._explain(result) and result.backward_failure:
             self._result.gaps.append(
                 Gap(Stage.BACKWARD, f"the backward pass of {call.module}", result.backward_failure)

@@ -26,6 +26,8 @@ from isograd.worker.protocols import Fixes
 
 #: Relative difference up to which two values are taken for the same; the replay is the judge.
 _SAME = 1e-4
+#: Share of the error up to which another value of the port's is the right one.
+_IS_RIGHT = 0.03
 #: Fixes that are tried for one cause.
 _MOST_FIXES = 12
 #: Functions behind the cause, as far as they change, at which the port may be mended.
@@ -144,8 +146,8 @@ class Prover:
         """Fixes that put one function's right value where the port holds the predicted one."""
         for target in self._targets(wrong):
             limit = _position(target)
-            source = self._source(right, limit)
-            if source is not None and source != f"@{target}":
+            source = self._source(right, limit, site.event)
+            if source is not None and source != f"@{target}" and self._is(source, right, wrong):
                 yield PortFix("replace", "", target, "identity", {"input": source})
             if not operands(site):  # a table or a mask that depends on nothing
                 constant = TensorValue(right, str(right.dtype))
@@ -172,17 +174,42 @@ class Prover:
             if reference.startswith("@pin.") and distance(value, given) is not None:
                 yield reference[1:]
 
-    def _source(self, value: Array, limit: int) -> str | None:
-        """How a fix names a value that the port has before a target."""
+    def _source(self, value: Array, limit: int, before: int | None = None) -> str | None:
+        """How a fix names a value that the port has before a target.
+
+        before: event of the reference behind which results of pinned modules are not known yet: a
+        dropout's is the very value that should be mended.
+        """
         for reference, given in self.view.named.items():
             if distance(value, given) is not None:
-                return reference
+                if before is None or not reference.startswith("@pin.") or self._was(value, before):
+                    return reference
         best: tuple[float, str] | None = None
         for number, event in enumerate(self.view.events[:limit]):
             apart = distance(value, event.value.values)
             if apart is not None and (best is None or apart < best[0]):
                 best = (apart, f"@event.{number}")
         return best[1] if best else None
+
+    def _is(self, source: str, right: Array, wrong: Array) -> bool:
+        """Whether what a fix names is the right value, beside how far the wrong one is from it.
+
+        A mean with an eps is as good as one without where only that other eps is looked at.
+        """
+        word, _, number = source.partition(".")
+        is_event = word == "@event"
+        value = self.view.events[int(number)].value.values if is_event else self.view.named[source]
+        apart, error = distance(right, value), distance(right, wrong)
+        return error is None or (apart is not None and apart <= _IS_RIGHT * error)
+
+    def _was(self, value: Array, event: int) -> bool:
+        """Whether the reference has a value before one of its events."""
+        return any(
+            distance(value, found.values) is not None
+            for site in self.sites
+            if site.event < event
+            for found in site.values
+        )
 
     def _arguments(self, site: FunctionSite, limit: int, predicted: Array) -> dict[str, Any] | None:
         """The reference's arguments with the port's own tensors; None where one is not found."""

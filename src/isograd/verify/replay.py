@@ -299,7 +299,9 @@ class Replayer:
         shift = None
         if stage is not Stage.TRAINING and comparison.exceeds(self.threshold):
             shift = self._shift(unit, key, expected, found)
-        return TensorResult(stage, unit, position, what, comparison, shift=shift, key=key)
+        return TensorResult(
+            stage, unit, position, what, comparison, shift=shift, key=key, dtype=expected.dtype
+        )
 
     def _shift(
         self, unit: Unit, key: TensorKey, expected: Measured, found: TensorValue

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from isograd.frameworks.base import ReplayRequest, Shift, Tensors
-from isograd.model import Stage
+from isograd.model import Gap, Stage
 from isograd.noise.envelope import (
+    ISOLATED_THRESHOLD,
     Comparison,
     Measured,
 )
@@ -16,6 +17,11 @@ from isograd.verify.places import (
     Places,
 )
 from isograd.verify.units import Unit
+
+#: Beyond this share of a result rounding has decided something.
+_DECIDES = 0.1
+#: Beyond this share of a result an error is none of rounding.
+_IS_NO_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class TensorResult:
     `Framework.forward_shifted`) and the slot that the error belongs to, with the error itself;
     None for a parameter's gradient.
     key: the tensor's name within the unit, as in `Framework`.  lacks: whether the port hands none
-    to the call.
+    to the call.  dtype: the reference's own.
     """
 
     stage: Stage
@@ -41,10 +47,22 @@ class TensorResult:
     shift: Shift | None = None
     key: str = ""
     lacks: bool = False
+    dtype: str = ""
 
     @property
     def ratio(self) -> float:
         return self.comparison.ratio if self.comparison is not None else float("inf")
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it passes only because rounding alone makes another result of the reference.
+
+        A decision that hangs on a last bit: no kernel's rounding comes near these numbers.
+        """
+        if self.comparison is None or self.stage is not Stage.FORWARD or self.dtype != "float32":
+            return False
+        found = self.comparison.evidence
+        return found.allowed > _DECIDES and found.error > _IS_NO_ROUNDING
 
 
 @dataclass(frozen=True)
@@ -88,6 +106,23 @@ class UnitResult:
     def brief(self) -> UnitResult:
         """The same without tensors."""
         return replace(self, requests=None, port={}, places=None, reference={})
+
+
+def undecided_gaps(result: UnitResult, name: str, mode: str) -> Iterator[Gap]:
+    """What nothing can be said of, where all of a unit passes: a gap for its first such tensor.
+
+    name: that of the unit, as a reader would call it.
+    """
+    if any(not tensor.ratio <= ISOLATED_THRESHOLD for tensor in result.tensors):
+        return
+    for tensor in result.tensors:
+        if tensor.comparison is not None and tensor.is_undecided:
+            found = tensor.comparison.evidence
+            why = f"in {mode} mode rounding alone moves it by up to {found.allowed:.0%} in the "
+            why += "reference itself: a comparison or a choice hangs on a last bit there; the "
+            why += f"port is {found.error:.2g} of it away, which may be that or a fault"
+            yield Gap(Stage.FORWARD, f"{tensor.what} of {name}", why)
+            return
 
 
 def with_misshapen(found: Tensors, answer: Tensors, reference: dict[str, Measured]) -> Tensors:

@@ -136,8 +136,14 @@ WRONG = {
     "schedule added": (
         MOMENTUM, "return nn.SGD(parameters, [0.1, 0.1, 0.1, 0.05, 0.05, 0.05], momentum=0.9)",
         ["optimizer.schedule"], "1, 1, 1, 0.5, 0.5, 0.5 times"),
+    "schedule from nothing": (
+        WARM_UP, "return nn.SGD(parameters, [0.0, *[0.015] * 9], momentum=0.9)",
+        ["optimizer.schedule"], "are 0, 0.75, 0.5,"),
     "clip missing": (CLIPPED, "return optim.AdamW(parameters, lr=0.01, eps=1e-3)",
                      ["optimizer.clip"], "instead of clipped by the global norm at 0.5"),
+    "clip out of reach": (CLIPPING_CLASS, before("nn.SGD(parameters, 0.1, momentum=0.9)",
+                                                 "by_norm(1000.0)"),
+                          ["optimizer.clip"], "not clipped (up to a global norm of"),
     "other norm": (CLIPPING_CLASS, before("nn.SGD(parameters, 0.1, momentum=0.9)", "by_norm(0.07)"),
                    ["optimizer.clip"], "clipped by the global norm at 0.07 instead of"),
     "clip by value": (

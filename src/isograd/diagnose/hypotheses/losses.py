@@ -97,7 +97,9 @@ def _kept(site: FunctionSite, context: Context) -> Iterator[Values]:
         return
     given = site.arguments.get("input")
     yield {"kept": "none"}
-    if isinstance(given, Operand) and len(given.shape) > 1:
+    # Losses of classes have no axis of these left: what is a row there is all that there is.
+    axes = 2 if site.place.function in CLASS_LOSSES else 1
+    if isinstance(given, Operand) and len(given.shape) > axes:
         yield from ({"kept": kept} for kept in ("mean of rows", "sum of rows"))
 
 
@@ -192,6 +194,11 @@ HYPOTHESES = (
         argument="reduction",
         examples=(
             loss(_CE, "ops.cross_entropy(x, y.astype(ms.int32), reduction='sum')", "sum"),
+            loss(
+                "F.cross_entropy(x, y, label_smoothing=0.1)",
+                "ops.cross_entropy(x, y.astype(ms.int32), label_smoothing=0.1, reduction='sum')",
+                "sum",
+            ),
             loss(
                 "F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction='batchmean')",
                 "ops.kl_div(ops.log_softmax(x, -1), ops.softmax(y, -1), reduction='mean')",

@@ -15,6 +15,8 @@ from isograd.diagnose.update.search import Explanation
 from isograd.frameworks.rules import Clip, EpsPlace, Rule
 
 _SAME_LR = 1e-4
+#: Rates below this share of the greatest are the rounding of an estimate of zero.
+_NO_LR = 1e-6
 _MOST_NAMES = 4
 
 #: What a field is called where it is a number.
@@ -212,6 +214,8 @@ def schedule_shift(ours: tuple[float, ...], theirs: tuple[float, ...]) -> int | 
 
 
 def _schedule(ours: tuple[float, ...], theirs: tuple[float, ...]) -> Words:
+    peak = max(abs(lr) for lr in (*ours, *theirs))
+    theirs = tuple(0.0 if abs(lr) <= _NO_LR * peak else lr for lr in theirs)
     listed = "[" + ", ".join(number(lr) for lr in ours) + "]"
     found = "[" + ", ".join(f"{lr:.4g}" for lr in theirs) + "]"
     size = max(abs(lr) for lr in theirs) or 1.0
@@ -225,7 +229,7 @@ def _schedule(ours: tuple[float, ...], theirs: tuple[float, ...]) -> Words:
     if len(set(ours)) > 1 and max(theirs) - min(theirs) <= _SAME_LR * size:
         text = f"the learning rate stays at {number(theirs[0])} instead of following the schedule"
         return Words(text, listed, found, f"follow the learning rates {listed}")
-    factors = [b / a if a else math.inf for a, b in zip(ours, theirs, strict=True)]
+    factors = [b / a if a else (math.inf if b else 1.0) for a, b in zip(ours, theirs, strict=True)]
     by_step = ", ".join(f"{f:.4g}" for f in factors)
     text = f"the learning rates of the steps are {by_step} times the reference's"
     return Words(text, listed, found, f"follow the learning rates {listed}")
@@ -234,6 +238,9 @@ def _schedule(ours: tuple[float, ...], theirs: tuple[float, ...]) -> Words:
 def _clip(ours: Clipping, theirs: Rule) -> Words:
     first = _clipped(ours.clip, ours.at)
     second = _clipped(theirs.clip, theirs.clip_at)
+    if theirs.clip is Clip.NONE and ours.at and ours.factors and min(ours.factors) > 0.0:
+        # A limit that these gradients stay below does nothing here, and would look the same.
+        second += f" (up to a global norm of {ours.at / min(ours.factors):.3g})"
     advice = f"gradients {first}" if ours.clip is not Clip.NONE else "do not clip the gradients"
     return Words(f"gradients {second} instead of {first}", first, second, advice)
 

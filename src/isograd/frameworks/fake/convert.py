@@ -76,7 +76,8 @@ def leaf_of(value: TensorValue | Node, arithmetic: Arithmetic, position: int) ->
     if arithmetic.input_noise and values.dtype in (np.float32, np.float16):
         draw = np.random.default_rng((arithmetic.seed, position)).integers(-1, 2, values.shape)
         neighbours = np.nextafter(values, np.where(draw < 0, -np.inf, np.inf).astype(values.dtype))
-        values = np.where(draw == 0, values, neighbours)
+        is_whole = values == np.trunc(values)  # as torch's input noise leaves them
+        values = np.where((draw == 0) | is_whole, values, neighbours)
     return Tensor(widened(values) if arithmetic.float64 else values)
 
 

@@ -199,7 +199,8 @@ class MindSporeFramework(MindSporePasses, Port, DrawsMasks, EditsSource, MendsOp
                 layer = self._library_layer(site.module)
                 if layer and sites and sites[-1].module == layer:
                     continue  # a stacked RNN drops between all its layers with one probability
-                sites.append(dataclasses.replace(site, module=layer or site.module))
+                where = None if layer else site.where
+                sites.append(dataclasses.replace(site, module=layer or site.module, where=where))
         return tuple(sites)
 
     def draws(self) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ class MindSporeNetwork:
         self._chance_seed: int | None = None
         self._built = ConstructionLog()
         self._lines: list[tuple[str, int] | None] = []
+        self._pinned_lines: list[tuple[str, int] | None] = []
         #: Names of the functions at these lines.
         self._functions: list[str] = []
         self.floors: Floors = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from isograd import tree
@@ -22,6 +23,7 @@ from isograd.frameworks.base import (
 )
 from isograd.frameworks.common import (
     Arguments,
+    users_line,
     with_tensors,
 )
 from isograd.frameworks.draws import MaskDraws
@@ -72,7 +74,9 @@ class MindSporePasses(MindSporeNetwork):
         sites: list[DropoutSite] = []
 
         def note(probability: float) -> None:
-            sites.append(DropoutSite(recorder.current, 0, probability, 0.0))
+            place = users_line()
+            where = f"{Path(place[0]).name}:{place[1]}" if place else None
+            sites.append(DropoutSite(recorder.current, 0, probability, 0.0, where=where))
 
         masks = MaskDraws(lambda: recorder.current_call)
         # Each pass starts from the same state: a counter in forward would be one ahead else.
@@ -156,6 +160,7 @@ class MindSporePasses(MindSporeNetwork):
         trace = self._tracing(request, replacements, keep_values=True)
         self._replay(dataclasses.replace(request, backward=False), fixes, replacements, trace)
         self._lines, self._functions = trace.lines, [e.function for e in trace.events]
+        self._pinned_lines = [self._calls[pin].place for pin in request.pins]
         return tuple(trace.events)
 
     def _tracing(
@@ -250,6 +255,9 @@ class MindSporePasses(MindSporeNetwork):
         word, _, number = fix.target.partition(".")
         if word == "event" and number.isdigit() and int(number) < len(self._lines):
             return replacing_text(self._lines[int(number)])
+        called = int(number.partition(".")[0]) if word in ("pin", "input_of") else -1
+        if 0 <= called < len(self._pinned_lines) and self._pinned_lines[called] is not None:
+            return replacing_text(self._pinned_lines[called])
         return replacement_in_words(fix), None
 
     def edits(self, fixes: tuple[PortFix, ...]) -> tuple[SourceEdit, ...]:
@@ -321,6 +329,7 @@ class MindSporePasses(MindSporeNetwork):
         with rebuilt(self._cells, self._built, fixes):
             self._loss_once(own, targets, replacements, trace)
         self._lines, self._functions = trace.lines, [e.function for e in trace.events]
+        self._pinned_lines = []
         return tuple(trace.events)
 
     def _loss_once(

@@ -20,28 +20,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from isograd.frameworks.base import SIGNS, Arithmetic, Floors
+from isograd.frameworks.torch.exact import rounds_nothing, tensors_of, whole
 from isograd.frameworks.torch.float64 import Float64
 from isograd.tensors import UNIT_ROUNDOFF
-
-#: ATen operators whose results are exact: copies, views, selections and comparisons.
-EXACT = frozenset(
-    """abs adaptive_max_pool2d adaptive_max_pool3d alias amax amin aminmax any all arange argmax
-    argmin argsort as_strided bitwise_and bitwise_not bitwise_or cat ceil clamp clamp_max clamp_min
-    clone col2im constant_pad_nd copy copysign cummax cummin detach diagonal embedding empty
-    empty_like eq expand fill flip floor fmax fmin fractional_max_pool2d fractional_max_pool3d full
-    full_like gather ge gt index index_select isinf isnan kthvalue le lift_fresh logical_and
-    logical_not logical_or lt masked_fill masked_select max max_pool2d_with_indices
-    max_pool3d_with_indices max_pool2d_with_indices_backward maximum median min minimum mode msort
-    nan_to_num nanmedian ne neg new_empty new_full new_ones new_zeros nonzero
-    ones ones_like permute reflection_pad1d reflection_pad2d relu repeat
-    replication_pad1d replication_pad2d reshape resize roll round scalar_tensor scatter select
-    select_backward set sign slice slice_backward sort split split_with_sizes squeeze stack t
-    threshold_backward hardtanh_backward to topk transpose tril triu unbind unfold unsqueeze
-    upsample_nearest1d upsample_nearest2d upsample_nearest3d view where zero zeros zeros_like
-    _local_scalar_dense _reshape_alias _to_copy _unsafe_view im2col leaky_relu_none
-    pixel_shuffle pixel_unshuffle _unsafe_index normal_ uniform_ bernoulli_ random_
-    native_dropout rand randn randint""".split()
-)
 
 #: With fewer elements than this, all draws may be small by chance, and the noise with them: none
 #: is below a half then (of one element, four draws are below a third in 1 % of cases).
@@ -95,11 +76,9 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         base = name.rstrip("_") if not name.startswith("_") else name
         # Of tensors without memory (`_with_memory`) torch asks the shape of the result by itself.
         if (
-            base in EXACT
-            or func.is_view
-            or _is_identity(base, args)
-            or _is_selection(base, args)
-            or any(t.is_meta for t in _tensors(args))
+            func.is_view
+            or any(t.is_meta for t in tensors_of(args))
+            or rounds_nothing(base, args, kwargs or {})
         ):
             return func(*args, **(kwargs or {}))
         read = tuple(_with_memory(argument) for argument in args)
@@ -112,7 +91,7 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
         if written:
-            for tensor in _tensors(written):
+            for tensor in tensors_of(written):
                 self._move(tensor, base, 0, read, floor)
             return result
         for position, tensor in _numbered(result):
@@ -197,22 +176,6 @@ class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
 
 #: Norms below it, or above its inverse, may hold squares that float32 has not.
 _SMALL_SQUARES = 1e-16
-#: Norms and distances, and which argument holds their order.
-_ORDERS = {"linalg_vector_norm": 1, "norm": 1, "_pdist_forward": 1, "_cdist_forward": 2}
-
-
-def _is_selection(base: str, args: tuple[Any, ...]) -> bool:
-    """Whether a norm takes the greatest or least: its gradient looks for the number it took."""
-    place = _ORDERS.get(base)
-    order = args[place] if place is not None and len(args) > place else None
-    return isinstance(order, (int, float)) and math.isinf(order)
-
-
-def _is_identity(base: str, args: tuple[Any, ...]) -> bool:
-    """Whether an operator does nothing: times 1, plus 0."""
-    neutral = {"mul": 1, "div": 1, "add": 0, "sub": 0}.get(base)
-    other = args[1] if neutral is not None and len(args) > 1 else None
-    return isinstance(other, (int, float)) and other == neutral
 
 
 def _nonlinear_in(base: str, args: tuple[Any, ...]) -> torch.Tensor:
@@ -452,16 +415,7 @@ def _with_memory(value: Any) -> Any:
 def _numbered(result: Any) -> Iterator[tuple[int, torch.Tensor]]:
     """The results of an operator with their places; those that were not asked for are None."""
     for position, value in enumerate(result if isinstance(result, (tuple, list)) else [result]):
-        yield from ((position, tensor) for tensor in _tensors([value]))
-
-
-def _tensors(values: Any) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            if value.is_floating_point():
-                yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(value)
+        yield from ((position, tensor) for tensor in tensors_of([value]))
 
 
 @contextlib.contextmanager
@@ -482,12 +436,17 @@ def computing(arithmetic: Arithmetic, floors: Floors) -> Iterator[None]:
 
 
 def with_input_noise(tensor: torch.Tensor, arithmetic: Arithmetic, position: int) -> torch.Tensor:
-    """Move every element to one of its neighbours, or leave it, at random."""
+    """Move every element to one of its neighbours, or leave it, at random; integers stay.
+
+    Integers are what programs compare with (masks, flags, counts): a zero that moves makes
+    another program of `mask == 0`, and an envelope behind which every fault passes.
+    """
     if not tensor.is_floating_point() or tensor.dtype is torch.float64:
         return tensor
     generator = torch.Generator().manual_seed(arithmetic.seed * 104729 + position)
     with torch._C.DisableTorchFunction():  # while the network's own draws are constants
         draw = torch.randint(-1, 2, tensor.shape, generator=generator)
+    draw = torch.where(whole(tensor), 0, draw)
     if tensor.dtype is torch.float32:
         towards = torch.where(draw < 0, -math.inf, math.inf)
         return torch.where(draw == 0, tensor, torch.nextafter(tensor, towards))

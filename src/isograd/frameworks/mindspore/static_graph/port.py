@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import mindspore as ms
@@ -203,13 +203,13 @@ class StaticGraphPort(MindSporeFramework):
         self._model.set_train(True)
         names = self._learning()
         function = load_callable(self._spec.optimizer, self._spec.folder, "[port] optimizer")
-        optimizer, _ = split_optimizer(function(self._model))
+        optimizer, schedulers = split_optimizer(function(self._model))
         held = {id(p): n for n, p in reversed(self._parameters.items())}
         own = getattr(optimizer, "parameters", None)
         if own is not None and not callable(own):
             names = [held[id(p)] for p in own]
         weights = [self._parameters[n] for n in names]
-        self._steppers[way] = _Stepper(self, way, names, weights, optimizer)
+        self._steppers[way] = _Stepper(self, way, names, weights, optimizer, schedulers)
 
     def step(
         self,
@@ -265,10 +265,17 @@ class _Stepper:
     """A training step of one way: compiled at its first call, kept for the further ones."""
 
     def __init__(
-        self, port: StaticGraphPort, way: str, names: list[str], weights: list[Any], optimizer: Any
+        self,
+        port: StaticGraphPort,
+        way: str,
+        names: list[str],
+        weights: list[Any],
+        optimizer: Any,
+        schedulers: Sequence[Any] = (),
     ) -> None:
         self._port, self._way = port, way
         self._names, self._weights, self._optimizer = names, weights, optimizer
+        self._schedulers = schedulers
         self._run: Callable[..., Any] | None = None
 
     def __call__(self, inputs: dict[str, TensorValue], targets: list[TensorValue]) -> Tensors:
@@ -277,6 +284,9 @@ class _Stepper:
         if self._run is None:
             self._run = self._make(arguments, given)
         loss, outputs, gradients = self._run(*arguments.tensors, *given.tensors)
+        with self._eagerly():
+            for scheduler in self._schedulers:  # between the steps of a loop, in plain Python
+                scheduler.step()
         results: Tensors = {TensorKey.output(i): to_value(t) for i, t in enumerate(outputs)}
         results["loss"] = to_value(loss)
         for name, gradient in zip(self._names, gradients, strict=True):
@@ -315,11 +325,15 @@ class _Stepper:
         def with_update(*given: Any) -> Any:
             found = step(*given)
             stepper = self._optimizer if callable(self._optimizer) else self._optimizer.step
-            with port.in_way(EAGER if self._way == GRAPH else self._way):
+            with self._eagerly():
                 stepper(tuple(found[2]))
             return found
 
         return with_update
+
+    def _eagerly(self) -> contextlib.AbstractContextManager[None]:
+        """The mode of what stands outside of the compiled step."""
+        return self._port.in_way(EAGER if self._way == GRAPH else self._way)
 
     def _is_compiled_with_it(self) -> bool:
         """Whether the optimizer is compiled: a cell, and in GRAPH_MODE the user's own.

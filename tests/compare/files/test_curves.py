@@ -135,9 +135,9 @@ def test_the_guides_verdict(
 @pytest.mark.parametrize(
     ("other", "verdict", "said"),
     [
-        ((2.5, 2.0, 1.5, "nan"), CurveVerdict.NONFINITE, "at step 4 the loss of B is NaN"),
-        ((2.5, 2.0, 1.6, "inf"), CurveVerdict.LATER, "at step 4 the loss of B is infinite"),
-        ((2.5, "nan", 1.5, 1.25), CurveVerdict.UPDATE, "at step 2 the loss of B is NaN"),
+        ((2.5, 2.0, 1.5, "nan"), CurveVerdict.NONFINITE, "at step 4 the loss of B is not finite"),
+        ((2.5, 2.0, 1.6, "inf"), CurveVerdict.LATER, "at step 4 the loss of B is not finite"),
+        ((2.5, "nan", 1.5, 1.25), CurveVerdict.UPDATE, "at step 2 the loss of B is not finite"),
     ],
 )
 def test_a_loss_that_is_not_finite_is_no_drift(

@@ -104,9 +104,9 @@ def _nonfinite(
     """What to say of the first step at which one side alone is not finite, and its position."""
     for place, (here, there) in enumerate(zip(reference, other, strict=True)):
         if math.isfinite(here) != math.isfinite(there):
-            side, value = ("B", there) if math.isfinite(here) else ("A", here)
+            side = "B" if math.isfinite(here) else "A"
             text = (
-                f"; at step {steps[place]:,} the loss of {side} is {value:g}, which is no drift: "
+                f"; at step {steps[place]:,} the loss of {side} is not finite, which is no drift: "
             )
             return f"{text}`isograd watch` finds where the first such value arises", place
     return "", None

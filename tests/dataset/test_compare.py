@@ -144,6 +144,63 @@ def test_the_order_is_compared_batch_by_batch(reference: str, port: str, cause: 
     assert (found.order is Order.SAME) is False
 
 
+def _of_files(reference: str, port: str, draws: int = 100) -> Comparison:
+    names = [name if ":" in name else f"torch_side.py:{name}" for name in (reference, port)]
+    sides = [PipelineSide(Local(name, side)) for name, side in zip(names, "AB", strict=True)]
+    return compare(*sides, CompareOptions(draws=draws), SilentProgress())
+
+
+@pytest.mark.parametrize(
+    ("reference", "port"),
+    [
+        pytest.param("flipped", "flipped", id="itself"),
+        pytest.param("flipped", "flipped_mixed", id="other order of files"),
+        pytest.param("flipped_cut", "flipped_cut", id="a dropped batch on both sides"),
+    ],
+)
+def test_what_is_drawn_makes_no_other_sample(reference: str, port: str) -> None:
+    for _ in range(20):
+        found = _of_files(reference, port)
+        assert [one.finding.message for one in found.differences] == []
+        assert found.gaps == ()
+
+
+@pytest.mark.parametrize(
+    ("reference", "port", "cause"),
+    [
+        pytest.param("flipped", "flipped_half", "data.samples", id="a shard"),
+        pytest.param("flipped_half", "flipped_other_half", "data.samples", id="the other shard"),
+        pytest.param("flipped", "flipped_twice", "data.samples", id="one twice"),
+        pytest.param("flipped_nine", "flipped_other_nine", "data.shard", id="another one"),
+        pytest.param("flipped", "flipped_cut", "data.drop_last", id="a dropped batch"),
+    ],
+)
+def test_other_samples_are_found_before_they_are_drawn(
+    reference: str, port: str, cause: str
+) -> None:
+    for _ in range(3):
+        assert _causes(_of_files(reference, port)) == [cause]
+
+
+def test_draws_of_both_frameworks_are_of_the_same_samples() -> None:
+    for _ in range(5):
+        found = _of_files("flipped", "mindspore_side.py:flipped")
+        assert [one.finding.message for one in found.differences] == []
+
+
+def test_a_random_transform_that_one_side_leaves_out_is_named() -> None:
+    for pair in (("cropped", "cropped_only"), ("cropped_only", "cropped")):
+        (found,) = _of_files(*pair, draws=1000).differences
+        assert found.cause is not None
+        assert found.cause.id == "data.transform_missing"
+        assert found.transform.startswith("RandomHorizontalFlip")
+
+
+def test_a_parameter_is_said_with_its_value_under_the_other_librarys_name() -> None:
+    found = _of_files("cropped", "mindspore_side.py:cropped_on_gray", draws=1000)
+    assert "fill is 0 in A and [128, 128, 128] in B" in found.differences[0].finding.message
+
+
 def test_a_data_set_that_is_only_iterated_is_read_as_its_loader_would_read_it() -> None:
     sides = [PipelineSide(Local(f"torch_side.py:{name}", "A")) for name in ("table", "stream")]
     found = compare(*sides, CompareOptions(), SilentProgress())

@@ -14,6 +14,7 @@ import pytest
 
 import isograd
 from isograd.errors import UsageError
+from isograd.tune.document import document
 from isograd.tune.model import TrialState, TuneReport
 from isograd.tune.process import stop
 from isograd.tune.study_file import read_study
@@ -239,6 +240,46 @@ def test_values_are_never_several_words(tmp_path: Path) -> None:
     )
     words = command_line(read_study(path), {"name": "a b; rm -rf /"}, 0, tmp_path)
     assert words == ["run", "--name", "a b; rm -rf /"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("--m={m} --lr {lr}", ["--lr", "0.1"], id="with an equals sign"),
+        pytest.param("--m {m} --lr {lr}", ["--lr", "0.1"], id="behind its option"),
+        pytest.param("opt.m={m} x={lr}", ["x=0.1"], id="without dashes"),
+        pytest.param("--fast --m {m}", ["--fast"], id="only its own option"),
+        pytest.param("{lr} {m} end", ["0.1", "end"], id="a position"),
+        pytest.param("--tag=a-{m}-b", ["--tag=a--b"], id="beside other text"),
+    ],
+)
+def test_what_does_not_exist_in_a_trial_is_no_argument(
+    tmp_path: Path, words: str, expected: list[str]
+) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(
+        f"[objective]\ncommand = 'run {words}'\n[parameters]\nlr = [0.1]\n"
+        "o = ['sgd', 'adam']\nm = { low = 0.0, high = 0.9, when = { o = 'sgd' } }\n"
+    )
+    study = read_study(path)
+    assert command_line(study, {"lr": 0.1, "o": "adam"}, 0, tmp_path) == ["run", *expected]
+
+
+def test_a_choice_of_which_all_trials_failed_is_said(tmp_path: Path) -> None:
+    (tmp_path / "trial.py").write_text(
+        "import sys\nif sys.argv[1] == 'adam': sys.exit('no adam here')\nprint('loss:', 1.0)\n"
+    )
+    path = tmp_path / "study.toml"
+    path.write_text(
+        "[study]\nsampler = 'grid'\ntrials = 4\n"
+        f"[objective]\ncommand = '{sys.executable} trial.py {{o}} {{n}}'\n"
+        "[parameters]\no = ['sgd', 'adam']\nn = [1, 2]\n"
+    )
+    report = tune(path)
+    assert report.failed_choices() == [("o", "adam", 2, "exit status 1: no adam here")]
+    said = document(report).outcome.sentence
+    assert "All 2 trials with o = adam failed: nothing is known of it." in said
+    assert "no adam here" in said
 
 
 def test_a_program_that_is_missing_ends_the_search(tmp_path: Path) -> None:

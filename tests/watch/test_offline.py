@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import isograd
-from isograd.errors import RunError
+from isograd.errors import IsogradError, RunError
 from isograd.runs.information import RunState, describe_run
 from isograd.runs.writer import RunWriter
+from isograd.watch.document import document
 from isograd.watch.model import WatchReport, WatchVerdict
 
 
@@ -131,6 +132,57 @@ def test_a_port_that_departs(tmp_path: Path) -> None:
     port = run(tmp_path / "port", factor=5.0, names=("gamma", "beta"))
     (alert,) = isograd.watch(port, against=reference).alerts
     assert (alert.code, alert.first_step, alert.tensor) == ("reference.departs", 10, "bn.gamma")
+
+
+def _with_rounding(folder: Path, seed: int) -> Path:
+    """A run whose bias before a normalisation has gradients of rounding alone."""
+    draw = np.random.default_rng(seed)
+    writer = RunWriter(folder, describe_run(folder.name, "watch"))
+    for step in range(20):
+        spread = float(np.exp(0.1 * draw.standard_normal()))
+        writer.scalars(step, {"loss": 2.0 + seed / 10})
+        writer.statistics(
+            step,
+            {
+                "gradient/stem.weight/norm": spread,
+                "gradient/head.weight/norm": 1.0 + seed / 100,
+                "gradient/stem.bias/norm": 1e-8 * 40.0 ** (seed == 9),
+            },
+        )
+    writer.close(RunState.COMPLETE)
+    return folder
+
+
+def test_rounding_is_no_departure(tmp_path: Path) -> None:
+    references = [_with_rounding(tmp_path / f"torch{seed}", seed) for seed in range(4)]
+    report = isograd.watch(_with_rounding(tmp_path / "port", 9), against=references)
+    assert [alert.tensor for alert in report.alerts] == []
+
+
+def test_one_run_of_another_seed_shows_no_spread(tmp_path: Path) -> None:
+    reference = run(tmp_path / "torch", seed=1)
+    usual = isograd.watch(run(tmp_path / "usual", factor=5.0), against=reference)
+    assert [alert.code for alert in usual.alerts] == []
+    assert any("a factor of 10 or more count; give 4 or more" in note for note in usual.notes)
+    wrong = isograd.watch(run(tmp_path / "wrong", factor=20.0), against=reference)
+    assert [alert.code for alert in wrong.alerts] == ["reference.departs"]
+
+
+def test_the_first_alert_by_step_is_named(tmp_path: Path) -> None:
+    port = run(tmp_path / "port", factor=5.0)
+    late = {"code": "gradient.zero", "severity": "alert", "first_step": 25, "last_step": 29}
+    rest = {"count": 5, "module": "", "tensor": "", "value": 0.0, "limit": None, "source": ""}
+    line = json.dumps({**late, **rest, "message": "zero", "advice": ""})
+    (port / "alerts.jsonl").write_text(line + "\n")
+    report = isograd.watch(port, against=run(tmp_path / "torch"))
+    assert (
+        "reference.departs at step 10 is the first of 2 alerts" in document(report).outcome.sentence
+    )
+
+
+def test_a_reference_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(IsogradError, match="nothere does not exist"):
+        isograd.watch(run(tmp_path / "port"), against=tmp_path / "nothere")
 
 
 def test_runs_of_different_networks(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def _outcome(report: TuneReport) -> Outcome:
         return Outcome("no value", sentence, Tone.BAD)
     if len(report.directions) > 1:
         sentence = f"{len(report.best)} trials are not dominated by another ({counts})."
-        return Outcome("best", sentence, Tone.GOOD)
+        return _with_failures(report, sentence)
     best = report.best[0]
     assert best.values is not None
     word = "least" if report.directions[0] is Direction.MINIMIZE else "greatest"
@@ -82,7 +82,17 @@ def _outcome(report: TuneReport) -> Outcome:
     )
     if report.check is not None and report.check.verdict != "equivalent":
         return Outcome("best", f"{sentence} verify: {report.check.verdict}.", Tone.BAD)
-    return Outcome("best", sentence, Tone.GOOD)
+    return _with_failures(report, sentence)
+
+
+def _with_failures(report: TuneReport, sentence: str) -> Outcome:
+    """The outcome, with the choices that were never judged because all their trials failed."""
+    failures = report.failed_choices()
+    for name, value, count, _ in failures[:3]:
+        sentence += f" All {count} trials with {name} = {value} failed: nothing is known of it."
+    if failures and failures[-1][3]:
+        sentence += f" The last reason: {failures[-1][3]}"
+    return Outcome("best", sentence, Tone.WARNING if failures else Tone.GOOD)
 
 
 def _best(report: TuneReport) -> Section:

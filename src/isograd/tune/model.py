@@ -99,6 +99,21 @@ class TuneReport(Report):
         """How many trials ended so."""
         return sum(trial.state is state for trial in self.trials)
 
+    def failed_choices(self) -> list[tuple[str, Choice, int, str]]:
+        """Values with which two trials or more ran and all failed, how many, and the last reason.
+
+        None where no trial gave a value: that is no choice's fault.
+        """
+        tried: dict[tuple[str, str], list[Trial]] = {}
+        for trial in self.trials if self.best else ():
+            for name, value in trial.params.items():
+                tried.setdefault((name, repr(value)), []).append(trial)
+        return [
+            (name, trials[-1].params[name], len(trials), trials[-1].reason)
+            for (name, _), trials in tried.items()
+            if len(trials) > 1 and all(one.state is TrialState.FAILED for one in trials)
+        ]
+
     def to_data(self) -> dict[str, Any]:
         """The contract's JSON."""
         best = [trial.to_data() for trial in self.best]
@@ -111,6 +126,10 @@ class TuneReport(Report):
             "storage": self.storage,
             "trials": [trial.to_data() for trial in self.trials],
             "best": best if several else (best[0] if best else None),
+            "failed_choices": [
+                {"parameter": name, "value": value, "trials": count, "reason": reason}
+                for name, value, count, reason in self.failed_choices()
+            ],
             "importance": dict(self.importance),
             "importance_method": self.importance_method,
             "check": None

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import optuna
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+#: A word that is one hyper-parameter, behind `--name=` or `name=` or alone.
+_ARGUMENT = re.compile(r"([^{}\s]+=)?\{(\w+)\}")
+_OPTION = re.compile(r"--?[A-Za-z][^={}]*")
 _SHIM = Path(__file__).parent / "shim"
 #: Alerts of `isograd watch` after which a training does not recover by itself.
 HOPELESS = frozenset(("weight.nonfinite",))
@@ -62,16 +65,24 @@ def judged(study: Study, values: list[float | None], where: str) -> TrialOutcome
 def command_line(
     study: Study, params: Mapping[str, Choice], number: int, folder: Path
 ) -> list[str]:
-    """The words of the command; a hyper-parameter that does not exist in a trial is an empty text.
+    """The words of the command; an argument of a hyper-parameter that does not exist is left out.
 
-    Words are split before the values are put in, so that no value becomes several words.
+    Words are split before the values are put in, so that no value becomes several words.  Beside
+    other text a hyper-parameter that does not exist is an empty text.
     """
     known: dict[str, object] = {**params, "trial": number, "folder": str(folder)}
 
     def filled(match: re.Match[str]) -> str:
         return match[0][0] if match[1] is None else str(known.get(match[1], ""))
 
-    words = [_FIELD.sub(filled, word) for word in shlex.split(study.command)]
+    kept: list[str] = []
+    for word in shlex.split(study.command):
+        alone = _ARGUMENT.fullmatch(word)
+        if alone is None or alone[2] in known:
+            kept.append(word)
+        elif not alone[1] and kept and _OPTION.fullmatch(kept[-1]):
+            kept.pop()  # the option whose value would have been this word
+    words = [_FIELD.sub(filled, word) for word in kept]
     return _watched(words, folder) if study.is_watched else words
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +28,20 @@ from isograd.watch.model import Curve, WatchReport
 #: Standard deviations of the seeds, and the factor that is allowed where there is one seed only
 #: or all seeds agree; so many comparable steps in a row make a departure.
 DEVIATIONS, LEAST_FACTOR, ROW = 6.0, 2.0, 3
+#: One run that starts otherwise shows no spread: a statistic of one tensor at one step differs by
+#: up to 5 between seeds of a small network (measured).  Two or three show little of it.
+FACTOR_OF_FEW = {1: 10.0, 2: 5.0, 3: 3.0}
+#: Losses of the first step that are as near show that two runs start with the same weights.
+_SAME_START = 1e-3
+#: A gradient or an update below this part of the usual one of its step is what rounding leaves, as
+#: of a bias before a normalisation; numbers below are taken for one another.
+ROUNDING = 1e-6
+_KINDS = ("/norm", "/ratio", "/abs_mean")
 _SOURCE = (
     f"the reference's runs: mean ± {DEVIATIONS:g} standard deviations of the logarithm over the "
-    f"seeds, at least a factor of {LEAST_FACTOR:g}"
+    f"seeds, at least a factor of {LEAST_FACTOR:g} ("
+    + ", ".join(f"{factor:g} with {n}" for n, factor in FACTOR_OF_FEW.items())
+    + " of other seeds)"
 )
 _ADVICE = (
     "Run `isograd verify` on this module: it says whether the forward pass, the gradient or the "
@@ -52,13 +64,14 @@ class Departure:
 def judge_against(report: WatchReport, path: Path, references: Sequence[Path]) -> WatchReport:
     """The report with an alert where the port departs; RunError where nothing can be paired."""
     port, runs = Run(path), [Run(one) for one in references]
-    found = _departures_of_scalars(port, runs)
-    paired, more = _departures_of_tensors(port, runs)
+    least, said = _least_factor(port, runs)
+    found = _departures_of_scalars(port, runs, least)
+    paired, more = _departures_of_tensors(port, runs, least)
     if not paired and not found:
         _require_common(port, runs, references)
     departures = sorted([*found, *more], key=lambda one: one.step)
     alerts = tuple(_alert(one) for one in departures[:20])
-    notes = (f"{paired} series of tensors were paired with the reference's",)
+    notes = (f"{paired} series of tensors were paired with the reference's", *said)
     curves = tuple(_with_band(curve, runs) for curve in report.curves)
     return report.with_alerts(alerts, notes=(*report.notes, *notes), curves=curves)
 
@@ -72,20 +85,38 @@ def _require_common(port: Run, runs: Sequence[Run], references: Sequence[Path]) 
         )
 
 
-def _departures_of_scalars(port: Run, runs: Sequence[Run]) -> list[Departure]:
+def _least_factor(port: Run, runs: Sequence[Run]) -> tuple[float, tuple[str, ...]]:
+    """The factor that is allowed at least, and what to say of it."""
+    losses = [run.scalars.series("loss")[1][:1] for run in (port, *runs)]
+    first = [float(found[0]) for found in losses if found.size]
+    is_same = len(first) == len(losses) and all(
+        math.isclose(one, first[0], rel_tol=_SAME_START) for one in first
+    )
+    least = LEAST_FACTOR if is_same else FACTOR_OF_FEW.get(len(runs), LEAST_FACTOR)
+    if least == LEAST_FACTOR:
+        return least, ()
+    text = f"{len(runs)} run{'s' * (len(runs) != 1)} of the reference, with other seeds, show too "
+    text += f"little of their spread: only departures by a factor of {least:g} or more count; give "
+    return least, (text + f"{max(FACTOR_OF_FEW) + 1} or more to see smaller ones",)
+
+
+def _departures_of_scalars(port: Run, runs: Sequence[Run], least: float) -> list[Departure]:
     found = []
     for name in ("loss", "gradient_norm"):
         departure = _departure(
             name,
             _applied(port.scalars, name, port),
             [_applied(run.scalars, name, run) for run in runs],
+            least,
         )
         if departure is not None:
             found.append(departure)
     return found
 
 
-def _departures_of_tensors(port: Run, runs: Sequence[Run]) -> tuple[int, list[Departure]]:
+def _departures_of_tensors(
+    port: Run, runs: Sequence[Run], least: float
+) -> tuple[int, list[Departure]]:
     names = {_key(name): name for name in port.statistics.columns}
     others = [{_key(name): name for name in run.statistics.columns} for run in runs]
     common = [key for key in names if all(key in other for other in others)]
@@ -94,14 +125,16 @@ def _departures_of_tensors(port: Run, runs: Sequence[Run]) -> tuple[int, list[De
             f"{port.folder}: none of its parameters corresponds to the reference's",
             "Give runs of the same network; names are paired by the frameworks' conventions.",
         )
+    floors = [_Floors(run) for run in (port, *runs)]
     found = []
     for key in common:
-        if not key.endswith(("/norm", "/ratio", "/abs_mean")):
+        if not key.endswith(_KINDS):
             continue
         departure = _departure(
             names[key],
-            _applied(port.statistics, names[key], port),
-            [_applied(run.statistics, o[key], run) for run, o in zip(runs, others, strict=True)],
+            floors[0].applied(names[key]),
+            [floor.applied(o[key]) for floor, o in zip(floors[1:], others, strict=True)],
+            least,
         )
         if departure is not None:
             found.append(departure)
@@ -131,7 +164,44 @@ def _applied(table: Table, name: str, run: Run) -> Numbered:
     return steps, steps - np.searchsorted(skipped, steps), values
 
 
-def _departure(name: str, port: Numbered, references: Sequence[Numbered]) -> Departure | None:
+class _Floors:
+    """What rounding leaves of one run's statistics, by their kind and step."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._usual: dict[tuple[str, str], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+
+    def applied(self, name: str) -> Numbered:
+        """A series, in which no number but zero is below what rounding leaves."""
+        steps, updates, values = _applied(self._run.statistics, name, self._run)
+        kind = name.partition("/")[0], name.rpartition("/")[2]
+        if kind not in self._usual:
+            self._usual[kind] = self._medians(*kind)
+        at, usual = self._usual[kind]
+        floor = ROUNDING * usual[np.searchsorted(at, steps)]
+        is_lower = np.isfinite(floor) & (values != 0.0) & (np.abs(values) < floor)
+        return steps, updates, np.where(is_lower, floor, values)
+
+    def _medians(self, what: str, statistic: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Steps, and the median of all tensors' numbers that are neither zero nor unknown."""
+        table = self._run.statistics
+        names = [
+            name
+            for name in table.columns
+            if name.startswith(f"{what}/") and name.endswith(f"/{statistic}")
+        ]
+        steps, values = table.matrix(names)
+        known = np.where(np.isfinite(values) & (values != 0.0), np.abs(values), np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # steps at which nothing was measured
+            medians = np.nanmedian(known, axis=1)
+        order = np.argsort(steps, kind="stable")
+        return steps[order], medians[order]
+
+
+def _departure(
+    name: str, port: Numbered, references: Sequence[Numbered], least: float
+) -> Departure | None:
     steps, updates, values = port
     tables = [dict(zip(u.tolist(), v.tolist(), strict=True)) for _, u, v in references]
     row: list[tuple[int, float, float]] = []
@@ -139,7 +209,7 @@ def _departure(name: str, port: Numbered, references: Sequence[Numbered]) -> Dep
         known = [table[update] for table in tables if update in table]
         if not known:
             continue
-        border = _border(value, known)
+        border = _border(value, known, least)
         if border is None:
             if len(row) >= ROW:
                 break
@@ -151,7 +221,7 @@ def _departure(name: str, port: Numbered, references: Sequence[Numbered]) -> Dep
     return Departure(name, row[0][0], row[-1][0], len(row), row[0][1], row[0][2])
 
 
-def _border(value: float, known: Sequence[float]) -> float | None:
+def _border(value: float, known: Sequence[float], least: float) -> float | None:
     """The border that a value has passed, or None where it is within."""
     if not math.isfinite(value):
         return None if any(not math.isfinite(one) for one in known) else 0.0
@@ -160,7 +230,7 @@ def _border(value: float, known: Sequence[float]) -> float | None:
         return None
     logs = np.log(usual)
     middle, spread = float(logs.mean()), float(logs.std())
-    allowed = max(DEVIATIONS * spread, math.log(LEAST_FACTOR))
+    allowed = max(DEVIATIONS * spread, math.log(least))
     distance = math.log(abs(value)) - middle
     if abs(distance) <= allowed:
         return None

@@ -19,10 +19,10 @@ class BatchWatch:
     """Remembers the batch of the step before."""
 
     def __init__(self) -> None:
-        self._before: list[Numbers] = []
+        self._before: dict[int, list[Numbers]] = {}
 
-    def facts(self, calls: list[tuple[Any, Any]]) -> BatchFacts:
-        """What the arguments of the differentiated function hold."""
+    def facts(self, calls: list[tuple[Any, Any]], lane: int = 0) -> BatchFacts:
+        """What the arguments of the differentiated function hold; lane: the optimizer's number."""
         named: dict[str, Numbers] = {}
         floats: list[str] = []
         for args, kwargs in calls:
@@ -40,18 +40,19 @@ class BatchWatch:
             tuple(floats),
             np.array([_largest(named[name]) for name in floats]),
             is_constant=bool(floats) and all(_is_constant(named[name]) for name in floats),
-            is_repeated=self._is_repeated(inputs),
+            is_repeated=_is_repeated(inputs, self._before.get(lane, [])),
         )
-        self._before = [v.copy() if v.size <= _LARGEST_COMPARED else v[:0] for v in inputs]
+        kept = [v.copy() if v.size <= _LARGEST_COMPARED else v[:0] for v in inputs]
+        self._before[lane] = kept
         return found
 
-    def _is_repeated(self, inputs: list[Numbers]) -> bool:
-        if not inputs or len(inputs) != len(self._before):
-            return False
-        return all(
-            a.shape == b.shape and np.array_equal(a, b)
-            for a, b in zip(inputs, self._before, strict=True)
-        )
+
+def _is_repeated(inputs: list[Numbers], last: list[Numbers]) -> bool:
+    if not inputs or len(inputs) != len(last):
+        return False
+    return all(
+        a.shape == b.shape and np.array_equal(a, b) for a, b in zip(inputs, last, strict=True)
+    )
 
 
 def _largest(values: Numbers) -> float:

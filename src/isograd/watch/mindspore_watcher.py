@@ -270,7 +270,7 @@ class MindSporeWatcher:
             gradient_absent=absent,
             gradient_nonfinite=bad,
             is_repeated=lane.step > 0 and not self._calls and self._gradients is None,
-            batch=self._batch.facts([(c.args, c.kwargs) for c in self._calls]),
+            batch=self._batch.facts([(c.args, c.kwargs) for c in self._calls], lane.number),
             scale=scale or self._scale_facts(gradients),
         )
 

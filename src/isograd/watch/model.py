@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -114,10 +114,15 @@ class WatchReport(Report):
 
     def with_alerts(self, more: tuple[Alert, ...], **changes: Any) -> WatchReport:
         """The report with further alerts, judged anew."""
-        alerts = (*self.alerts, *more)
+        alerts = in_order((*self.alerts, *more))
         return dataclasses.replace(
             self, alerts=alerts, verdict=verdict_of(alerts, self.steps), **changes
         )
+
+
+def in_order(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
+    """Alerts before notices, each in the order of their first steps."""
+    return tuple(sorted(alerts, key=lambda a: (a.severity is Severity.NOTICE, a.first_step)))
 
 
 def verdict_of(alerts: tuple[Alert, ...], steps: int) -> WatchVerdict:

@@ -103,6 +103,7 @@ class Look:
     weights: before the update; update_ratio: mean |change| / mean |weight| per parameter, NaN where
     unknown; unchanged: bit for bit the same after the update; called: the parameter's module was
     called.  state_largest: greatest magnitude in the optimizer's state, NaN where unknown.
+    unheld: matrices that no optimizer holds, got a gradient and are those of the look before.
     """
 
     weights: TensorTable | None = None
@@ -113,6 +114,7 @@ class Look:
     activations: Activations | None = None
     statistics: tuple[RunningStatistics, ...] = ()
     state_largest: float = float("nan")
+    unheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

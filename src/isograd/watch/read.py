@@ -16,7 +16,7 @@ from isograd.runs.table import Table
 from isograd.watch.alerts.rule import Severity
 from isograd.watch.judge import Alert, from_plain
 from isograd.watch.loss_scale import loss_scale_of
-from isograd.watch.model import Curve, Heat, WatchReport, WatchVerdict, verdict_of
+from isograd.watch.model import Curve, Heat, WatchReport, WatchVerdict, in_order, verdict_of
 
 #: Points of a chart and columns of a heat map.
 _POINTS, _HEAT_COLUMNS, _HEAT_ROWS = 2000, 60, 120
@@ -95,8 +95,7 @@ def read_alerts(
         if alert is not None:
             found[entry.get("lane"), alert.key] = alert
     alerts = [_located(alert, origin) for alert in found.values()]
-    order = {Severity.ALERT: 0, Severity.NOTICE: 1}
-    return tuple(sorted(alerts, key=lambda a: (order[a.severity], a.first_step))), origin
+    return in_order(alerts), origin
 
 
 def _located(alert: Alert, origin: Mapping[str, Any] | None) -> Alert:

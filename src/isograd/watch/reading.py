@@ -37,6 +37,8 @@ def read_source(
 
         report = read_offline(path)
     references = [against] if isinstance(against, (str, Path)) else list(against)
+    for one in references:
+        require_path(Path(one), "Name the folder of a reference's run.")
     if references:
         from isograd.watch.against import judge_against
 

@@ -17,13 +17,18 @@ _CLASS_LOSSES = frozenset(("cross_entropy", "nll_loss"))
 
 
 class BatchWatch:
-    """Remembers the batch of the step before."""
+    """Remembers the batch of the step before, of each optimizer its own.
+
+    Two optimizers in turn may use one batch, as those of a GAN do.
+    """
 
     def __init__(self) -> None:
-        self._before: list[tuple[torch.Tensor, int]] = []
+        self._before: dict[int, list[tuple[torch.Tensor, int]]] = {}
 
-    def facts(self, calls: list[NetworkCall], outside: tuple[int, int] | None) -> BatchFacts:
-        """What the inputs of the step's network calls hold.
+    def facts(
+        self, calls: list[NetworkCall], outside: tuple[int, int] | None, lane: int
+    ) -> BatchFacts:
+        """What the inputs of the step's network calls hold; lane: the optimizer's number.
 
         Only leaves count: what another network computed is no data.
         """
@@ -42,16 +47,18 @@ class BatchWatch:
                 tuple(floats),
                 np.array(largest),
                 is_constant=bool(inputs) and all(_is_constant(t) for t in inputs),
-                is_repeated=self._is_repeated(inputs),
+                is_repeated=self._is_repeated(inputs, self._before.get(lane, [])),
                 outside=outside,
             )
-        self._before = [(t, version_of(t)) for t in inputs]
+        self._before[lane] = [(t, version_of(t)) for t in inputs]
         return found
 
-    def _is_repeated(self, inputs: list[torch.Tensor]) -> bool:
-        if not inputs or len(inputs) != len(self._before):
+    def _is_repeated(
+        self, inputs: list[torch.Tensor], last: list[tuple[torch.Tensor, int]]
+    ) -> bool:
+        if not inputs or len(inputs) != len(last):
             return False
-        for tensor, (before, version) in zip(inputs, self._before, strict=True):
+        for tensor, (before, version) in zip(inputs, last, strict=True):
             if tensor.shape != before.shape or tensor.dtype != before.dtype:
                 return False
             if tensor is before:

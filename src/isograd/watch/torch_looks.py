@@ -85,7 +85,7 @@ class TorchLook:
         """Measure weights and gradients, and sample the weights."""
         parameters = list(parameters)
         there = [p.grad for p in parameters if p.grad is not None]
-        rows, samples = _rows([*parameters, *there])
+        rows, samples = rows_of([*parameters, *there])
         self._weights, self._samples = rows[: len(parameters)], samples[: len(parameters)]
         gradients = iter(rows[len(parameters) :])
         self._gradients = [
@@ -101,7 +101,7 @@ class TorchLook:
         pairs = list(zip(self._samples, samples, strict=True))
         # All elements are read again only where the sample does not show a change.
         same = [at for at, (before, after) in enumerate(pairs) if np.array_equal(after, before)]
-        again, _ = _rows([parameters[at] for at in same])
+        again, _ = rows_of([parameters[at] for at in same])
         unchanged = np.zeros(len(parameters), dtype=bool)
         for at, now in zip(same, again, strict=True):
             unchanged[at] = now[5:8] == weights[at][5:8]
@@ -204,7 +204,7 @@ def _numbers(tensor: torch.Tensor) -> np.ndarray[Any, Any] | None:
     return as_array(plain)[0]
 
 
-def _rows(tensors: Sequence[torch.Tensor]) -> tuple[list[list[float]], list[Floats]]:
+def rows_of(tensors: Sequence[torch.Tensor]) -> tuple[list[list[float]], list[Floats]]:
     """Rows and samples (float64) of tensors, wherever they lie."""
     found = [_row(tensor) for tensor in tensors if not is_elsewhere(tensor)]
     fetched = fetch([measure(tensor) for tensor in tensors if is_elsewhere(tensor)])

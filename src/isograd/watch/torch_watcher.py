@@ -38,6 +38,7 @@ from isograd.watch.torch_lane import (
     marks_of,
 )
 from isograd.watch.torch_looks import TorchLook, state_largest
+from isograd.watch.torch_unheld import Unheld
 
 
 class TorchWatcher:
@@ -64,6 +65,7 @@ class TorchWatcher:
         self._depth = 0
         self._old_calls = 0
         self._look: TorchLook | None = None
+        self._unheld = Unheld()
         self._undo: list[Callable[[], None]] = []
         self._in_scaler = False
         if model is not None:
@@ -119,7 +121,7 @@ class TorchWatcher:
             number, step = self._session.add_network(empty), 0
         else:
             number, step = lane.number, lane.step
-        batch = self._batch.facts(self._calls, self._outside)
+        batch = self._batch.facts(self._calls, self._outside, number)
         self._session.record(number, StepRecord(step, batch=batch))
 
     # ---- modules
@@ -276,6 +278,10 @@ class TorchWatcher:
             with torch.no_grad():
                 largest = state_largest(optimizer)
                 look = self._look.after_update(lane.parameters, lane.network, largest)
+                if lane.number == 0:
+                    held = {id(p) for one in self._lanes.values() for p in one.parameters}
+                    unheld = self._unheld.unchanged(self._roots, self._parameter_names, held)
+                    look = dataclasses.replace(look, unheld=unheld)
         self._finish(lane, record, look)
 
     def _finish(self, lane: Lane, record: StepRecord, look: Look | None) -> None:
@@ -306,7 +312,7 @@ class TorchWatcher:
             gradient_nonfinite=bad,
             is_accumulated=lane.is_accumulated,
             is_repeated=lane.is_repeated,
-            batch=self._batch.facts(self._calls, self._outside),
+            batch=self._batch.facts(self._calls, self._outside, lane.number),
             scale=scale or self._scale_facts(lane, norms, False),
         )
 
@@ -396,7 +402,7 @@ class TorchWatcher:
         assert record.gradient_norms is not None
         norms = np.where(record.gradient_nonfinite, np.inf, record.gradient_norms)
         facts = self._scale_facts(lane, norms, True)
-        record = self._record(lane, facts)
+        record = dataclasses.replace(record, scale=facts)
         is_loss_bad = record.loss is not None and not math.isfinite(record.loss)
         if self._session.wants_origin and (is_loss_bad or self._is_genuine(lane)):
             from isograd.watch.torch_replay import find_origin

@@ -132,6 +132,22 @@ def test_the_guides_verdict(
     assert report.needs_action is (verdict is not CurveVerdict.AGREE)
 
 
+@pytest.mark.parametrize(
+    ("other", "verdict", "said"),
+    [
+        ((2.5, 2.0, 1.5, "nan"), CurveVerdict.NONFINITE, "at step 4 the loss of B is not finite"),
+        ((2.5, 2.0, 1.6, "inf"), CurveVerdict.LATER, "at step 4 the loss of B is not finite"),
+        ((2.5, "nan", 1.5, 1.25), CurveVerdict.UPDATE, "at step 2 the loss of B is not finite"),
+    ],
+)
+def test_a_loss_that_is_not_finite_is_no_drift(
+    tmp_path: Path, other: tuple[object, ...], verdict: CurveVerdict, said: str
+) -> None:
+    report = _compare(tmp_path, _csv(*LOSSES), _csv(*other))
+    assert report.verdict is verdict
+    assert said in report.explanation
+
+
 def test_sparse_logs_do_not_tell_the_stage(tmp_path: Path) -> None:
     sides = _csv(2.5, 2.0, start=100, stride=100), _csv(2.6, 2.0, start=100, stride=100)
     assert _compare(tmp_path, *sides).verdict is CurveVerdict.UNKNOWN

@@ -71,6 +71,21 @@ def rarely_flipped() -> Any:
     return _images(*steps, V.ToTensor(), normalize, shuffle=True, drop_remainder=True)
 
 
+def flipped() -> Any:
+    """A third of the pictures is turned over."""
+    found = ds.ImageFolderDataset(os.environ["ISOGRAD_TEST_IMAGES"], shuffle=True)
+    steps = [V.Decode(to_pil=True), V.Resize((40, 40)), V.RandomHorizontalFlip(0.3), V.ToTensor()]
+    return found.map(steps, ["image"], num_parallel_workers=1).batch(4)
+
+
+def cropped_on_gray() -> Any:
+    """Cut out of a picture with a gray rim."""
+    found = ds.ImageFolderDataset(os.environ["ISOGRAD_TEST_IMAGES"], shuffle=True)
+    steps = [V.Decode(to_pil=True), V.Resize((40, 40)), V.RandomHorizontalFlip()]
+    steps += [V.RandomCrop(32, padding=8, fill_value=128), V.ToTensor()]
+    return found.map(steps, ["image"], num_parallel_workers=1).batch(4)
+
+
 def _rows(shuffle: bool = False) -> Any:
     rows = np.arange(60, dtype=np.float32).reshape(20, 3)
     data = {"x": rows, "y": np.arange(20)}

@@ -21,6 +21,7 @@ class CurveVerdict(str, Enum):
     FORWARD = "forward"
     UPDATE = "backward-or-update"
     LATER = "drift-or-chaos"
+    NONFINITE = "not-finite"
     UNKNOWN = "unknown"
 
 

@@ -31,6 +31,7 @@ _WORDS = {
         "the first two steps agree: a drift of the update, or chaos, which parts correct code as "
         "well (2.3 ‰ at step 50 was measured); `isograd verify` tells these apart"
     ),
+    CurveVerdict.NONFINITE: "the steps before agree",
     CurveVerdict.UNKNOWN: (
         "the logs do not show the first steps one by one, so that the step at which the curves "
         "part is not known; log every step"
@@ -78,6 +79,9 @@ def compare_curves(first: LossLog, second: LossLog, span: Span | None = None) ->
     first_out = next(outside, None)
     only_first, only_second = len(losses) - len(steps), len(others) - len(steps)
     verdict = _verdict(steps, first_out, only_first + only_second > 0)
+    said, place = _nonfinite(steps, reference, other)
+    if verdict is CurveVerdict.LATER and place == first_out:
+        verdict = CurveVerdict.NONFINITE
     return CurvesReport(
         first=first,
         second=second,
@@ -89,9 +93,23 @@ def compare_curves(first: LossLog, second: LossLog, span: Span | None = None) ->
         only_first=only_first,
         only_second=only_second,
         verdict=verdict,
-        explanation=_WORDS[verdict],
+        explanation=_WORDS[verdict] + said,
         notes=tuple(notes),
     )
+
+
+def _nonfinite(
+    steps: tuple[int, ...], reference: tuple[float, ...], other: tuple[float, ...]
+) -> tuple[str, int | None]:
+    """What to say of the first step at which one side alone is not finite, and its position."""
+    for place, (here, there) in enumerate(zip(reference, other, strict=True)):
+        if math.isfinite(here) != math.isfinite(there):
+            side = "B" if math.isfinite(here) else "A"
+            text = (
+                f"; at step {steps[place]:,} the loss of {side} is not finite, which is no drift: "
+            )
+            return f"{text}`isograd watch` finds where the first such value arises", place
+    return "", None
 
 
 def _by_step(log: LossLog) -> dict[int, float]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from isograd.data.compare.draws import parameter_of
 from isograd.data.compare.intermediate import Value, in_layout
-from isograd.data.compare.side import Step
 from isograd.data.compare.steps import Piece
 from isograd.data.hypotheses.base import Observation, as_hwc
 from isograd.data.hypotheses.decide import Decision, decide
@@ -80,7 +80,7 @@ def _structural(piece: Piece, labels: Sequence[str]) -> tuple[Cause, str] | None
         return cause, f"Put them in one order: {labels[0]}."
     if piece.parameter:
         values = [
-            steps[0].parameters.get(piece.parameter) for steps in (piece.steps_a, piece.steps_b)
+            parameter_of(steps[0], piece.parameter) for steps in (piece.steps_a, piece.steps_b)
         ]
         kind = cause_of(piece.steps_a[0].kind)
         if kind is not None:
@@ -133,7 +133,9 @@ def _of_draws(
     text = f"they draw from other distributions (Kolmogorov–Smirnov distance {draws.distance:.3f})"
     known = "data.random_parameters"
     if piece.parameter:
-        values = [_parameter(steps[0], piece.parameter) for steps in (piece.steps_a, piece.steps_b)]
+        values = [
+            parameter_of(steps[0], piece.parameter) for steps in (piece.steps_a, piece.steps_b)
+        ]
         text = f"{piece.parameter} is {values[0]} in A and {values[1]} in B"
     cause = Cause(known, bool(piece.parameter), text, labels[0], labels[1], draws.draws[0])
     return Difference(
@@ -151,10 +153,6 @@ def _of_draws(
         field,
         transform,
     )
-
-
-def _parameter(step: Step, name: str) -> object:
-    return step.parameters.get(name, step.parameters.get({"p": "prob"}.get(name, name)))
 
 
 def _observations(piece: Piece) -> list[Observation]:

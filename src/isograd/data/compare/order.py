@@ -19,10 +19,14 @@ _FOR_LOOP = (
 
 @dataclass(frozen=True)
 class Sequences:
-    """The epochs of one side; own: with positions in its own order, epochs: in that of A."""
+    """The epochs of one side; own: with positions in its own order, epochs: in that of A.
+
+    spare: how many samples of its source are in no batch, because the last one is not full.
+    """
 
     epochs: Sequence[Epoch]
     own: Sequence[Epoch]
+    spare: int = 0
 
     @property
     def first(self) -> Epoch:
@@ -115,6 +119,10 @@ def _samples(a: Sequences, b: Sequences, is_whole: bool) -> Iterator[Difference]
     unknown = b.first.ids.count(-1)
     if not only_a and not only_b and not unknown:
         return
+    if (a.is_shuffled or b.is_shuffled) and (a.spare or b.spare):
+        # which samples come last is drawn: each side may lack others
+        if len(only_a) <= b.spare + unknown and len(only_b) + unknown <= a.spare + b.spare:
+            return
     if _is_last_batch(a, b, only_a, only_b, unknown):
         return
     count_a, count_b = len(a.first.ids), len(b.first.ids)
@@ -149,6 +157,8 @@ def _is_last_batch(
         return False
     full = max(a.first.sizes)
     if full != max(b.first.sizes):
+        return False
+    if len(a.first.ids) == len(b.first.ids):
         return False
     longer, missing = (a, only_a) if len(a.first.ids) > len(b.first.ids) else (b, only_b)
     rest = len(longer.first.ids) % full

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from isograd.data.compare.identity import Marks, Rows
 from isograd.data.compare.side import Fields, numbers
 from isograd.data.sources.base import digest
 from isograd.errors import UsageError
 
-Rows = Sequence[tuple[str, Fields]]
-_CELLS = 8
 #: Samples are taken for the same by content where their likeness is above this …
 _LIKE = 0.9
+#: … and above this where most others are equal to the last bit.
+_ALMOST = 0.99
 #: Pairs in order are given up only where they are less alike than this share of others.
 _CLEARLY = 0.7
 #: Of samples that have nothing to do with each other, the likeliest stay below.
@@ -26,12 +27,16 @@ _IN_ORDER = 0.8
 
 @dataclass(frozen=True)
 class Pairs:
-    """Positions in A and B that are the same sample; how: "key", "content" or "order"."""
+    """Positions in A and B that are the same sample; how: "key", "content" or "order".
+
+    unsure: positions of which nothing shows whether they are the same; none of both is missing.
+    """
 
     how: str
     pairs: tuple[tuple[int, int], ...]
     only_a: tuple[int, ...] = ()
     only_b: tuple[int, ...] = ()
+    unsure: tuple[tuple[int, int], ...] = ()
 
 
 def pair_fields(a: Fields, b: Fields) -> list[tuple[str, str]]:
@@ -71,50 +76,103 @@ def _by_kind(a: Fields, b: Fields) -> list[tuple[str, str]]:
     return found + list(zip(rest, left, strict=False))
 
 
-def pair_samples(a: Rows, b: Rows, key: str | None, fields: list[tuple[str, str]]) -> Pairs:
+def pair_samples(rows: tuple[Rows, Rows], key: str | None, marks: Marks) -> Pairs:
     """Pair samples by a key that is named, else in order where that is likely, else by content."""
     if key is not None:
-        return _by_key(a, b, key)
-    exact = _by_values(a, b, fields)
+        return _by_key(*rows, key)
+    counts = marks.shape
+    exact = _by_values(marks)
     if exact is not None:
         return exact
-    likeness = _likeness(a, b, fields)
+    likeness = marks.likeness()
     if likeness is None:
-        return _in_order(len(a), len(b))
+        return _in_order(*counts)
     count = min(likeness.shape)
     diagonal = likeness[np.arange(count), np.arange(count)]
     best = likeness[:count].max(axis=1)
     if count and float((diagonal >= best - 1e-6).mean()) >= _IN_ORDER:
-        return _in_order(len(a), len(b))
-    found = _by_likeness(likeness)
+        return _in_order(*counts)
+    found = _by_likeness(likeness, _LIKE)
     matched = float(np.mean([likeness[x, y] for x, y in found])) if found else 0.0
-    if 2 * len(found) < count or float(diagonal.mean()) > _CLEARLY * matched:
-        return _in_order(len(a), len(b))
-    return _pairs("content", found, len(a), len(b))
+    # of samples that are drawn, fewer are alike: half of all flips flip one side alone
+    fewest = count / 2 if marks.is_sure else count / 4
+    if len(found) < fewest or float(diagonal.mean()) > _CLEARLY * matched:
+        return _in_order(*counts)
+    if not marks.is_sure:
+        return _pairs("content", found, counts, _none_of(counts))
+    strange = likeness.max(axis=1) < _CHANCE, likeness.max(axis=0) < _CHANCE
+    return _pairs("content", found, counts, strange)
 
 
-def is_related(a: Rows, b: Rows, fields: list[tuple[str, str]]) -> bool:
+def is_related(marks: Marks) -> bool:
     """Whether samples of A are more alike to some of B than chance makes them."""
-    likeness = _likeness(a, b, fields)
-    if likeness is None or min(likeness.shape) < 4:
+    likeness = marks.likeness()
+    if likeness is None or min(likeness.shape) < 4 or not marks.is_sure:
         return True
     return float(np.median(likeness.max(axis=1))) > _CHANCE
 
 
-def _pairs(how: str, found: Sequence[tuple[int, int]], count_a: int, count_b: int) -> Pairs:
+def others_before_draw(pairs: Pairs, marks: Marks) -> list[int]:
+    """Pairs in order whose samples are others before a field is drawn: their positions.
+
+    Said only where most are equal to the last bit, so that both sides were asked at one place.  A
+    field that is not drawn is compared by its values, and needs none of this.
+    """
+    columns = tuple(column for column in marks.columns if column.chains is not None)
+    likeness = Marks(columns).likeness() if columns and pairs.how == "order" else None
+    if likeness is None or not marks.is_sure:
+        return []
+    equal = [all(c.a[x].digest == c.b[y].digest for c in columns) for x, y in pairs.pairs]
+    if 2 * sum(equal) < len(equal):
+        return []
+    same = [pair for pair, is_equal in zip(pairs.pairs, equal, strict=True) if is_equal]
+    likeness[[x for x, _ in same]] = 0.0
+    likeness[:, [y for _, y in same]] = 0.0
+    return [
+        n
+        for n, (x, y) in enumerate(pairs.pairs)
+        if not equal[n] and max(likeness[x].max(), likeness[:, y].max()) < _ALMOST
+    ]
+
+
+def _pairs(
+    how: str,
+    found: Sequence[tuple[int, int]],
+    counts: tuple[int, int],
+    strange: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
+) -> Pairs:
+    """What is left over is another sample where that is shown: all of it, or where strange says so.
+
+    Of the rest as many as both sides have may be the same: these are counted, and not compared.
+    """
     taken_a, taken_b = {x for x, _ in found}, {y for _, y in found}
+    left_a = [n for n in range(counts[0]) if n not in taken_a]
+    left_b = [n for n in range(counts[1]) if n not in taken_b]
+    unsure: tuple[tuple[int, int], ...] = ()
+    if strange is not None:
+        maybe_a = [n for n in left_a if not strange[0][n]]
+        maybe_b = [n for n in left_b if not strange[1][n]]
+        unsure = tuple(zip(maybe_a, maybe_b, strict=False))
+    hidden_a, hidden_b = {x for x, _ in unsure}, {y for _, y in unsure}
     return Pairs(
         how,
         tuple(found),
-        tuple(n for n in range(count_a) if n not in taken_a),
-        tuple(n for n in range(count_b) if n not in taken_b),
+        tuple(n for n in left_a if n not in hidden_a),
+        tuple(n for n in left_b if n not in hidden_b),
+        unsure,
     )
 
 
-def _by_values(a: Rows, b: Rows, fields: list[tuple[str, str]]) -> Pairs | None:
-    """Pair samples whose values are equal, where most have such a partner at another place."""
-    keys_a = [_exact(row, [x for x, _ in fields]) for _, row in a]
-    keys_b = [_exact(row, [y for _, y in fields]) for _, row in b]
+def _none_of(counts: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return np.zeros(counts[0], np.bool_), np.zeros(counts[1], np.bool_)
+
+
+def _by_values(marks: Marks) -> Pairs | None:
+    """Pair samples whose values are equal, where most have such a partner at another place.
+
+    What is left over on both sides is paired where it is nearly equal, and so compared.
+    """
+    keys_a, keys_b = marks.keys(0), marks.keys(1)
     places: dict[bytes, list[int]] = {}
     for n, found in enumerate(keys_b):
         places.setdefault(found, []).append(n)
@@ -123,19 +181,16 @@ def _by_values(a: Rows, b: Rows, fields: list[tuple[str, str]]) -> Pairs | None:
         left = places.get(found)
         if left:
             pairs.append((n, left.pop(left.index(n) if n in left else 0)))
-    if 2 * len(pairs) < min(len(a), len(b)) or all(x == y for x, y in pairs):
+    if 2 * len(pairs) < min(marks.shape) or all(x == y for x, y in pairs):
         return None
-    return _pairs("content", pairs, len(a), len(b))
-
-
-def _exact(fields: Fields, names: list[str]) -> bytes:
-    """What two samples of equal values share, whatever their dtypes are called."""
-    values = {}
-    for n, name in enumerate(names):
-        value = fields.get(name, "")
-        array = numbers(value)
-        values[str(n)] = value if array is None else array.astype(np.float64)
-    return digest(values)
+    if not marks.is_sure:
+        return _pairs("content", pairs, marks.shape, _none_of(marks.shape))
+    likeness = marks.likeness()
+    if likeness is not None:
+        likeness[[x for x, _ in pairs]] = 0.0
+        likeness[:, [y for _, y in pairs]] = 0.0
+        pairs = sorted(pairs + _by_likeness(likeness, _ALMOST))
+    return _pairs("content", pairs, marks.shape)
 
 
 def _in_order(count_a: int, count_b: int) -> Pairs:
@@ -153,63 +208,11 @@ def _by_key(a: Rows, b: Rows, key: str) -> Pairs:
         keys.append([digest({"key": fields[key]}) for _, fields in rows])
     places = {found: n for n, found in reversed(list(enumerate(keys[1])))}
     pairs = [(n, places[found]) for n, found in enumerate(keys[0]) if found in places]
-    return _pairs("key", pairs, len(a), len(b))
+    return _pairs("key", pairs, (len(a), len(b)))
 
 
-def _by_likeness(likeness: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Pairs each of which is the other's likeliest."""
+def _by_likeness(likeness: NDArray[np.float64], least: float) -> list[tuple[int, int]]:
+    """Pairs each of which is the other's likeliest, and at least so alike."""
     best_b = likeness.argmax(axis=1)
     best_a = likeness.argmax(axis=0)
-    return [(n, int(m)) for n, m in enumerate(best_b) if best_a[m] == n and likeness[n, m] >= _LIKE]
-
-
-def _likeness(a: Rows, b: Rows, fields: list[tuple[str, str]]) -> NDArray[np.float64] | None:
-    """How alike every sample of A is to every one of B, from 0 to 1; None where nothing tells."""
-    total = np.zeros((len(a), len(b)))
-    weight = 0.0
-    for name_a, name_b in fields:
-        firsts = [_sketch(fields_a.get(name_a)) for _, fields_a in a]
-        seconds = [_sketch(fields_b.get(name_b)) for _, fields_b in b]
-        if any(x is None for x in (*firsts, *seconds)):
-            continue
-        sizes = {x.size for x in (*firsts, *seconds) if x is not None}
-        if len(sizes) != 1 or sizes == {1}:
-            continue
-        left, right = np.stack(firsts), np.stack(seconds)  # type: ignore[arg-type]
-        total += np.clip(left @ right.T, 0.0, 1.0) * left.shape[1]
-        weight += left.shape[1]
-    return total / weight if weight else None
-
-
-def _sketch(value: object) -> NDArray[np.float64] | None:
-    """A unit vector that survives small changes of an array; None for what has no content."""
-    array = None if value is None else numbers(value)  # type: ignore[arg-type]
-    if array is None:
-        return None
-    if array.dtype.kind in "iu" and array.ndim == 1 and array.size >= 4:
-        return _unit(_hashed(array.astype(np.int64)))
-    wide = np.nan_to_num(array.astype(np.float64), posinf=0.0, neginf=0.0)
-    if wide.ndim == 3:
-        wide = wide.mean(axis=0 if wide.shape[0] <= 4 else 2)
-    if wide.ndim == 2 and min(wide.shape) >= _CELLS:
-        rows = np.array_split(wide, _CELLS, axis=0)
-        cells = [c.mean() for row in rows for c in np.array_split(row, _CELLS, axis=1)]
-        return _unit(np.asarray(cells))
-    flat = wide.reshape(-1)
-    if flat.size < 4:
-        return None
-    parts = min(_CELLS * _CELLS, flat.size)
-    return _unit(np.asarray([part.mean() for part in np.array_split(flat, parts)]))
-
-
-def _hashed(tokens: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Counts of tokens in 64 bins, so that places do not matter."""
-    mixed = (tokens.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58)
-    return np.bincount(mixed.astype(np.int64), minlength=64).astype(np.float64)
-
-
-def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred = values - values.mean()
-    norm = float(np.linalg.norm(centred))
-    found: NDArray[np.float64] = centred / norm if norm > 0 else centred
-    return found
+    return [(n, int(m)) for n, m in enumerate(best_b) if best_a[m] == n and likeness[n, m] >= least]

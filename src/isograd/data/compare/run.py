@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,16 @@ import numpy as np
 from isograd.data import worker_seeds
 from isograd.data.compare import causes, order
 from isograd.data.compare.equality import Gap, gap
-from isograd.data.compare.pairing import Pairs, Rows, is_related, pair_fields, pair_samples
+from isograd.data.compare.identity import Rows, chain_of, confirmed, draws_by_name, marks_of
+from isograd.data.compare.pairing import (
+    Pairs,
+    is_related,
+    others_before_draw,
+    pair_fields,
+    pair_samples,
+)
 from isograd.data.compare.randomness import compare_draws
-from isograd.data.compare.side import ChainInfo, Epoch, Fields, Side, numbers
+from isograd.data.compare.side import Epoch, Fields, Side, numbers
 from isograd.data.compare.steps import Walk, WalkResult
 from isograd.data.hypotheses.base import Observation, as_hwc
 from isograd.data.model import (
@@ -78,7 +85,8 @@ class _Run:
         self._sides, self._rows, self._options = sides, rows, options
         self._progress = progress
         self._fields = pair_fields(rows[0][0][1], rows[1][0][1])
-        self._pairs = pair_samples(*rows, options.key, self._fields)
+        self._changed = self._changed_fields()
+        self._pairs = self._paired()
         self._differences: list[Difference] = []
         self._steps: list[StepComparison] = []
         self._gaps: list[str] = []
@@ -90,10 +98,10 @@ class _Run:
         self._unpaired_fields()
         # before anything else is drawn: to compare draws sets seeds, which shuffles depend on
         which, of_order = self._order()
-        drawn = self._drawn_fields()
         walks = self._walks()
-        compared = [self._field(a, b, drawn, walks) for a, b in self._fields]
-        self._other_samples()
+        compared = [self._field(a, b, walks) for a, b in self._fields]
+        self._other_samples(walks)
+        self._others_at_places()
         for difference in (*of_order, *self._workers()):
             self._add(difference)
         fields = tuple(one for one in compared if one is not None)
@@ -121,26 +129,41 @@ class _Run:
         a, b = self._sides
         yield from worker_seeds.differences((a.kind, b.kind), (drawn[0], drawn[1]), self._place)
 
-    def _other_samples(self) -> None:
+    def _other_samples(self, walks: dict[str, WalkResult]) -> None:
         """Where no field is explained and nothing of A is in B, they are other samples."""
         fields = [one for one in self._differences if one.field]
-        if self._pairs.how == "key" or not fields or len(fields) < len(self._fields):
-            return
         unexplained = {one.field for one in fields if one.cause is None}
-        if not {name for name, _ in self._fields if self._is_content(name)} <= unexplained:
+        # fields that are drawn, and of which nothing is equal before the draw either
+        before = {column.name for column in self._marks.columns if column.chains is not None}
+        lost = {n for n, walk in walks.items() if n in before and not walk.rows and not walk.pieces}
+        content = {name for name, _ in self._fields if self._is_content(name)}
+        if self._pairs.how == "key" or not content <= unexplained | lost:
             return
-        if is_related(*self._rows, self._fields) or any(one.transform for one in fields):
+        if not lost and (not fields or len(fields) < len(self._fields)):
             return
-        text = "the samples of B are others than those of A: none has a counterpart"
-        finding = Finding(
-            "data.samples",
-            Level.ERROR,
-            text,
-            fix=Fix("Read the same files and the same shard (rank) in both.", self._place),
-        )
+        if is_related(self._marks) or any(one.transform for one in fields):
+            return
         self._differences = [one for one in self._differences if not one.field]
         self._first = None
+        self._add_others("the samples of B are others than those of A: none has a counterpart")
+
+    def _add_others(self, text: str) -> None:
+        fix = Fix("Read the same files and the same shard (rank) in both.", self._place)
+        finding = Finding("data.samples", Level.ERROR, text, fix=fix)
         self._add(Difference(finding, Cause("data.samples", False, text)))
+
+    def _others_at_places(self) -> None:
+        """Samples at the same place that are others before they are drawn."""
+        found, count = self._others, len(self._pairs.pairs) + len(self._others)
+        if not found:
+            return
+        text = f"at {len(found):,} of {count:,} places in the source's order B"
+        text += f" has another sample than A, first in {self._rows[0][found[0]][0]}"
+        sizes = [side.size for side in self._sides]
+        if all(size is not None and size <= self._options.samples for size in sizes):
+            self._add_others(text)
+        else:
+            self._gaps.append(f"{text}; they may stand elsewhere: read more with --samples")
 
     def _is_content(self, name: str) -> bool:
         """Whether a field of A says which sample it is: more than a few numbers."""
@@ -168,11 +191,19 @@ class _Run:
         if self._first is None:
             self._first = FirstDifference(sample, difference.field, difference.transform or None)
 
-    def _drawn_fields(self) -> tuple[set[str], set[str]]:
-        """Per side the fields that are another time otherwise: they are drawn."""
+    def _changed_fields(self) -> tuple[set[str], set[str]]:
+        """Per side the fields that are another time otherwise: they are drawn.
+
+        All samples are read again where there is anything to explain: a rare draw is in few.
+        """
+        is_equal = all(
+            self._gap(*names, (n, n)).is_same
+            for names in self._fields
+            for n in range(min(map(len, self._rows)))
+        )
         found: list[set[str]] = []
         for side, rows in zip(self._sides, self._rows, strict=True):
-            again = list(side.rows(min(_READ_TWICE, len(rows))))
+            again = list(side.rows(min(_READ_TWICE if is_equal else len(rows), len(rows))))
             changed = {
                 name
                 for (_, one), (_, other) in zip(rows, again, strict=False)
@@ -182,12 +213,26 @@ class _Run:
             found.append(changed)
         return found[0], found[1]
 
+    def _paired(self) -> Pairs:
+        """Which sample is which; what is left over is asked again, for it may have been drawn."""
+        drawn = [own | draws_by_name(s) for own, s in zip(self._changed, self._sides, strict=True)]
+        self._marks = marks_of(self._sides, self._rows, self._fields, (drawn[0], drawn[1]))
+        pairs = pair_samples(self._rows, self._options.key, self._marks)
+        again = pairs.only_a, pairs.only_b
+        if self._options.key is None and any(again) and self._marks.is_sure:
+            self._marks = confirmed(self._marks, self._sides, again)
+            if not self._marks.is_sure:
+                pairs = pair_samples(self._rows, None, self._marks)
+        self._others = others_before_draw(pairs, self._marks)
+        kept = tuple(pair for n, pair in enumerate(pairs.pairs) if n not in set(self._others))
+        return replace(pairs, pairs=kept)
+
     def _walks(self) -> dict[str, WalkResult]:
         """Follow the transforms of every field that both sides list."""
         pairs = self._pairs.pairs[:_FOLLOWED]
         found: dict[str, WalkResult] = {}
         for name_a, name_b in self._fields:
-            chains = _chain(self._sides[0], name_a), _chain(self._sides[1], name_b)
+            chains = chain_of(self._sides[0], name_a), chain_of(self._sides[1], name_b)
             if chains[0] is None or chains[1] is None or not pairs:
                 continue
             self._progress.stage(f"following the transforms of {name_a!r}")
@@ -204,11 +249,10 @@ class _Run:
         self,
         name_a: str,
         name_b: str,
-        drawn: tuple[set[str], set[str]],
         walks: dict[str, WalkResult],
     ) -> FieldComparison | None:
         """Compare one field over all pairs; None where it is drawn at random."""
-        is_drawn = name_a in drawn[0], name_b in drawn[1]
+        is_drawn = name_a in self._changed[0], name_b in self._changed[1]
         walk = walks.get(name_a)
         if any(is_drawn) or (walk is not None and walk.is_random):
             self._drawn(name_a, name_b, is_drawn, walk)
@@ -352,10 +396,18 @@ class _Run:
         if self._pairs.how != "order":
             is_whole = is_whole and len(second[0].ids) <= len(self._rows[1])
         sequences = (
-            order.Sequences(first, first),
-            order.Sequences(moved, second),
+            order.Sequences(first, first, self._spare(0, first)),
+            order.Sequences(moved, second, self._spare(1, second)),
         )
         return order.order_of(*sequences), order.differences(*sequences, is_whole)
+
+    def _spare(self, number: int, epochs: Sequence[Epoch]) -> int:
+        """How many samples of a side's source are in no batch, or were not read in its order."""
+        side = self._sides[number]
+        if side.size is None or not side.drop_last:
+            return 0
+        seen = min(len(epochs[0].ids), len(self._rows[number]))
+        return max(0, min(side.size - seen, max(epochs[0].sizes, default=1) - 1))
 
     def _unknown_order(self) -> tuple[Order, list[Difference]]:
         only = len(self._pairs.only_a) + len(self._pairs.only_b)
@@ -368,10 +420,6 @@ class _Run:
 
 def _file(address: str) -> str:
     return Path(address.rpartition(":")[0]).name if is_pipeline(address) else address
-
-
-def _chain(side: Side, field: str) -> ChainInfo | None:
-    return next((chain for chain in side.chains if chain.field == field), None)
 
 
 def _is_exact(one: Fields, other: Fields, name: str) -> bool:
@@ -398,7 +446,7 @@ def _moved(epochs: Sequence[Epoch], pairs: Pairs, count_a: int) -> list[Epoch]:
     """B's epochs with positions in A's order; samples that A has not come after all of A's."""
     if pairs.how == "order":
         return list(epochs)
-    known = {b: a for a, b in pairs.pairs}
+    known = {b: a for a, b in (*pairs.pairs, *pairs.unsure)}
     fresh = {b: count_a + n for n, b in enumerate(pairs.only_b)}
     return [
         Epoch(tuple(known.get(n, fresh.get(n, -1)) for n in epoch.ids), epoch.sizes)

@@ -12,11 +12,11 @@ import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from isograd.data.compare.draws import Drawing, other_parameters
 from isograd.data.compare.equality import array_gap
 from isograd.data.compare.intermediate import Value, all_equivalent, as_like
-from isograd.data.compare.randomness import Comparison, compare_draws
+from isograd.data.compare.randomness import Comparison
 from isograd.data.compare.side import ChainInfo, Side, Step
 from isograd.data.model import StepComparison
 from isograd.errors import IsogradError
@@ -27,8 +27,6 @@ _LONGEST_PIECE = 4
 _SOUGHT_ON = 3
 #: Kinds of transforms of which nothing is known but what they yield.
 _UNKNOWN_KINDS = frozenset(("function", "other"))
-#: Names under which libraries keep one parameter.
-_ALIASES = {"prob": "p", "fill_value": "fill", "degrees": "degrees"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,8 @@ class Walk:
         pairs: Sequence[tuple[int, int]],
         draws: int,
     ) -> None:
-        self._sides, self._chains, self._draws = sides, chains, draws
+        self._sides, self._chains = sides, chains
+        self._drawing = Drawing(sides, chains, draws)
         self._positions = ([a for a, _ in pairs], [b for _, b in pairs])
         self._random: dict[tuple[int, int], bool] = {}
         self.result = WalkResult()
@@ -239,20 +238,23 @@ class Walk:
         sizes = [(1, 1)] if min(blocks) == 1 == max(blocks) else [(1, 1), blocks]
         compared = None
         for p, q in sizes:
-            compared = self._compare_draws(i, j, p, q, here)
+            compared = self._drawing.compare(range(i, i + p), range(j, j + q), here)
             if compared.is_same:
                 break
         assert compared is not None
+        missing = () if compared.is_same else self._missing_draw(i, j, blocks, here)
+        if missing:
+            p, q = blocks
         steps = self._chains[0].steps[i : i + p], self._chains[1].steps[j : j + q]
         detail = f"{compared.draws[0]:,} and {compared.draws[1]:,} draws, " + (
             f"distance {compared.distance:.3f}, allowed {compared.allowed:.3f}"
         )
         outcome = "same distribution" if compared.is_same else "other distribution"
         self._note(*steps, outcome, detail=detail)
-        if not compared.is_same:
+        if not compared.is_same and not missing:
             p, q = (1, 1) if blocks[0] == blocks[1] else blocks
             steps = self._chains[0].steps[i : i + p], self._chains[1].steps[j : j + q]
-            parameter = self._transplanted(i, j, here) if (p, q) == (1, 1) else ""
+            parameter = self._drawing.transplanted(i, j, here) if (p, q) == (1, 1) else ""
             self.result.pieces.append(
                 Piece(*steps, tuple(here[0]), (), (), draws=compared, parameter=parameter)
             )
@@ -263,6 +265,18 @@ class Walk:
             self.result.gaps.append(f"field {self._chains[0].field!r}: B cannot take A's draw")
             return None
         return i + p, j + q, (drawn, [value for value in given if value is not None])
+
+    def _missing_draw(
+        self, i: int, j: int, blocks: tuple[int, int], here: tuple[list[Value], list[Value]]
+    ) -> tuple[int, ...]:
+        """Random steps that one side leaves out of a block that is the same without them."""
+        found = self._drawing.left_out(range(i, i + blocks[0]), range(j, j + blocks[1]), here)
+        side = 0 if blocks[0] > blocks[1] else 1
+        for n in found:
+            step = (self._chains[side].steps[n],)
+            steps_a, steps_b = (step, ()) if side == 0 else ((), step)
+            self.result.pieces.append(Piece(steps_a, steps_b, tuple(here[0]), (), ()))
+        return found
 
     def _drawn_alone(
         self, i: int, j: int, here: tuple[list[Value], list[Value]], side: int
@@ -280,51 +294,6 @@ class Walk:
         """How many steps from here on draw, one after the other."""
         steps = range(start, len(self._chains[side].steps))
         return len(list(itertools.takewhile(lambda n: self._is_random(side, n), steps)))
-
-    def _compare_draws(
-        self,
-        i: int,
-        j: int,
-        p: int,
-        q: int,
-        here: tuple[list[Value], list[Value]],
-        changes: dict[str, Any] | None = None,
-    ) -> Comparison:
-        tables, tolerances = [], []
-        for side, start, count in ((0, i, p), (1, j, q)):
-            found = self._sides[side].call(
-                "draw",
-                self._chains[side].number,
-                list(range(start, start + count)),
-                here[side][0].wired(),
-                self._draws,
-                (changes or {}) if side == 0 else {},
-            )
-            tables.append(found["features"].values)
-            tolerances.append(found["tolerances"])
-        return compare_draws(tables[0], tables[1], list(map(max, *tolerances)))
-
-    def _transplanted(self, i: int, j: int, here: tuple[list[Value], list[Value]]) -> str:
-        """The parameter of B with which A draws as B does; "" where none does."""
-        for name, value in self._other_parameters(i, j):
-            with contextlib.suppress(IsogradError):  # a value that A's transform does not take
-                if self._compare_draws(i, j, 1, 1, here, {name: value}).is_same:
-                    return name
-        return ""
-
-    def _other_parameters(self, i: int, j: int) -> list[tuple[str, Any]]:
-        """Parameters that both steps have, with B's value where that differs."""
-        own = self._chains[0].steps[i].parameters
-        theirs = {
-            _ALIASES.get(name, name): value
-            for name, value in self._chains[1].steps[j].parameters.items()
-        }
-        found = []
-        for name, value in own.items():
-            other = theirs.get(_ALIASES.get(name, name))
-            if other is not None and other != value:
-                found.append((name, other))
-        return found
 
     def _parted(
         self,
@@ -432,7 +401,7 @@ class Walk:
     ) -> str:
         """The parameter of B with which A's step yields what B's does; "" where none does."""
         chain = self._chains[0].number
-        for name, value in self._other_parameters(i, j):
+        for name, value in other_parameters(self._chains[0].steps[i], self._chains[1].steps[j]):
             with contextlib.suppress(IsogradError):  # a value that A's transform does not take
                 found = [
                     Value.of(self._sides[0].call("changed", chain, i, x.wired(), {name: value}))

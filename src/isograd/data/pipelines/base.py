@@ -90,6 +90,10 @@ class Pipeline(ABC):
         """What goes into a chain for the samples at some positions of the order."""
         raise NotImplementedError
 
+    def fresh_inputs(self, chain: Chain, positions: list[int]) -> Iterator[Any]:
+        """The same, where what was taken before is not used again."""
+        yield from self.inputs(chain, positions)
+
     def worker_draws(self) -> list[WorkerDraws]:
         """What each place with several worker processes drew for one sample."""
         return []

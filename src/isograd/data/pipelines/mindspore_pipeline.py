@@ -125,6 +125,10 @@ class MindSporePipeline(Pipeline):
         column = self._sources[id(chain)]
         return [self._raw[position][column] for position in positions]
 
+    def fresh_inputs(self, chain: Chain, positions: list[int]) -> Iterator[Any]:
+        self._raw = {}
+        yield from self.inputs(chain, positions)
+
     def worker_draws(self) -> list[WorkerDraws]:
         found = []
         for node in _nodes(self._root):

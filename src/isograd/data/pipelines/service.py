@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from isograd.data.marks import mark_before_draw
 from isograd.data.pipelines.base import Chain, Emitted, Pipeline
 from isograd.data.pipelines.features import extents, features, probe
 from isograd.data.pipelines.listing import describe
@@ -151,6 +152,22 @@ class DataService:
                 value = own.call(transform, value)
                 steps.append(wire(value))
             found.append(steps)
+        return found
+
+    def do_marks(self, chain: int, steps: int, positions: list[int]) -> list[dict[str, Any]]:
+        """For each sample the mark of what the first so many transforms give, asked anew."""
+        own = self._chains[chain]
+        found = []
+        for value in self.pipeline.fresh_inputs(own, positions):
+            for transform in own.transforms[:steps]:
+                value = own.call(transform, value)
+            is_plain = isinstance(value, (str, bytes))
+            array = None if is_plain else as_array(value)
+            if array is None and not is_plain:
+                raise UserCodeError(f"a sample is a {type(value).__name__}", "Give an array.")
+            one = mark_before_draw(value if array is None else array)
+            sketched = None if one.sketch is None else tensor_value(one.sketch)
+            found.append({"digest": one.digest.hex(), "sketch": sketched})
         return found
 
     def do_apply(self, chain: int, steps: list[int], given: dict[str, Any]) -> dict[str, Any]:

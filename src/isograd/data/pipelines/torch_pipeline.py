@@ -178,6 +178,16 @@ class TorchPipeline(Pipeline):
                 known[position] = spy.inputs[0]
         return [known[position] for position in positions]
 
+    def fresh_inputs(self, chain: Chain, positions: list[int]) -> Iterator[Any]:
+        for position in positions:  # one at a time: pictures are large before they are cropped
+            kept = self._taken[id(chain)]
+            self._taken[id(chain)] = {}
+            try:
+                (found,) = self.inputs(chain, [position])
+            finally:
+                self._taken[id(chain)] = kept
+            yield found
+
 
 def _digest(sample: Any) -> bytes:
     return digest_of(row_of(sample))

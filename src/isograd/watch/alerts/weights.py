@@ -17,10 +17,16 @@ def _steps_for_real(record: StepRecord) -> bool:
 
 
 def _unchanged(limits: Limits, network: Network) -> Check:
-    streak = Streak(limits["looks"])
+    streak, free = Streak(limits["looks"]), Streak(limits["looks"])
+    known: dict[str, None] = {}
 
     def check(record: StepRecord) -> Iterator[Hit]:
         look_, norms = record.look, record.gradient_norms
+        if look_ is not None and _steps_for_real(record):
+            known.update(dict.fromkeys(look_.unheld))
+            for name in known:  # no optimizer holds these
+                if free.holds(name, name in look_.unheld):
+                    yield Hit(0.0, module=name.rpartition(".")[0], tensor=name)
         if look_ is None or look_.unchanged is None or not _steps_for_real(record):
             return
         for at in np.flatnonzero(network.trains & (network.axes >= 2)).tolist():
@@ -146,13 +152,17 @@ RULES = (
         severity=Severity.ALERT,
         message="{tensor} gets a gradient and stays the same to the last bit",
         advice="Its updates are lost: a float16 or bfloat16 weight rounds small ones away (keep a "
-        "float32 master copy), or the optimizer holds another copy of the parameter.",
+        "float32 master copy), or the optimizer holds another copy of the parameter, or none. Set "
+        "requires_grad to False where it is not to learn.",
         make=_unchanged,
         source="MindInsight debugger, condition weight_not_changed, made exact; its rtol = 1e-5 "
         "would call a warm-up's small updates unchanged",
         peers=("MindInsight WNC",),
         limits=(Limit("looks", 4, "looks in a row"),),
-        examples=(example("a layer never moves", 6, look=look(unchanged=_SAME)),),
+        examples=(
+            example("a layer never moves", 6, look=look(unchanged=_SAME)),
+            example("no optimizer holds it", 6, look=look(unheld=("other.weight",))),
+        ),
         counterexamples=(
             example("all layers move", 9),
             example(
@@ -160,6 +170,11 @@ RULES = (
             ),
             example(
                 "updates are left out by the scaler", 9, look=look(unchanged=_SAME), scale=_SKIPPED
+            ),
+            example(
+                "a parameter that no optimizer holds changes now and then",
+                9,
+                look=lambda s: look(unheld=("other.weight",) if s % 3 else ()),
             ),
         ),
     ),

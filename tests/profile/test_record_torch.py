@@ -104,6 +104,10 @@ def test_windows_phases_modules_and_lines(slow: Path) -> None:
     assert all(module.backward_s > 0 for module in profile.modules)
     known = {(one.name, one.module) for one in profile.source_operators}
     assert ("aten::addmm", "0") in known
+    # isograd's own read of the loss behind the backward pass is none of the training's.
+    reads = {one.where for one in profile.source_operators if one.name.endswith("_scalar_dense")}
+    line = _line_of("losses.append(float(loss.detach()))")
+    assert [where.rpartition(":")[2] for where in reads] == [str(line)]
     assert profile.host is not None
     assert profile.host.excluded.keys() == {"first step, with compilation", "warm-up"}
     assert profile.structure is not None

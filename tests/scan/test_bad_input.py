@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.scan.support import Scanner
 
+from isograd.cli import main
 from isograd.scan import run, sources
 from isograd.scan.model import ScanReport
 from isograd.scan.sources import Source
@@ -53,6 +54,22 @@ def test_code_that_does_not_parse(
     if line:
         assert place == line
     assert _uses(report) == {"good.py": 1}
+
+
+def test_the_sentence_says_what_was_not_read(
+    scanner: Scanner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scanner.write(bad="import torch\ndef f(:\n")
+    assert main(["scan", str(scanner.folder), "--quiet"]) == 1
+    alone = capsys.readouterr().out.strip()
+    assert alone == "Not read: bad.py:2: Python cannot parse it: invalid syntax."
+    scanner.write(good=GOOD, worse="import torch\ndef f(:\n")
+    main(["scan", str(scanner.folder), "--quiet"])
+    several = capsys.readouterr().out.strip()
+    assert several.endswith(
+        "Not read: bad.py:2: Python cannot parse it: invalid syntax (and 1 more)."
+    )
+    assert " of uses and " in several
 
 
 def test_deep_expressions_are_a_finding(good: Scanner) -> None:

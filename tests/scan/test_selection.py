@@ -76,6 +76,24 @@ def test_ignored_findings_are_counted_and_do_not_fail(
     assert main(["scan", str(file)]) == 0, "the scan that is remembered ignores them, too"
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["--select", "torch.nn.Dropout"], ["--ignore", "api-*"], ["--ignore", "*"]],
+    ids=["select", "ignore an API", "ignore all"],
+)
+def test_options_choose_what_is_shown_and_no_shares(
+    scanner: Scanner, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scanner.write(main=CODE + "nn.DataParallel(nn.Linear(1, 1))\n")
+    main(["scan", str(scanner.folder), "--quiet"])
+    whole = capsys.readouterr().out.strip()
+    assert not whole.startswith("100.0%")
+    main(["scan", str(scanner.folder), "--quiet", *options])
+    chosen = capsys.readouterr().out.strip()
+    assert chosen.startswith(whole.rstrip("."))
+    assert "findings ignored by comments or options." in chosen
+
+
 def test_comments_of_a_notebook_count_by_cell() -> None:
     assert ignored_lines("x\ny  # isograd: ignore[a, b]\n") == {2: ("a", "b")}
 

@@ -274,7 +274,8 @@ class HostLine:
 
     calls: names called there. lock_s: how long the thread kept the interpreter's lock while the
     main thread did not run and was not waiting for its data. waited_s: of `seconds`, those in which
-    the main thread neither ran nor could have run, as where it sleeps.
+    the main thread neither ran nor could have run, as where it sleeps. delayed_s: of `seconds`,
+    those in which others had the processor; None where that is not known.
     """
 
     where: str
@@ -286,6 +287,7 @@ class HostLine:
     calls: tuple[str, ...] = ()
     lock_s: float = 0.0
     waited_s: float = 0.0
+    delayed_s: float | None = None
 
 
 @dataclass(frozen=True)

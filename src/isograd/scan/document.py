@@ -27,9 +27,9 @@ from isograd.report.document import (
 from isograd.report.words import count_text, seconds_text
 from isograd.scan.hazards import CATALOG
 from isograd.scan.listing import read_lines
-from isograd.scan.model import Answer, FileScan, Hazard, ScanReport
+from isograd.scan.model import Answer, FileScan, Hazard, Problem, ScanReport
 from isograd.scan.static_graph import PREFIX, static_rules
-from isograd.scan.summary import STATUSES, Summary
+from isograd.scan.summary import STATUSES, Summary, unread
 
 #: Costs that are listed, files with source in a page, and lines above which a page shows only the
 #: surroundings of findings.
@@ -66,7 +66,7 @@ def document(report: ScanReport) -> Document:
     return Document(
         title=f"isograd scan {report.path}",
         subtitle=f"{_head(report, summary)}; {_knowledge(report)}",
-        outcome=Outcome("scanned", sentence(summary), _tone(report)),
+        outcome=Outcome("scanned", sentence(report), _tone(report)),
         sections=[
             _statuses(summary),
             *_costs(summary),
@@ -114,17 +114,41 @@ def page(report: ScanReport) -> Document:
     )
 
 
-def sentence(summary: Summary) -> str:
-    """The whole answer in one sentence."""
+def sentence(report: ScanReport) -> str:
+    """The whole answer in one sentence, and what could not be read."""
+    return " ".join(part for part in (_counts(report), _unread(unread(report))) if part)
+
+
+def _counts(report: ScanReport) -> str:
+    summary = report.summary
     share, names = summary.share_of_uses, summary.share_of_names
-    hazards = sum(summary.hazards.values())
+    hazards = count_text(sum(summary.hazards.values()), "hazard")
+    if report.suppressed:
+        hazards += f"; {_ignored(report)}"
     if share is None or names is None:
-        return f"No use of torch was found; {count_text(hazards, 'hazard')}."
+        if unread(report) and not report.files:
+            return ""  # nothing was read, so that nothing is known of torch
+        return f"No use of torch was found; {hazards}."
     return (
         f"{share:.1%} of uses and {names:.1%} of names are supported as they are; "
         f"{summary.uses['differs']:,} uses differ, {summary.uses['missing']:,} are missing, "
-        f"{summary.uses['unknown']:,} are unknown; {count_text(hazards, 'hazard')}."
+        f"{summary.uses['unknown']:,} are unknown; {hazards}."
     )
+
+
+def _ignored(report: ScanReport) -> str:
+    return f"{count_text(report.suppressed, 'finding')} ignored by comments or options"
+
+
+def _unread(problems: list[Problem]) -> str:
+    """The first file, or part of one, that could not be read: where, and why."""
+    if not problems:
+        return ""
+    first = problems[0]
+    cell = f" cell {first.cell}" if first.cell else ""
+    line = f":{first.line}" if first.line else ""
+    more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
+    return f"Not read: {first.file}{cell}{line}: {first.message.rstrip('.')}{more}."
 
 
 def _tone(report: ScanReport) -> Tone:
@@ -151,7 +175,7 @@ def _knowledge(report: ScanReport) -> str:
 def _notes(report: ScanReport) -> list[str]:
     notes = []
     if report.suppressed:
-        notes.append(f"{count_text(report.suppressed, 'finding')} ignored by comments or options")
+        notes.append(_ignored(report))
     if report.skipped:
         first = ", ".join(report.skipped[:3]) + (" …" if len(report.skipped) > 3 else "")
         notes.append(

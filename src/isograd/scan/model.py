@@ -73,7 +73,8 @@ class Problem:
 class FileScan:
     """One file: its path as it is reported, its lines, and what was found in it.
 
-    ignores: (cell, line, patterns of codes) of each comment `# isograd: ignore`.
+    ignores: (cell, line, patterns of codes) of each comment `# isograd: ignore`.  other_uses,
+    other_hazards: those that comments or options ignore; they are there and count in shares.
     """
 
     file: str
@@ -81,6 +82,8 @@ class FileScan:
     uses: tuple[Use, ...] = ()
     hazards: tuple[Hazard, ...] = ()
     ignores: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
+    other_uses: tuple[Use, ...] = ()
+    other_hazards: tuple[Hazard, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from isograd.scan.model import Answer, ScanReport
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _GIT_TIMEOUT_S = 60
 _COMMENT = re.compile(r"#\s*isograd:\s*ignore(?:\[([^\]\n]*)\])?\s*(?:#|$)")
 
+_Found = TypeVar("_Found")
 #: The patterns of one comment; of one without brackets, everything.
 Patterns = tuple[str, ...]
 
@@ -128,6 +129,16 @@ def answer_names(answer: Answer) -> tuple[str, str]:
     return f"api-{answer.status}", answer.api
 
 
+def _parted(
+    found: Iterable[_Found], is_kept: Callable[[_Found], bool]
+) -> tuple[tuple[_Found, ...], tuple[_Found, ...]]:
+    """What is kept, and what is not, each in its order."""
+    parts: tuple[list[_Found], list[_Found]] = ([], [])
+    for one in found:
+        parts[not is_kept(one)].append(one)
+    return tuple(parts[0]), tuple(parts[1])
+
+
 def select_findings(report: ScanReport, selection: Selection) -> ScanReport:
     """The report without the findings that are ignored; `suppressed` counts them."""
     suppressed = 0
@@ -141,13 +152,24 @@ def select_findings(report: ScanReport, selection: Selection) -> ScanReport:
         def is_kept(cell: int, line: int, *names: str, comments: dict = comments) -> bool:  # type: ignore[type-arg]
             return selection.reports(names) and not matches(comments.get((cell, line), ()), names)
 
-        uses = tuple(
-            use
-            for use in scan.uses
-            if use.answer.status == "supported"
-            or is_kept(use.cell, use.line, *answer_names(use.answer))
+        uses, other_uses = _parted(
+            scan.uses,
+            lambda use: (
+                use.answer.status == "supported"
+                or is_kept(use.cell, use.line, *answer_names(use.answer))
+            ),
         )
-        hazards = tuple(one for one in scan.hazards if is_kept(one.cell, one.line, one.code))
-        suppressed += len(scan.uses) - len(uses) + len(scan.hazards) - len(hazards)
-        files.append(replace(scan, uses=uses, hazards=hazards))
+        hazards, other_hazards = _parted(
+            scan.hazards, lambda one: is_kept(one.cell, one.line, one.code)
+        )
+        suppressed += len(other_uses) + len(other_hazards)
+        files.append(
+            replace(
+                scan,
+                uses=uses,
+                hazards=hazards,
+                other_uses=other_uses,
+                other_hazards=other_hazards,
+            )
+        )
     return replace(report, files=tuple(files), suppressed=suppressed)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from isograd.scan.model import Answer, FileScan, ScanReport
+    from isograd.scan.model import Answer, FileScan, Problem, ScanReport
 
 
 STATUSES = ("supported", "differs", "missing", "unknown")
@@ -45,7 +45,10 @@ class FileSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """The counts of a whole scan; shares are between 0 and 1, or None without any use."""
+    """The counts of a whole scan; shares are between 0 and 1, or None without any use.
+
+    Findings that comments or options ignore count, too: they are there. costs are of the others.
+    """
 
     files: int
     lines: int
@@ -75,16 +78,21 @@ def _share(counts: dict[str, int]) -> float | None:
 def summarize(report: ScanReport) -> Summary:
     """Add up a report."""
     by_answer: Counter[Answer] = Counter()
+    reported: Counter[Answer] = Counter()
     hazards: Counter[tuple[str, str]] = Counter()
+    by_code: Counter[str] = Counter()
     texts: dict[str, str] = {}
     per_file = []
     for scan in report.files:
-        counts = Counter(use.answer for use in scan.uses)
+        shown = Counter(use.answer for use in scan.uses)
+        reported.update(shown)
+        counts = shown + Counter(use.answer for use in scan.other_uses)
         by_answer.update(counts)
+        by_code.update(one.code for one in (*scan.hazards, *scan.other_hazards))
         for hazard in scan.hazards:
             hazards[hazard.code, hazard.device] += 1
             texts.setdefault(hazard.code, hazard.advice)
-        if scan.uses or scan.hazards:
+        if counts or scan.hazards or scan.other_hazards:
             per_file.append(_file_summary(scan, counts))
     names: dict[str, str] = {}
     for answer in by_answer:
@@ -93,9 +101,6 @@ def summarize(report: ScanReport) -> Summary:
     uses: Counter[str] = Counter()
     for answer, count in by_answer.items():
         uses[answer.status] += count
-    by_code: Counter[str] = Counter()
-    for (code, _), count in hazards.items():
-        by_code[code] += count
     return Summary(
         files=len(report.files),
         lines=sum(scan.lines for scan in report.files),
@@ -103,7 +108,7 @@ def summarize(report: ScanReport) -> Summary:
         names=_ordered(Counter(names.values())),
         hazards=dict(by_code.most_common()),
         problems=dict(Counter(problem.code for problem in report.problems).most_common()),
-        costs=_costs(by_answer, hazards, texts),
+        costs=_costs(reported, hazards, texts),
         per_file=tuple(sorted(per_file, key=lambda item: (-_open(item), item.file))),
     )
 
@@ -116,7 +121,8 @@ def _file_summary(scan: FileScan, counts: Counter[Answer]) -> FileSummary:
     found: Counter[str] = Counter()
     for answer, count in counts.items():
         found[answer.status] += count
-    return FileSummary(scan.file, scan.lines, _ordered(found), len(scan.hazards))
+    hazards = len(scan.hazards) + len(scan.other_hazards)
+    return FileSummary(scan.file, scan.lines, _ordered(found), hazards)
 
 
 def _open(item: FileSummary) -> int:
@@ -142,9 +148,14 @@ def _costs(
     return tuple(sorted(found, key=lambda item: (-item.cost, item.name)))
 
 
+def unread(report: ScanReport) -> list[Problem]:
+    """Files, and parts of files, that could not be scanned."""
+    return [one for one in report.problems if one.code not in ("symlink-loop", "encoding")]
+
+
 def fails(report: ScanReport, kinds: Iterable[str]) -> bool:
     """Whether a person must act: on one of the kinds, or on a file that could not be scanned."""
-    if any(problem.code not in ("symlink-loop", "encoding") for problem in report.problems):
+    if unread(report):
         return True
     wanted = set(kinds)
     return any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from isograd.profile.analyse.breakdown import (
     prolongation,
     waits,
 )
+from isograd.profile.analyse.delays import without_delays
 from isograd.profile.analyse.jitter import Jitter, find_jitter
 from isograd.profile.analyse.kernels import with_launchers
 from isograd.profile.analyse.marks import find_steps, of_one_process
@@ -31,6 +32,7 @@ from isograd.profile.analyse.pipeline import PipelineAnswer, find_bottleneck, wi
 from isograd.profile.communication.answer import CommunicationAnswer, answer_communication
 from isograd.profile.model import MemoryPeak, Operator, Profile, Steps, no_steps
 from isograd.profile.spans import Ints
+from isograd.profile.whatif.lines import dispatch_of_lines
 from isograd.profile.whatif.predict import Answer, Model, model_of, standard_answers
 
 #: From this share on the reader learns that other processes had the processor.
@@ -43,7 +45,9 @@ class Analysis:
 
     operators: seconds per step, or of the whole recording unless is_per_step. model: the tasks of
     its steps, None where a profile has no spans or no steps among them. answers: what the usual
-    changes would leave.
+    changes would leave. dispatched_s: seconds per step that lines of Python dispatch operators, by
+    the trace; empty where it does not tell. delayed_s: seconds for which others had the processor
+    in a profiled step.
     """
 
     profile: Profile
@@ -60,6 +64,8 @@ class Analysis:
     is_per_step: bool = True
     model: Model | None = None
     answers: tuple[Answer, ...] = ()
+    dispatched_s: dict[str, float] = field(default_factory=dict)
+    delayed_s: float = 0.0
 
     @property
     def step_s(self) -> float:
@@ -83,13 +89,14 @@ def analyse(profile: Profile) -> Analysis:
     """Analyse one profile; pure."""
     profile, drained = with_drained_queues(profile)
     notes = [*profile.notes, *([drained] if drained else [])]
+    delayed_s = _delayed_s(profile)
     if profile.spans is not None:
         run = {type_of(text) for text in profile.spans.texts}
         sources = as_run(profile.source_operators, run)
         spans, several = of_one_process(profile.spans)
         spans = with_launchers(spans)
         notes += [several] if several else []
-        profile = replace(profile, source_operators=sources, spans=spans)
+        profile = without_delays(replace(profile, source_operators=sources, spans=spans))
     steps, has_marks = _steps(profile, notes)
     operators, self_ns = _operators(profile, steps if has_marks else no_steps(), notes)
     breakdown = break_down(profile, steps, self_ns, has_marks=has_marks)
@@ -123,7 +130,26 @@ def analyse(profile: Profile) -> Analysis:
         is_per_step=has_marks or len(steps) == 1,
         model=model,
         answers=() if model is None else standard_answers(model, profile, operators),
+        dispatched_s=_dispatched_s(profile, model, operators),
+        delayed_s=delayed_s,
     )
+
+
+def _delayed_s(profile: Profile) -> float:
+    profiled = no_steps() if profile.marks is None else profile.marks.take("profiled")
+    if profiled.delayed_ns is None or not len(profiled):
+        return 0.0
+    return float(np.median(profiled.delayed_ns)) / 1e9
+
+
+def _dispatched_s(
+    profile: Profile, model: Model | None, operators: tuple[Operator, ...]
+) -> dict[str, float]:
+    """Of lines of a torch training on a CPU, whose trace has shapes and no work beside."""
+    is_plain = (profile.framework, profile.device) == ("torch", "CPU")
+    if model is None or profile.spans is None or profile.marks is None or not is_plain:
+        return {}
+    return dispatch_of_lines(model.work, profile.spans, operators, profile.source_operators)
 
 
 def _memory(profile: Profile) -> MemoryPeak | None:

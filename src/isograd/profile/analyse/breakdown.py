@@ -289,23 +289,31 @@ def stretch(profile: Profile, phase: Phase) -> float:
     if both is None:
         return 1.0
     plain, profiled = both
-    late = float(np.median(profiled.clock_s / np.maximum(profiled.seconds, 1e-12)))
     usual, here = plain.usual_s(phase), profiled.usual_s(phase)
     if usual > 0 and here > 0:
-        return here / usual * late
+        return here / usual * _lateness(profiled)
     return slowdown(profile)
+
+
+def _lateness(steps: Steps) -> float:
+    """How many times longer steps take on the clock than without the wait for others."""
+    return float(np.median(steps.clock_s / np.maximum(steps.seconds, 1e-12)))
 
 
 def plain_lines_s(profile: Profile, lines: Iterable[HostLine]) -> list[float]:
     """Seconds that each of these sampled lines takes in a plain step."""
     assert profile.host is not None
     both, given = _plain_and_profiled(profile), tuple(lines)
+    late = 1.0 if both is None else _lateness(both[1])
     factors = {phase: stretch(profile, phase) for phase in {line.phase for line in given}}
     is_timed = {phase: both is None or both[0].usual_s(phase) > 0 for phase in factors}
     found = []
     for line in given:
         waited_s = 0.0 if is_timed[line.phase] else line.waited_s
-        seconds = waited_s + (line.seconds - waited_s) / factors[line.phase]
+        ran_s = line.seconds - waited_s
+        if line.delayed_s is not None:  # known for the line itself, where `late` is a mean
+            ran_s = max(ran_s - line.delayed_s, 0.0) * late
+        seconds = waited_s + ran_s / factors[line.phase]
         found.append(seconds / profile.host.sampled_steps)
     return found
 

@@ -206,6 +206,7 @@ def _host(entry: dict[str, Any]) -> Host:
                 calls=tuple(str(name) for name in line.get("calls", ())),
                 lock_s=_number(line.get("lock_s", 0.0)),
                 waited_s=_number(line.get("waited_s", 0.0)),
+                delayed_s=None if line.get("delayed_s") is None else float(line["delayed_s"]),
             )
             for line in entry["lines"]
         ),

@@ -12,10 +12,11 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from types import CodeType
 
 from isograd.profile.model import HostLine, Phase
 from isograd.profile.record.places import calls_on_line, lines_of_threads, shown_path
-from isograd.profile.record.schedule import Schedule
+from isograd.profile.record.schedule import Schedule, processors
 
 #: On average: equal ones would meet a loop as long always at the same line.
 INTERVAL_S = 0.001
@@ -31,6 +32,7 @@ LATE_S = 0.005
 #: others', of which nothing is known.
 MOST_UNSEEN = 3.0
 _Key = tuple[str, str, Phase, bool, tuple[str, int]]
+_Pair = tuple[float, float]
 
 
 class Sampler:
@@ -46,6 +48,10 @@ class Sampler:
         self._seconds: defaultdict[_Key, float] = defaultdict(float)
         self._lock_s: defaultdict[_Key, float] = defaultdict(float)
         self._waited_s: defaultdict[_Key, float] = defaultdict(float)
+        self._delayed_s: defaultdict[_Key, float] = defaultdict(float)
+        #: Samples whose wait has no reason yet: how long, and what of it others could have had.
+        self._idle: list[tuple[_Key | None, float, float]] = []
+        self._knows_delays = False
         self._kept_s = 0.0
         self.native = 0
         self._main_native = 0
@@ -86,6 +92,7 @@ class Sampler:
                     calls=calls_on_line(file, line),
                     lock_s=self._lock_s.get(key, 0.0) * scale,
                     waited_s=min(max(self._waited_s.get(key, 0.0), 0.0), self._seconds[key]),
+                    delayed_s=self._delayed_s[key] if self._knows_delays else None,
                 )
             )
         return tuple(found)
@@ -96,7 +103,7 @@ class Sampler:
         main, here = Schedule(self._main_native), Schedule()
         used, last = time.process_time(), (*here.read(), *main.read())
         draw = random.Random(0)  # noqa: S311 - no secret
-        interval_s = INTERVAL_S
+        interval_s, cores, self._knows_delays = INTERVAL_S, processors(), main.is_known
         while not self._stop.wait(interval_s):
             now = time.perf_counter()
             weight, before = min(now - before, LONGEST_S), now
@@ -111,20 +118,20 @@ class Sampler:
             kept = min(late, used - spent - mine - ran)
             is_kept = kept > LATE_S and main.is_known
             phase = self._phase()
+            found = {} if phase is None else lines_of_threads()
+            room = weight * cores - (used - spent)
+            key = self._key(found, self._main, phase)
+            self._explain(key, weight - ran, room, (ran, queued))
             if phase is None:
                 continue
             others = []
-            for ident, (code, line) in lines_of_threads().items():
-                if ident == own:
+            for ident in found:
+                key = self._key(found, ident, phase)
+                if ident == own or key is None:
                     continue
-                where = f"{shown_path(code.co_filename)}:{line}"
-                source = (code.co_filename, line)
-                key = (where, code.co_name, phase, ident == self._main, source)
                 self._count[key] += 1
                 self._seconds[key] += weight
-                if ident == self._main:
-                    self._waited_s[key] += weight - ran - queued if main.is_known else 0.0
-                else:
+                if ident != self._main:
                     others.append(key)
             if is_kept and phase is not Phase.DATA:
                 self._kept_s += kept
@@ -132,3 +139,36 @@ class Sampler:
                     self._lock_s[key] += kept / len(others)
         main.close()
         here.close()
+
+    def _key(
+        self, found: dict[int, tuple[CodeType, int]], ident: int, phase: Phase | None
+    ) -> _Key | None:
+        if phase is None or ident not in found:
+            return None
+        code, line = found[ident]
+        source = (code.co_filename, line)
+        where = f"{shown_path(code.co_filename)}:{line}"
+        return where, code.co_name, phase, ident == self._main, source
+
+    def _explain(self, key: _Key | None, idle: float, room: float, ran_queued: _Pair) -> None:
+        """Count the main thread's wait at its line; what it waited for a processor is no wait.
+
+        The system counts that when it ends, which may be some samples later.
+        idle: what it did not run; room: what this process left of the processors' time.
+        """
+        if not self._knows_delays:
+            return
+        idle, room, (ran, queued) = max(idle, 0.0), max(room, 0.0), ran_queued
+        if key is not None:
+            self._waited_s[key] += idle
+        self._idle.append((key, idle, room))
+        for place in range(len(self._idle) - 1, -1, -1):
+            where, left, free = self._idle[place]
+            took = min(queued, left)
+            queued -= took
+            self._idle[place] = (where, left - took, max(free - took, 0.0))
+            if where is not None:
+                self._waited_s[where] -= took
+                self._delayed_s[where] += min(took, free)
+        if ran > 0:  # what came before its last turn is explained, or it slept
+            del self._idle[:-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -38,6 +38,7 @@ class OperatorCounter:
         self._count: Counter[_Key] = Counter()
         self._stack: list[str] = []
         self._phase: Callable[[], Phase | None] = lambda: None
+        self._is_paused = False
 
     def start(self, phase: Callable[[], Phase | None]) -> None:
         """Look at every operator that Python issues, and at those of the backward pass in torch."""
@@ -52,6 +53,15 @@ class OperatorCounter:
     def stop(self) -> None:
         """Look no more; a second call does nothing."""
         self._undo.close()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What isograd itself calls meanwhile is no operator of the training."""
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
 
     def operators(self) -> tuple[SourceOperator, ...]:
         """What was seen, most frequent first."""
@@ -73,6 +83,8 @@ class OperatorCounter:
             self._stack.pop()
 
     def _see(self, name: str, arguments: Any, result: Any) -> None:
+        if self._is_paused:
+            return
         # This frame, the mode's, the user's.
         frame = users_frame(sys._getframe(2))
         where = place_of(frame) if frame is not None else ""

@@ -101,7 +101,8 @@ class TorchSide:
         loss: Any = arguments[0] if arguments else None
         if self._record is not None and getattr(loss, "numel", lambda: 0)() == 1:
             if not loss.is_cuda:
-                self._record.loss(float(loss.detach()))
+                with self._source.paused():
+                    self._record.loss(float(loss.detach()))
 
     def _before_forward(self, module: Any, arguments: Any) -> None:
         assert self._record is not None

@@ -147,6 +147,14 @@ def synchronising() -> Profile:
     return recording(60.0, [_WORK], lines=[line("train.py:20", 80, Phase.OTHER, "item")])
 
 
+def reading_quickly() -> Profile:
+    """320 reads of elements take 1.3 of 8 ms, too short for samples to meet them often."""
+    call = Call("aten::item", 0.002, "[[]]", "", count=320, pause_ms=0.002)
+    name = "aten::_local_scalar_dense"
+    source = SourceOperator(name, "", "", "train.py:34", "", Phase.OTHER, 320)
+    return recording(8.0, [replace(_WORK, ms=6.0), call], sources=[source])
+
+
 def logging() -> Profile:
     """A line that prints for 30 of 50 ms."""
     return recording(50.0, [_WORK], lines=[line("train.py:30", 60, Phase.OTHER, "print")])
@@ -168,6 +176,13 @@ def some_small_operators() -> Profile:
     """400 operators of 2 µs beside 7 ms of large ones, in 10 ms."""
     call = Call("aten::mul", 0.002, "[[8], [8]]", count=400)
     return recording(10.0, [replace(_WORK, ms=7.0), call])
+
+
+def small_operators_of_a_line() -> Profile:
+    """400 operators of 2 µs at one line, 2 µs of Python between, beside 7 ms of large ones."""
+    source = SourceOperator("aten::mul", "8", "float32", "net.py:9", "cell", Phase.FORWARD, 400)
+    call = Call("aten::mul", 0.002, "[[8]]", count=400, pause_ms=0.002)
+    return recording(10.0, [replace(_WORK, ms=7.0), call], sources=[source])
 
 
 def long_update() -> Profile:
@@ -196,6 +211,12 @@ def slow_shape() -> Profile:
     slow = Call("aten::mm", 20.0, "[[512, 512], [512, 511]]")
     fast = Call("aten::mm", 1.0, "[[512, 512], [512, 512]]", count=5)
     return recording(30.0, [slow, fast])
+
+
+def slow_at_times() -> Profile:
+    """One of two calls takes nine times as long as the other: it is not the shape."""
+    slow = [Call("aten::mm", ms, "[[512, 512], [512, 511]]") for ms in (9.0, 1.0)]
+    return recording(16.0, [*slow, Call("aten::mm", 1.0, "[[512, 512], [512, 512]]", count=5)])
 
 
 def slow_shape_among_short_calls() -> Profile:

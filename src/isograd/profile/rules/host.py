@@ -24,6 +24,9 @@ from isograd.profile.whatif.predict import operators_factor
 
 #: Fewer samples than this at a line say nothing (a share of 5 % of 200 samples is 10).
 LEAST_SAMPLES = 8
+#: The times of samples and of the system's waits do not meet exactly: so much of the time in which
+#: others had the processor may still be in a line's.
+DOUBT = 0.1
 #: Calls on a line that make the host wait for the device, or copy one element to Python.
 SYNCHRONISING = frozenset(
     {"item", "tolist", "numpy", "asnumpy", "cpu", "synchronize", "sync", "is_nonzero"}
@@ -70,11 +73,31 @@ def host_lines(analysis: Analysis) -> list[tuple[HostLine, float]]:
     left = analysis.breakdown.of(Limit.HOST)
     found = []
     lines = tuple(_merged(host.lines))
+    traced = _traced(analysis)
     for line, seconds in zip(lines, plain_lines_s(profile, lines), strict=True):
-        seconds = min(seconds - in_operators[line.where], left)
-        if line.samples >= LEAST_SAMPLES and seconds > 0:
+        doubt = DOUBT * (line.delayed_s or 0.0) / host.sampled_steps
+        seconds = min(seconds - in_operators[line.where] - doubt, left)
+        if line.samples < LEAST_SAMPLES:
+            seconds = 0.0
+        seconds = max(seconds, traced.pop(line.where, (line, 0.0))[1])
+        if seconds > 0:
             found.append((line, seconds))
-    return sorted(found, key=lambda entry: -entry[1])
+    return sorted([*found, *traced.values()], key=lambda entry: -entry[1])
+
+
+def _traced(analysis: Analysis) -> dict[str, tuple[HostLine, float]]:
+    """Lines that call MANY_CALLS operators and what these take, however few samples met them."""
+    calls: defaultdict[str, int] = defaultdict(int)
+    phases: dict[str, Phase] = {}
+    for source in analysis.profile.source_operators:
+        if source.phase not in (Phase.BACKWARD, Phase.DATA):
+            calls[source.where] += source.count
+            phases.setdefault(source.where, source.phase)
+    return {
+        where: (HostLine(where, "", phases[where], True, 0, 0.0), seconds)
+        for where, seconds in analysis.dispatched_s.items()
+        if calls[where] >= MANY_CALLS
+    }
 
 
 def _merged(lines: Iterable[HostLine]) -> Iterable[HostLine]:
@@ -91,6 +114,9 @@ def _merged(lines: Iterable[HostLine]) -> Iterable[HostLine]:
             seconds=sum(line.seconds for line in same),
             waited_s=sum(line.waited_s for line in same),
             calls=tuple(dict.fromkeys(call for line in same for call in line.calls)),
+            delayed_s=None
+            if most.delayed_s is None
+            else sum(line.delayed_s or 0.0 for line in same),
         )
 
 
@@ -128,14 +154,18 @@ def check_lines(analysis: Analysis) -> Iterable[ProfileFinding]:
             analysis,
             code,
             seconds,
-            f"{line.where} in {line.function} takes {milliseconds(seconds)} of each step on the "
-            f"host ({line.phase.value} phase), while no operator runs.",
+            f"{_named(line)} takes {milliseconds(seconds)} of each step on the host "
+            f"({line.phase.value} phase), while no operator runs.",
             _ADVICE[code],
             where=line.where,
             culprit=line.function,
             change=_without_line(analysis, line, seconds),
         )
     return found
+
+
+def _named(line: HostLine) -> str:
+    return f"{line.where} in {line.function}" if line.function else line.where
 
 
 def _without_line(analysis: Analysis, line: HostLine, seconds: float) -> Change:
@@ -190,15 +220,48 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
     elsewhere = sum(s for line, s in host_lines(analysis) if _is_elsewhere(analysis, line))
     host = analysis.profile.host
     elsewhere += host.pause_s if host is not None else 0.0
-    left = analysis.breakdown.of(Limit.HOST) - elsewhere - analysis.breakdown.work_noise_s
+    doubt = analysis.breakdown.work_noise_s + DOUBT * analysis.delayed_s
+    left = analysis.breakdown.of(Limit.HOST) - elsewhere - doubt
     most = DISPATCH_S.get(analysis.profile.framework, USUAL_DISPATCH_S)
     seconds = min(left, analysis.breakdown.small_calls * most)
     if not analysis.share(seconds) > DISPATCH_SHARE:
-        return []
+        return _small_operators_of_a_line(analysis)
     if analysis.model is not None:
         seconds = min(seconds, analysis.model.dispatch_s)
-    where, module, calls = _busiest_line(analysis)
-    place = f", most of them at {where}" if where else ""
+    busiest = _busiest_line(analysis)
+    place = f", most of them at {busiest[0]}" if busiest[0] else ""
+    return _claim_small_operators(
+        analysis,
+        seconds,
+        f"{analysis.breakdown.small_calls:.0f} operators per step take under 10 µs each{place}; "
+        f"the step spends {milliseconds(seconds)} on dispatching.",
+        busiest,
+    )
+
+
+def _small_operators_of_a_line(analysis: Analysis) -> list[ProfileFinding]:
+    """One line of one module that calls many: its time is known, whatever the others take."""
+    found: list[ProfileFinding] = []
+    lines = {line.where: seconds for line, seconds in host_lines(analysis)}
+    for (where, module), calls in _calls_by_line(analysis, (Phase.FORWARD,)).items():
+        # Only what the trace saw between small operators: a sample may have met anything.
+        seconds = min(analysis.dispatched_s.get(where, 0.0), lines.get(where, 0.0))
+        if calls < MANY_CALLS:
+            continue
+        found += _claim_small_operators(
+            analysis,
+            seconds,
+            f"{calls} operators per step are called at {where}, most of them for under 10 µs each; "
+            f"the line spends {milliseconds(seconds)} on dispatching.",
+            (where, module or None, calls),
+        )
+    return found
+
+
+def _claim_small_operators(
+    analysis: Analysis, seconds: float, message: str, busiest: tuple[str | None, str | None, int]
+) -> list[ProfileFinding]:
+    where, module, calls = busiest
     advice = "Compile this part (torch.compile, mindspore.jit) or compute it on whole tensors."
     if analysis.profile.framework == "mindspore":
         advice += (
@@ -210,8 +273,7 @@ def check_small_operators(analysis: Analysis) -> Iterable[ProfileFinding]:
         analysis,
         "host.small_operators",
         seconds,
-        f"{analysis.breakdown.small_calls:.0f} operators per step take under 10 µs each{place}; "
-        f"the step spends {milliseconds(seconds)} on dispatching.",
+        message,
         advice,
         where=where,
         culprit=f"{calls} calls" if where else "",
@@ -233,14 +295,23 @@ def _dispatches(analysis: Analysis, line: HostLine) -> bool:
 
 
 def _busiest_line(analysis: Analysis) -> tuple[str | None, str | None, int]:
-    calls: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for source in analysis.profile.source_operators:
-        if source.where and source.phase is not Phase.BACKWARD:
-            calls[(source.where, source.module)] += source.count
+    passes = (Phase.FORWARD, Phase.UPDATE, Phase.COMMUNICATION, Phase.OTHER)
+    calls = _calls_by_line(analysis, passes)
     if not calls:
         return None, None, 0
     where, module = max(calls, key=lambda key: calls[key])
     return where, module or None, calls[(where, module)]
+
+
+def _calls_by_line(
+    analysis: Analysis, phases: tuple[Phase, ...]
+) -> defaultdict[tuple[str, str], int]:
+    """Operators per step by the line and the module that call them, in these phases."""
+    calls: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for source in analysis.profile.source_operators:
+        if source.where and source.phase in phases:
+            calls[(source.where, source.module)] += source.count
+    return calls
 
 
 def check_update(analysis: Analysis) -> Iterable[ProfileFinding]:
@@ -283,6 +354,7 @@ RULES = (
         check_lines,
         (
             made.example("a loop of .item()", made.synchronising, "train.py:20"),
+            made.example("reads that few samples meet", made.reading_quickly, "train.py:34"),
             made.example("logging each step", made.logging, "train.py:30"),
         ),
         (made.example("lines that only call operators", made.healthy),),
@@ -298,9 +370,13 @@ RULES = (
     Rule(
         "host.small_operators",
         "Are the operators too small for the machine?",
-        "10 µs per call (torch's dispatch on a CPU takes 2 to 8 µs), 100 calls, 30 % of the step",
+        "10 µs per call (torch's dispatch on a CPU takes 2 to 8 µs), 100 calls, 30 % of the step; "
+        "of one line in one module 5 %",
         check_small_operators,
-        (made.example("2000 tiny operators", made.small_operators, "operators per step"),),
+        (
+            made.example("2000 tiny operators", made.small_operators, "operators per step"),
+            made.example("400 at one line", made.small_operators_of_a_line, "at net.py:9"),
+        ),
         (
             made.example("few large operators", made.healthy),
             made.example("400 tiny operators beside large ones", made.some_small_operators),

@@ -165,7 +165,9 @@ def check_slow_shape(analysis: Analysis) -> Iterable[ProfileFinding]:
                 continue
             usual = _usual_rate(others)
             is_long = operator.self_s >= operator.calls * LEAST_CALL_S
-            if rate * SLOWER > usual or not is_long:
+            # Calls that differ among themselves tell less of their shape.
+            spread = 0.0 if math.isnan(operator.spread) else operator.spread
+            if rate * SLOWER * (1.0 + spread) > usual or not is_long:
                 continue
             found += claim(
                 analysis,
@@ -366,7 +368,10 @@ RULES = (
                 "other shapes 88.8",
             ),
         ),
-        (made.example("rates that are alike", made.healthy),),
+        (
+            made.example("rates that are alike", made.healthy),
+            made.example("a call that was slow once", made.slow_at_times),
+        ),
         needs_operators=True,
     ),
     Rule(

@@ -28,8 +28,8 @@ from isograd.watch.model import Curve, WatchReport
 #: Standard deviations of the seeds, and the factor that is allowed where there is one seed only
 #: or all seeds agree; so many comparable steps in a row make a departure.
 DEVIATIONS, LEAST_FACTOR, ROW = 6.0, 2.0, 3
-#: One run that starts otherwise shows no spread: a statistic of one tensor at one step differs by
-#: up to 5 between seeds of a small network (measured).  Two or three show little of it.
+#: One run that starts otherwise shows no spread, two or three show little of it.  Chosen so that
+#: five comparisons of healthy runs of one small network with other seeds say nothing.
 FACTOR_OF_FEW = {1: 10.0, 2: 5.0, 3: 3.0}
 #: Losses of the first step that are as near show that two runs start with the same weights.
 _SAME_START = 1e-3

@@ -21,8 +21,8 @@ _OF_LAYERS = frozenset("weight bias running_mean running_var num_batches_tracked
 #: What torch's own layers and losses read of themselves.
 _SETTINGS = frozenset(
     "p eps momentum weight bias pos_weight reduction ignore_index label_smoothing margin beta "
-    "delta negative_slope alpha lambd threshold value min_val max_val stride padding dilation groups "
-    "kernel_size output_size inplace track_running_stats dropout temperature blank".split()
+    "delta negative_slope alpha lambd threshold value min_val max_val stride padding dilation "
+    "groups kernel_size output_size inplace track_running_stats dropout temperature blank".split()
 )
 _SETS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 

@@ -64,6 +64,7 @@ SYNONYMS = {
     "axis": ("dim", "dims"), "keepdims": ("keepdim",), "x": ("input", "self"), "x2": ("other",),
     "indices": ("indices_or_sections",), "sections": ("indices_or_sections",),
     "split_size": ("split_size_or_sections",), "split_sizes": ("split_size_or_sections",),
+    "value": ("src",),
 }  # fmt: skip
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"

@@ -207,6 +207,7 @@ def test_torchs_form_has_the_old_name_of_what_is_saved(tmp_path: Path) -> None:
     of_torch, of_port = run_both(tmp_path, port, "import json, own; print(json.dumps(own.slope()))")
     assert of_port == of_torch == [1.5, 1.5]
 
+
 WHAT_LEARNS = (
     HEAD
     + """    @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,102 @@ def test_a_buffer_of_another_file_is_known(tmp_path: Path) -> None:
     files = {"part.py": REGISTERING, "use.py": "import torch\ndef f(m, x):\n    m.scale = x\n"}
     port, _ = converted(tmp_path, files)
     assert 'compat.set_buffer(m, "scale", x)' in (port / "use.py").read_text()
+
+
+SOMETIMES = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, learns, bound):
+        super().__init__()
+        if learns:
+            self.pos = nn.Parameter(torch.zeros(2))
+        else:
+            self.register_buffer("pos", torch.zeros(2))
+        if torch.is_tensor(bound):
+            self.register_buffer("bound", bound)
+        else:
+            self.bound = bound
+        self.register_buffer("late", torch.ones(2))
+        self.register_buffer("count", torch.zeros(1))
+
+    def release(self, value):
+        self.late = value
+
+    def learn(self):
+        self.count = nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        self.bound += 1
+        return (x * self.late + self.pos) * self.bound + self.count
+
+
+def named(net):
+    return [
+        sorted(name for name, _ in net.named_parameters()),
+        sorted(name for name, _ in net.named_buffers()),
+        sorted(net.state_dict()),
+    ]
+
+
+def told():
+    learning, fixed = Net(True, 3.0), Net(False, torch.ones(2))
+    held = [named(learning), named(fixed)]
+    for net in learning, fixed:
+        held.append(net(torch.ones(2)).tolist())
+    learning.release(nn.Parameter(torch.ones(2) * 5))
+    learning.learn()
+    fixed.release(torch.ones(2) * 7)
+    held += [named(learning), named(fixed)]
+    fixed.release(None)
+    return held + [named(fixed), learning(torch.ones(2)).tolist()]
+"""
+
+
+def test_what_is_assigned_decides_what_an_attribute_is(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"net.py": SOMETIMES})
+    assert not report.needs_action
+    run = "import json, net; print(json.dumps(net.told()))"
+    of_torch, of_port = run_both(tmp_path, port, run)
+    assert of_port == of_torch
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("self.scale = x", 'compat.set_buffer(self, "scale", x)'),
+        ("self.scale = nn.Parameter(x)", 'compat.set_buffer(self, "scale", ms.Parameter(x'),
+        ("self.scale = self.scale.float()", 'compat.set_buffer(self, "scale", self.scale'),
+        ("self.scale = None", "self.scale = None"),
+        ("self.scale = self.scale / 2", 'self.register_buffer("scale", self.scale / 2)'),
+        ("self.scale = torch.cat([self.scale])", 'self.register_buffer("scale", ops.cat('),
+    ],
+)
+def test_an_own_buffer_is_registered_where_a_tensor_is_sure(line: str, expected: str) -> None:
+    port, _ = port_of(f"{REGISTERING}    def change(self, x):\n        {line}\n")
+    assert port.rstrip().rpartition("\n")[2].strip().startswith(expected)
+
+
+def test_an_attribute_is_set_before_the_constructor_of_modules_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    code = """
+    from torch import nn
+
+    class Part(nn.Module):
+        def __init__(self, bias):
+            self.bias = bias
+            super().__init__()
+
+        def replace(self, x):
+            del self.bias
+            self.register_buffer("bias", x)
+    """
+    port, _ = converted(tmp_path, {"net.py": textwrap.dedent(code)})
+    run = "import json, net; print(json.dumps(net.Part(3).bias))"
+    of_torch, of_port = run_both(tmp_path, port, run)
+    assert of_port == of_torch == 3

@@ -206,3 +206,51 @@ def test_torchs_form_has_the_old_name_of_what_is_saved(tmp_path: Path) -> None:
     assert not report.needs_action
     of_torch, of_port = run_both(tmp_path, port, "import json, own; print(json.dumps(own.slope()))")
     assert of_port == of_torch == [1.5, 1.5]
+
+
+WHAT_LEARNS = (
+    HEAD
+    + """    @staticmethod
+    def forward(ctx, x, at, picked):
+        ctx.learned = [x.requires_grad, at.requires_grad, picked.requires_grad]
+        SEEN.append(ctx.learned)
+        ctx.save_for_backward(at)
+        return x[at]
+
+    @staticmethod
+    def backward(ctx, slope):
+        (at,) = ctx.saved_tensors
+        return torch.zeros(3).index_add_(0, at, slope), None, None
+
+
+SEEN = []
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        x = self.layer(x)
+        return Own.apply(x, (x * 0 + 1).nonzero()[:, 0], x > 0)
+
+
+def seen():
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    optimizer.zero_grad()
+    net(torch.ones(3)).sum().backward()
+    optimizer.step()
+    return SEEN[:1]
+"""
+)
+
+
+def test_integers_and_booleans_do_not_learn(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"own.py": WHAT_LEARNS})
+    assert not report.needs_action
+    of_torch, of_port = run_both(tmp_path, port, "import json, own; print(json.dumps(own.seen()))")
+    assert of_port == of_torch == [[True, False, False]]

@@ -130,3 +130,20 @@ def test_a_shape_that_is_no_tensors_is_numbers(tmp_path: Path) -> None:
     """
     expected, found = run_both(tmp_path, port, code)
     assert found == expected == [[[2.0], [2.0]], [[1, 2], [3, 1], [3, 1], [1, 2]]]
+
+
+NO_SIZES = """
+import torch
+
+
+def drawn(x: torch.Tensor, shape: torch.Size = torch.Size()):
+    return list(x.reshape(shape + x.shape).shape), list(torch.zeros(torch.Size()).shape)
+"""
+
+
+def test_a_size_of_nothing_is_an_empty_shape(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"sized.py": NO_SIZES})
+    assert not report.needs_action
+    run = "import json, sized; print(json.dumps(sized.drawn(TENSOR([1.0, 2.0]))))"
+    expected, found = run_both(tmp_path, port, run)
+    assert found == expected == [[2], []]

@@ -91,8 +91,8 @@ class Member:
 class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
-    values: of targets of `+=`, and of what functions of torch change. operands: of `~x`, `x & y`,
-    `x << y`. owners: of `x.forward`. unknown: attributes of values that are not known. selected:
+    values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
+    `~x`, `x & y`. owners: of `x.forward`. unknown: attributes of unknown values. selected:
     `x[mask].sum()`. indexed: `x[i]` where x is a tensor. lists: lists of modules that are indexed.
     picked: `x[i]` where i is a tensor, and x none that is known. bounded: `x.clamp(0, y)` of a
     tensor and what may be none. apis: all of torch that the file names. named_calls: layers that
@@ -149,7 +149,7 @@ class Facts:
     calls: set[tuple[str, bool]] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
-        """Whether the target of a `+=` is known to hold a tensor."""
+        """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""
         return isinstance(self.values.get(place(target)), Tensor)
 
 
@@ -182,8 +182,7 @@ class _Silent:
         if api.rpartition(".")[2] in _CLAMPS:
             given = arguments[0 if api.startswith("torch.Tensor.") else 1 :]
             given += [value for name, value in keywords.items() if name in ("min", "max")]
-            are_tensors = [isinstance(value, Tensor) for value in given]
-            if any(are_tensors) and not all(are_tensors):
+            if len({isinstance(value, Tensor) for value in given}) > 1:
                 self._facts.bounded.add(place(node))
         if api.endswith("_") and node.args and arguments:
             self._facts.values[place(node.args[0])] = arguments[0]
@@ -244,8 +243,7 @@ class _Located(Statements):
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
         if getattr(node.func, "id", "") == "setattr" and len(node.args) == len(arguments) == 3:
-            called = getattr(node.args[1], "value", None)
-            name = called if isinstance(called, str) else ""
+            name = str(getattr(node.args[1], "value", ""))
             self._keep_set(node, arguments[0], name, node.args[2])
         self.facts.calls.add(given_to(node, (*arguments, *keywords.values())))
         if looks_up(node, value, arguments):
@@ -290,6 +288,8 @@ class _Located(Statements):
         if target.attr == "training":
             self.facts.has_modes = True
         self._keep_set(target, owner, target.attr, self.assigned)
+        if self.assigned is not None:
+            self.facts.values[place(target)] = value
         super()._bind_attribute(target, value)
 
     def annotation_value(self, node: ast.expr | None) -> Value:

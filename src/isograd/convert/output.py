@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,23 @@ from isograd.convert.notebooks import SUFFIX
 
 #: The generated module beside a port.
 GENERATED = "torch_semantics"
+#: What makes several of them one.
+_COPIES = '''
+
+def _give_way() -> None:
+    """The copy that the process imported first replaces this one, so classes exist once.."""
+    import sys
+
+    for name, module in tuple(sys.modules.items()):
+        if name.rpartition(".")[2] == "{name}" and getattr(module, "COPY_OF", "") == COPY_OF:
+            sys.modules[__name__] = module
+            break
+
+
+#: What is in this module; the port has it in several folders.
+COPY_OF = "{digest}"
+_give_way()
+'''
 
 
 def write_file(folder: Path | None, file: Path, raw: bytes, original: Path) -> None:
@@ -50,23 +68,30 @@ def place_of(run: Run, file: Path) -> Place:
 
 
 def write_generated(run: Run, folder: Path | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Write the generated modules; returns their paths with the names in them."""
+    """Write the generated modules; returns their paths with the names in them.
+
+    Packages and the folders of scripts each have one, as any of them may run without the others.
+    They are the same in all of a port, and one module in a process: a layer that one file makes is
+    an instance of the class that another file asks for.
+    """
     layout = run.index.layout
     loose = {home for home in run.composites if not layout.is_package(run.base / home)}
-    together = set().union(*(run.composites[home] for home in loose)) if loose else set()
     # Its files are imported from there, with that folder alone on Python's search path.
     searched = set().union(*(layout.searched[run.base / home] for home in loose))
-    loose |= {folder.relative_to(run.base) for folder in searched}
-    found = []
-    for home in sorted({*run.composites, *loose}):
-        names = together if home in loose else run.composites[home]
-        file = home / f"{GENERATED}.py"
-        if folder is not None:
+    homes = sorted({*run.composites, *(part.relative_to(run.base) for part in searched)})
+    names = set().union(*run.composites.values())
+    files = [home / f"{GENERATED}.py" for home in homes]
+    if folder is not None and files:
+        text = library().module_of(names)
+        if len(files) > 1:
+            text += _COPIES.format(
+                name=GENERATED, digest=hashlib.sha256(text.encode()).hexdigest()[:16]
+            )
+        for file in files:
             target = folder / file
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(library().module_of(names), encoding="utf-8")
-        found.append((file.as_posix(), tuple(sorted(names))))
-    return tuple(found)
+            target.write_text(text, encoding="utf-8")
+    return tuple((file.as_posix(), tuple(sorted(names))) for file in files)
 
 
 def copy_others(run: Run, folder: Path) -> int:

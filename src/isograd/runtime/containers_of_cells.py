@@ -154,14 +154,18 @@ def layer_attribute(module: Any, name: str) -> Any:
 def set_buffer(owner: Any, name: str, value: Any) -> None:
     """`owner.name = value`, which may be a buffer of a cell, by torch's name.
 
-    MindSpore's cells bind a buffer to another tensor by `register_buffer` alone.
+    MindSpore's cells bind a buffer to another tensor by `register_buffer` alone.  A Parameter, a
+    number or None stays what it is.
     """
-    buffers = owner._buffers if isinstance(owner, nn.Cell) else {}
-    if name in buffers and isinstance(value, ms.Tensor) and not isinstance(value, ms.Parameter):
+    buffers = owner.__dict__.get("_buffers", {}) if isinstance(owner, nn.Cell) else {}
+    is_buffer = name in buffers and not isinstance(value, (ms.Parameter, nn.Cell))
+    if is_buffer and isinstance(value, ms.Tensor):
         lasts = name not in owner._non_persistent_buffers_set
         owner.register_buffer(name, value, lasts)
-    else:
-        setattr(owner, native_name(owner, name), value)
+        return
+    if name in buffers and not is_buffer:  # torch's modules take it in the buffer's place
+        del buffers[name]
+    setattr(owner, native_name(owner, name), value)
 
 
 def strict_zip(*rows: Any) -> Any:

@@ -138,7 +138,9 @@ def cumsum(input: Any, dim: int, dtype: Any = None) -> Any:
 
 
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:
-    """Each element so many times, one after the other."""
+    """Each element so many times, one after the other; also of booleans."""
+    if input.dtype == ms.bool_:  # MindSpore repeats numbers alone
+        return ops.repeat_interleave(input.astype(ms.uint8), repeats, dim).astype(ms.bool_)
     return ops.repeat_interleave(input, repeats, dim)
 
 

@@ -251,11 +251,14 @@ def track(parameters: Iterable[Any]) -> None:
 def learns(tensor: Any) -> bool:
     """Whether a gradient goes through a tensor: `x.requires_grad`.
 
-    Also by an input of a network: MindSpore's `grad` marks all arguments of its function.
+    Also by an input of a network: MindSpore's `grad` marks all arguments of its function, and what
+    comes of them, even integers.
     """
-    if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
+    if not isinstance(tensor, ms.Tensor):
         return bool(tensor.requires_grad)
-    return bool(tensor._requires_grad)
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return False
+    return bool(tensor.requires_grad if isinstance(tensor, ms.Parameter) else tensor._requires_grad)
 
 
 def leaf(tensor: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.tree import Tree
 from isograd.scan.values import Instance, Made, Value, is_module
 from isograd.static_graph.scope import children
 
@@ -45,3 +46,26 @@ def _makes_buffer(node: ast.expr) -> bool:
 def may_be_module(owner: Value) -> bool:
     """Whether a value may be a module: it is one, or nothing is known of it."""
     return owner is None or (isinstance(owner, (Made, Instance)) and is_module(owner))
+
+
+def are_apart(one: ast.AST, other: ast.AST, tree: Tree) -> bool:
+    """Whether two nodes of a function stand in the two branches of one `if`, and in no loop."""
+    ways = _branches(other, tree)
+    return any(
+        ways.get(choice, branch) != branch for choice, branch in _branches(one, tree).items()
+    )
+
+
+def _branches(node: ast.AST, tree: Tree) -> dict[ast.If, str]:
+    """The branch of each `if` of its function in which a node stands; none of one in a loop."""
+    found: dict[ast.If, str] = {}
+    inner = node
+    for around in tree.above(node):
+        if isinstance(around, (ast.For, ast.AsyncFor, ast.While)):
+            found.clear()
+        elif isinstance(around, ast.If) and inner is not around.test:
+            found[around] = "body" if inner in around.body else "else"
+        elif isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            break
+        inner = around
+    return found

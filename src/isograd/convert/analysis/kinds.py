@@ -8,11 +8,13 @@ it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from isograd.convert.analysis.layers import bound_locally
 from isograd.convert.tree import Tree, is_type_of
 
+_Loop = ast.For | ast.comprehension
+_LOOPS = (ast.For, ast.comprehension)
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set)
 _QUESTIONS = ("isinstance", "issubclass")
 
@@ -20,13 +22,18 @@ _QUESTIONS = ("isinstance", "issubclass")
 def is_kind(node: ast.AST, tree: Tree) -> bool:
     """Whether a class is compared with types, or asked for instances: itself, or by a name."""
     inner, parent = node, tree.parents.get(node)
+    path: list[int] = []
     while isinstance(parent, (*_DISPLAYS, ast.IfExp)):
+        if isinstance(parent, _DISPLAYS):
+            path.insert(0, parent.elts.index(inner))  # type: ignore[arg-type]
         inner, parent = parent, tree.parents.get(parent)
     if isinstance(parent, ast.Compare):
         return any(_is_type(part, tree) for part in (parent.left, *parent.comparators))
     if isinstance(parent, ast.Dict):
         return inner in parent.keys and _is_looked_up(parent, tree)
-    return any(_asks(name, where, tree) for name, where in _names(inner, parent, tree))
+    if isinstance(parent, _LOOPS) and parent.iter is inner and path:
+        return _is_asked(_of_loop(parent, path, tree))
+    return any(_asks(name, where, tree, path) for name, where in _names(inner, parent, tree))
 
 
 def _is_type(node: ast.expr, tree: Tree) -> bool:
@@ -111,22 +118,45 @@ def _uses(name: str, where: ast.AST, tree: Tree) -> Iterator[ast.expr]:
                 yield part
 
 
-def _asks(name: str, where: ast.AST, tree: Tree) -> bool:
-    """Whether a name is asked for instances or compared with types, and never called."""
-    is_asked = False
+def _asks(name: str, where: ast.AST, tree: Tree, path: Sequence[int] = ()) -> bool:
+    """Whether a name is asked for instances or compared with types, and never called.
+
+    path: where in what the name holds a class stands, by its positions in lists.
+    """
+    return _is_asked(_questions(name, where, tree, path))
+
+
+def _is_asked(found: Iterable[bool]) -> bool:
+    asked = set(found)
+    return True in asked and False not in asked
+
+
+def _questions(name: str, where: ast.AST, tree: Tree, path: Sequence[int]) -> Iterator[bool]:
+    """For each use of a name: True where it is asked for instances, False where it is called."""
     for use in _uses(name, where, tree):
         part, parent = use, tree.parents.get(use)
         if isinstance(parent, ast.Call) and parent.func is use:
-            return False
+            yield False
         while isinstance(parent, (*_DISPLAYS, ast.BinOp)):
             part, parent = parent, tree.parents.get(parent)
         if isinstance(parent, ast.Call) and getattr(parent.func, "id", "") in _QUESTIONS:
-            is_asked = is_asked or part in parent.args[1:]
+            if part in parent.args[1:]:
+                yield True
         elif isinstance(parent, ast.Compare):
-            is_asked = is_asked or any(
-                _is_type(one, tree) for one in (parent.left, *parent.comparators)
-            )
-        elif isinstance(parent, ast.For) and parent.iter is part:
-            names = [parent.target.id] if isinstance(parent.target, ast.Name) else []
-            is_asked = is_asked or any(_asks(one, parent, tree) for one in names)
-    return is_asked
+            if any(_is_type(one, tree) for one in (parent.left, *parent.comparators)):
+                yield True
+        elif isinstance(parent, _LOOPS) and parent.iter is part:
+            yield from _of_loop(parent, path, tree)
+
+
+def _of_loop(loop: _Loop, path: Sequence[int], tree: Tree) -> Iterator[bool]:
+    """What becomes of the class at a path of what a loop goes through."""
+    target, rest = loop.target, [*path[1:]]
+    while isinstance(target, (ast.Tuple, ast.List)) and rest:
+        at = rest.pop(0)
+        if at >= len(target.elts) or any(isinstance(one, ast.Starred) for one in target.elts):
+            return
+        target = target.elts[at]
+    if isinstance(target, ast.Name):
+        where = loop if isinstance(loop, ast.For) else tree.parents[loop]
+        yield from _questions(target.id, where, tree, rest)

@@ -51,3 +51,36 @@ def _binds_dict(node: ast.AST) -> bool:
     name = getattr(node, "name", getattr(node, "arg", ""))
     is_made = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg))
     return is_made and name == "dict"
+
+
+def unbinds_own_names(node: ast.AST, function: ast.AST) -> bool:
+    """`del x, y` of names of a function: it changes no value, and frees memory at most."""
+    if not isinstance(node, ast.Delete):
+        return False
+    shared = {
+        name
+        for part in ast.walk(function)
+        if isinstance(part, (ast.Global, ast.Nonlocal))
+        for name in part.names
+    }
+    return all(isinstance(one, ast.Name) and one.id not in shared for one in node.targets)
+
+
+def is_row_of_calls(node: ast.AST) -> bool:
+    """`a.append(x), b.append(y)` as a statement."""
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Tuple):
+        return False
+    return bool(node.value.elts) and all(isinstance(one, ast.Call) for one in node.value.elts)
+
+
+def left_out(tree: ast.Module) -> Iterator[ast.AST]:
+    """What methods say and a static graph lacks, and the port writes otherwise."""
+    for kind in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        for method in kind.body:
+            if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                if method.name != "__init__":
+                    yield from (
+                        node
+                        for node in ast.walk(method)
+                        if is_row_of_calls(node) or unbinds_own_names(node, method)
+                    )

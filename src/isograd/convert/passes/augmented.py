@@ -24,7 +24,7 @@ from isograd.convert.passes.elements import (
     write_recorded,
 )
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.module_contents import registered_buffers
+from isograd.convert.passes.module_contents import has_alternative, registered_buffers
 from isograd.convert.passes.numpy_arrays import is_of_numpy
 from isograd.convert.passes.reach_of_writes import (
     is_in_forward,
@@ -137,6 +137,10 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
     if owner is not None and getattr(target.value, "id", "") == "self":
         if target.attr in registered_buffers(owner, file):  # MindSpore refuses another tensor
             code = f"{place}.copy_({place} {sign} {layout.operand(file, node.value)})"
+            if has_alternative(target.attr, owner, file):  # a number changes as ever
+                value = f"{place}, {file.argument(node.value)}"
+                value = f'{file.name("composites.augmented")}("{sign}", {value})'
+                code = f'{file.name("composites.set_buffer")}(self, "{target.attr}", {value})'
             layout.write_statement(file, node, code)
             return True
     is_shared = place in scope.bound and scope.sight(place, node).reach is Reach.SHARED

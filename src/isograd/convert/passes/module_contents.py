@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from isograd.convert.analysis.buffers import are_apart
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.modules import is_module_class
@@ -11,6 +13,11 @@ from isograd.convert.places import place
 
 _LIST = "torch.nn.ModuleList"
 _BUFFERS = frozenset(("torch.nn.Buffer", "torch.nn.parameter.Buffer"))
+
+#: What may give back a tensor itself, which may be a Parameter.
+_ITSELF = frozenset(
+    "to type contiguous float double half bfloat16 int long cpu cuda as_tensor asarray".split()
+)
 
 
 class ModuleContents:
@@ -95,40 +102,91 @@ def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:
     if file.api_of_call(node.value) in _BUFFERS:
         return  # which another pass registers
     registered = registered_buffers(owner, file).get(target.attr)
-    if registered is None:
+    if registered is None or isinstance(node.value, ast.Constant):
+        return  # None unsets a buffer, and a number is none
+    if is_alternative(node, target.attr, owner, file):
         return
-    lasting = [part.value for part in registered.keywords if part.arg == "persistent"]
-    lasting += registered.args[2:3] if registered.args[1:] else []
-    more = f", {ast.unparse(lasting[0])}" if lasting else ""
-    (start, end), last = file.text.span(target), file.text.span(node)[1]
+    is_sure = _is_new_tensor(node, target, file) and _is_always(registered, owner, file)
+    start, more = f'{file.name("composites.set_buffer")}(self, "{target.attr}", ', ""
+    if is_sure:
+        lasting = [part.value for part in registered.keywords if part.arg == "persistent"]
+        lasting += registered.args[2:3] if registered.args[1:] else []
+        more = f", {ast.unparse(lasting[0])}" if lasting else ""
+        start = f'self.register_buffer("{target.attr}", '
+    (at, end), last = file.text.span(target), file.text.span(node)[1]
     text = file.text.original
     value = text.index("=", end) + 1
     value += len(text[value:]) - len(text[value:].lstrip(" "))  # brackets around it stay
-    file.text.replace(start, value, f'self.register_buffer("{target.attr}", ')
+    file.text.replace(at, value, start)
     file.text.insert(last, f"{more})")
+
+
+def is_alternative(node: ast.stmt, name: str, owner: ast.ClassDef, file: FileEdit) -> bool:
+    """Whether a constructor sets an attribute only where it registers no buffer of that name."""
+    function = file.tree.function(node)
+    if function is None or function.name != "__init__":
+        return False
+    made = [call for found, call in _registrations(owner, file) if found == name]
+    return bool(made) and all(are_apart(node, call, file.tree) for call in made)
+
+
+def has_alternative(name: str, owner: ast.ClassDef, file: FileEdit) -> bool:
+    """Whether an attribute of a class is a buffer or something else, by what a branch does."""
+    return any(
+        isinstance(target, ast.Attribute)
+        and target.attr == name
+        and getattr(target.value, "id", "") == "self"
+        and is_alternative(part, name, owner, file)
+        for part in file.tree.walked(owner)
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+    )
+
+
+def _is_new_tensor(node: ast.Assign, target: ast.Attribute, file: FileEdit) -> bool:
+    """Whether a value is a tensor that an operation makes, which is no Parameter."""
+    if isinstance(node.value, ast.Call):
+        use = file.use(node.value.func)
+        if use is None or not use.is_sure:
+            return False
+        head, _, last = use.api.rpartition(".")
+        if head not in ("torch", "torch.Tensor") or last.endswith("_") or last in _ITSELF:
+            return False
+    elif not isinstance(node.value, (ast.BinOp, ast.UnaryOp)):
+        return False
+    return file.facts.is_tensor(target)
+
+
+def _is_always(registered: ast.Call, owner: ast.ClassDef, file: FileEdit) -> bool:
+    """Whether each object of a class has a buffer: its constructor makes it, in no branch."""
+    function = file.tree.function(registered)
+    if function is None or function.name != "__init__" or file.tree.owner(registered) is not owner:
+        return False
+    return file.tree.statement(registered) in function.body
 
 
 def registered_buffers(owner: ast.ClassDef, file: FileEdit) -> dict[str, ast.Call]:
     """The call that makes each buffer of a class, by the buffer's name; looked up once."""
     if owner not in file.buffers:
-        file.buffers[owner] = _registered(owner, file)
+        made: dict[str, ast.Call] = {}
+        for name, call in _registrations(owner, file):
+            made.setdefault(name, call)
+        file.buffers[owner] = made
     return file.buffers[owner]
 
 
-def _registered(owner: ast.ClassDef, file: FileEdit) -> dict[str, ast.Call]:
-    """The call that makes each buffer of a class, by the buffer's name."""
-    found: dict[str, ast.Call] = {}
+def _registrations(owner: ast.ClassDef, file: FileEdit) -> Iterator[tuple[str, ast.Call]]:
+    """The calls that make buffers of a class, each with the buffer's name."""
     for part in file.tree.walked(owner):
         if isinstance(part, ast.Assign) and file.api_of_call(part.value) in _BUFFERS:
             assert isinstance(part.value, ast.Call)
             for target in part.targets:
                 if isinstance(target, ast.Attribute):
-                    found.setdefault(target.attr, part.value)
+                    yield target.attr, part.value
         if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "register_buffer":
             name = getattr(part.args[0], "value", None) if part.args else None
             if isinstance(name, str):
-                found.setdefault(name, part)
-    return found
+                yield name, part
 
 
 def _extend(node: ast.Call, file: FileEdit) -> None:

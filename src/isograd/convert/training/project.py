@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from isograd.convert.analysis.methods import dicts_of_keywords
+from isograd.convert.analysis.methods import dicts_of_keywords, left_out
 from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
 from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.file import FileEdit
@@ -250,6 +250,7 @@ def _refusals(
     }
     written_anew = {(d.lineno, d.col_offset) for d in dicts_of_keywords(tree)}  # type: ignore[attr-defined]
     written_anew |= backwards
+    written_anew |= {(node.lineno, node.col_offset) for node in left_out(tree)}  # type: ignore[attr-defined]
     for place in find_in_file(file, is_torch=True):
         if (place.line, place.column) in written_anew or (place.code == "zip.strict" and place.cls):
             continue  # written anew

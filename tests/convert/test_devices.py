@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.convert.support import converted, port_of, run_both
+import pytest
+from tests.convert.support import converted, port_of, run_both, run_original, run_port
 
 _CODE = """
 import torch
@@ -74,3 +75,45 @@ def test_what_has_more_than_a_device_is_left() -> None:
         return cfg.type, cfg.name, event.type == "key", own.type, x.type()
     """)
     assert 'return cfg.type, cfg.name, event.type == "key", own.type, ' in port
+
+
+_COMPILED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRUCell(6, 6)
+
+    def forward(self, x):
+        b, n, d, device = *x.shape, x.device
+        rows, place = x.shape[0], x.device
+        s = self.gru(x.reshape(-1, d), x.reshape(-1, d) * rows).reshape(b, -1, d)
+        where = "cuda" if x.is_cuda else "cpu"
+        kind = 2 if device.type == "cpu" else 3
+        return s.sum(-1) * 0 + torch.ones(n, device=where) * kind
+"""
+
+
+def test_a_device_beside_sizes_and_is_cuda_compile(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": _COMPILED})
+    found = run_port(
+        port,
+        """
+        import net, mindspore as ms, numpy as np
+        print(ms.jit(net.Net().construct)(ms.Tensor(np.ones((2, 4, 6), "f4"))).asnumpy().tolist())
+        """,
+    )
+    assert found == run_original(
+        tmp_path, "import net, torch\nprint(net.Net()(torch.ones(2, 4, 6)).tolist())\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["if 1: a, device = x.shape[0], x.device", "x, device = x + 1, x.device"]
+)
+def test_a_device_beside_sizes_stays_where_it_cannot_be_parted(line: str) -> None:
+    port, _ = port_of(f"import torch\n\n\ndef f(x: torch.Tensor):\n    {line}\n    return device\n")
+    assert line in port

@@ -98,6 +98,16 @@ def _rounded(value: object) -> object:
         pytest.param("w = c.weight", _RUNTIME, id="a name"),
         pytest.param("n = c.weight.size()", _RUNTIME, id="all sizes"),
         pytest.param("nn.init.dirac_(c.weight)", _RUNTIME, id="initial values by axes"),
+        pytest.param("for p in c.parameters():\n    print(p.shape)", _RUNTIME, id="any shape"),
+        pytest.param(
+            "for n, p in c.named_parameters():\n    print(p.dim())", _RUNTIME, id="any axes"
+        ),
+        pytest.param(
+            "k = sum(p.numel() for p in c.parameters())\n"
+            "k = [p for p in c.parameters() if p.dim() > 1 or len(p.shape) == 1 or p.ndim < 2]",
+            _OWN,
+            id="weights apart from biases",
+        ),
         pytest.param("c.weight.data = torch.ones(6, 4, 3)", _RUNTIME, id="data is set"),
         pytest.param("c.weight = nn.Parameter(torch.ones(6, 4, 3))", _RUNTIME, id="it is set"),
         pytest.param("c.weight.copy_(torch.ones(6, 4, 3))", _RUNTIME, id="it is written"),

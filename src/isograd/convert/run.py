@@ -16,7 +16,7 @@ from isograd.convert.analysis.records import WORDS, fields_with_lists
 from isograd.convert.analysis.starting import Said, starting_of
 from isograd.convert.analysis.state_dicts import WORD as STATE
 from isograd.convert.analysis.state_dicts import StateFile, may_read_states
-from isograd.convert.analysis.weights_read import CONV1D, REASON, reads_conv1d
+from isograd.convert.analysis.weights_read import ASKED, CONV1D, REASON, reads_conv1d
 from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
@@ -259,7 +259,7 @@ def _reads_conv1d(run: Run) -> bool:
     engine = Engine(_entries(run), run.names, Settings(run.options.target, run.layers))
     for path, facts in run.facts.items():
         source = run.rewritten.get(path) or _source(run, path)
-        if source is not None and "weight" in source.text:
+        if source is not None and any(word in source.text for word in ASKED):
             place = place_of(run, _below(run, path))
             file = engine.read(source, facts, place)
             if file is not None and reads_conv1d(file):

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 
 from isograd.convert.file_facts import FileFacts
 from isograd.convert.places import place
-from isograd.convert.tree import is_none
+from isograd.convert.tree import is_none, is_over_parameters
 from isograd.scan.values import ANY_MODULE, Made
 
 CONV1D = "torch.nn.Conv1d"
+#: A file without these asks nothing of a weight.
+ASKED = ("weight", "parameters", "params")
 REASON = "its weight is read or written, which has a fourth axis in MindSpore's"
 
 _INITIAL = "torch.nn.init."
@@ -27,14 +29,33 @@ _OF_ANY_SHAPE = frozenset(
 )
 #: Numbers of all elements, where no axis is given.
 _OF_ALL = frozenset("sum mean norm std var max min".split())
+#: Of a Parameter that any layer may hold, what is asked for its axes.
+_AXES = frozenset("dim ndim ndimension shape size permute".split())
 _ELEMENTWISE = frozenset("abs square detach clone float cpu".split())
 
 
 def reads_conv1d(file: FileFacts) -> bool:
     """Whether a file reads or sets a weight that may be a Conv1d's, and by its axes."""
-    return any(
-        _by_axes(node, file) and _may_be_conv1d(node, owner, file) for node, owner in _weights(file)
-    )
+    if any(_by_axes(node, file) and _may_be_conv1d(node, of, file) for node, of in _weights(file)):
+        return True
+    return any(_is_of_a_parameter(node, file) for node in file.tree.of(ast.Attribute))
+
+
+def _is_of_a_parameter(node: ast.AST, file: FileFacts) -> bool:
+    """`p.shape` and its like, in a loop over a network's parameters."""
+    assert isinstance(node, ast.Attribute)
+    if node.attr not in _AXES or not isinstance(node.value, ast.Name):
+        return False
+    loop = file.tree.loop(node.value)
+    if loop is None or not is_over_parameters(loop) or _is_of_any_shape(node, file):
+        return False
+    asked = file.tree.parents.get(node)
+    if isinstance(asked, ast.Call):  # `p.dim()` and `len(p.shape)`
+        asked = file.tree.parents.get(asked)
+    if not isinstance(asked, ast.Compare):
+        return True
+    sides = [getattr(part, "value", None) for part in (asked.left, *asked.comparators)]
+    return not any(side in (0, 1, 2) for side in sides)
 
 
 def _weights(file: FileFacts) -> Iterator[tuple[ast.expr, ast.expr]]:

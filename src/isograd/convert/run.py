@@ -16,6 +16,7 @@ from isograd.convert.analysis.records import WORDS, fields_with_lists
 from isograd.convert.analysis.starting import Said, starting_of
 from isograd.convert.analysis.state_dicts import WORD as STATE
 from isograd.convert.analysis.state_dicts import StateFile, may_read_states
+from isograd.convert.analysis.weights_read import ASKED, CONV1D, REASON, reads_conv1d
 from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
@@ -183,6 +184,9 @@ def _settle(run: Run) -> None:
         _compile_steps(run)
     run.reads_states = run.has_states and _may_read_states(run)
     run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings)
+    if CONV1D in run.layers.used and not run.layers.is_runtime(CONV1D) and _reads_conv1d(run):
+        settings = run.knowledge.layer_settings
+        run.layers = layers_of(run.facts.values(), settings, {CONV1D: REASON})
     run.starting = starting_of(
         Said(
             path.relative_to(run.base).as_posix(),
@@ -248,6 +252,19 @@ def _may_read_states(run: Run) -> bool:
         return StateFile(lambda: _text_of(path) if kept is None else kept.text, read)
 
     return may_read_states(map(state_file, run.facts))
+
+
+def _reads_conv1d(run: Run) -> bool:
+    """Whether any file looks at the axes of a Conv1d's weight."""
+    engine = Engine(_entries(run), run.names, Settings(run.options.target, run.layers))
+    for path, facts in run.facts.items():
+        source = run.rewritten.get(path) or _source(run, path)
+        if source is not None and any(word in source.text for word in ASKED):
+            place = place_of(run, _below(run, path))
+            file = engine.read(source, facts, place)
+            if file is not None and reads_conv1d(file):
+                return True
+    return False
 
 
 def _below(run: Run, path: Path) -> Path:

@@ -132,6 +132,17 @@ _NATIVE = {
 }
 
 
+_SIZES = ("kernel_size", "stride", "padding", "dilation")
+_CONVOLUTIONS = (
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.Conv1dTranspose,
+    nn.Conv2dTranspose,
+    nn.Conv3dTranspose,
+)
+
+
 def native_name(module: Any, name: str) -> str:
     """What a layer calls an attribute that torch calls `name`: `gamma` of a norm's `weight`."""
     if isinstance(module, nn.Cell) and not hasattr(module, name):
@@ -143,12 +154,25 @@ def native_name(module: Any, name: str) -> str:
 
 def layer_attribute(module: Any, name: str) -> Any:
     """An attribute by torch's name, of a layer of MindSpore's or of anything else."""
-    if name == "padding" and isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
-        edges, axes = module.padding, len(module.kernel_size)
-        if isinstance(edges, int):
-            return (edges,) * axes
-        return tuple(edges[::2]) if len(edges) == 2 * axes else edges
+    if name in _SIZES and isinstance(module, _CONVOLUTIONS) and not hasattr(module, "groups"):
+        return _size_of_convolution(module, name)
     return getattr(module, native_name(module, name))
+
+
+def _size_of_convolution(module: Any, name: str) -> Any:
+    """A setting of a convolution, one number for each axis.
+
+    MindSpore's holds two paddings for each axis, and its Conv1d an axis in front of its own.
+    """
+    sizes = getattr(module, name)
+    axes = len(module.kernel_size)
+    if name == "padding" and module.pad_mode != "pad":
+        if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
+            return module.pad_mode
+        sizes = (0,) * axes
+    elif name == "padding":
+        sizes = (sizes,) * axes if isinstance(sizes, int) else tuple(sizes[::2])
+    return sizes[1:] if isinstance(module, (nn.Conv1d, nn.Conv1dTranspose)) else sizes
 
 
 def set_buffer(owner: Any, name: str, value: Any) -> None:

@@ -481,6 +481,19 @@ class device:  # noqa: N801  # torch's name
     __repr__ = __str__
 
 
+def device_type(device: Any) -> Any:
+    """`device.type`, also of what a tensor of MindSpore's calls its device, "CPU" or "Ascend:0"."""
+    return device.partition(":")[0].lower() if isinstance(device, str) else device.type
+
+
+def device_index(device: Any) -> Any:
+    """`device.index`, also of what a tensor of MindSpore's calls its device."""
+    if not isinstance(device, str):
+        return device.index
+    number = device.partition(":")[2]
+    return int(number) if number else None
+
+
 def device_count() -> int:
     """How many devices MindSpore can compute on; none where it computes on the CPU."""
     return int(ms.hal.device_count()) if has_accelerator() else 0

@@ -65,10 +65,14 @@ class Layers:
         }
 
 
-def layers_of(facts: Iterable[Facts], settings: Mapping[str, Mapping[str, str]]) -> Layers:
+def layers_of(
+    facts: Iterable[Facts],
+    settings: Mapping[str, Mapping[str, str]],
+    read: Mapping[str, str] | None = None,
+) -> Layers:
     """The decisions for a project, from the facts of all of its files.
 
-    settings: as `Knowledge.layer_settings`.
+    settings: as `Knowledge.layer_settings`.  read: why more classes are the runtime's.
     """
     found = list(facts)
     used: set[str] = set().union(*(one.apis for one in found))
@@ -83,6 +87,7 @@ def layers_of(facts: Iterable[Facts], settings: Mapping[str, Mapping[str, str]])
     why |= dict.fromkeys(otherwise, "it is made with an argument that MindSpore's has not")
     why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
     why |= _changed_later(found, used, settings)
+    why |= read or {}
     packing = next((api for api in sorted(used) if api.startswith(_PACKING)), "")
     if packing:
         why |= dict.fromkeys(_RECURRENT, f"{packing} takes recurrent layers of torch's shape")
@@ -162,7 +167,8 @@ class Held:
         if found:
             return found
         if isinstance(node, ast.Name):
-            return self._made(bound_locally(node, self.tree) or self._child(node))
+            values = bound_locally(node, self.tree) or self._child(node)
+            return self._made([part for value in values for part in self._behind(value)])
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return self._made(self._values_of_attribute(node, node.value))
         return frozenset()
@@ -181,6 +187,12 @@ class Held:
         if any(_is_bound_otherwise(node.attr, self.tree.walked(one)) for one in classes):
             return []
         return [value for one in classes for value in self.bound.get((one, node.attr), [])]
+
+    def _behind(self, value: ast.expr) -> list[ast.expr]:
+        """What `self.conv` is bound to, where a name takes it; else the value."""
+        if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+            return self._values_of_attribute(value, value.value) or [value]
+        return [value]
 
     def _child(self, node: ast.Name) -> list[ast.expr]:
         """What `c, bn = self._modules.values()` binds to a name, as the constructor adds it."""

@@ -25,7 +25,7 @@ from isograd.convert.passes.elements import (
 )
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.module_contents import has_alternative, registered_buffers
-from isograd.convert.passes.numpy_arrays import is_of_numpy
+from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
 from isograd.convert.passes.reach_of_writes import (
     is_in_forward,
     scope_of,
@@ -157,14 +157,12 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     if is_written_by_elements(target, node, file):
         owner = place_owner(target)
         if sign is not None and (rebinds(owner, node, file) or is_in_forward(node, file)):
-            taken = file.source(target)
-            if any(is_of_numpy(part, file) for part in parts_of(target.slice)):
-                key = key_of(target.slice, file)
-                taken = f"{file.name('composites.at')}({file.source(target.value)}, {key})"
-            new = f"{taken} {sign} {layout.operand(file, node.value)}"
-            write_elements(target, node, new, file)
+            write_elements(target, node, _added(target, sign, node, file), file)
         else:
             file.replace(target, elements(target, file))
+        return True
+    if sign is not None and is_in_forward(node, file) and _is_by_array(target, file):
+        write_elements(target, node, _added(target, sign, node, file), file, stored=True)
         return True
     if sign is not None:
         code = f"{file.source(target)} {sign} {layout.operand(file, node.value)}"
@@ -192,6 +190,21 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
         layout.write_statement(file, node, code)
         return True
     return False
+
+
+def _added(target: ast.Subscript, sign: str, node: ast.AugAssign, file: FileEdit) -> str:
+    """The new value of elements, which may be at positions of numpy's."""
+    taken = file.source(target)
+    if _is_by_array(target, file):
+        key = key_of(target.slice, file)
+        taken = f"{file.name('composites.at')}({file.source(target.value)}, {key})"
+    return f"{taken} {sign} {layout.operand(file, node.value)}"
+
+
+def _is_by_array(target: ast.Subscript, file: FileEdit) -> bool:
+    """Whether elements of what may be a tensor stand at positions of numpy's."""
+    is_by_numpy = any(is_of_numpy(part, file) for part in parts_of(target.slice))
+    return is_by_numpy and not is_array(target.value, file)
 
 
 def strided(node: ast.Subscript, file: FileEdit) -> str:

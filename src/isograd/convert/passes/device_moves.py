@@ -85,10 +85,10 @@ def _is_device(value: ast.expr, file: FileEdit) -> bool:
     use = file.use(value.func if isinstance(value, ast.Call) else value)
     if use is not None and use.is_sure and use.api in _DEVICES:
         return True
-    return isinstance(value, ast.Name) and _is_name_of_device(value, file)
+    return isinstance(value, ast.Name) and is_name_of_device(value, file)
 
 
-def _is_name_of_device(name: ast.Name, file: FileEdit) -> bool:
+def is_name_of_device(name: ast.Name, file: FileEdit) -> bool:
     """Whether a name of the function holds nothing but devices: `device = x.device`.
 
     What is asked of something that is called a tensor's `device` there is one, whatever it is of.

@@ -14,10 +14,8 @@ _ASKS = frozenset(("getattr", "hasattr", "setattr", "delattr"))
 #: What nothing but a layer is asked for; of others an unknown value may be a configuration.
 _OF_LAYERS = frozenset(
     """weight bias running_mean running_var in_features out_features num_embeddings embedding_dim
-    in_channels out_channels""".split()
+    in_channels out_channels kernel_size stride padding dilation groups""".split()
 )
-#: Attributes without a plain counterpart, which `layer_attribute` computes.
-_COMPUTED = frozenset(("padding",))
 
 
 class LayerAttributes:
@@ -138,7 +136,7 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
     if not is_module and (found is not None or place(node) not in file.facts.layer_owners):
         return None
     is_asked = name in _OF_LAYERS or is_module
-    return "" if is_asked and (_is_renamed(name, file) or name in _COMPUTED) else None
+    return "" if is_asked and _is_renamed(name, file) else None
 
 
 def _native_base(info: ClassInfo, file: FileEdit) -> str:
@@ -156,7 +154,7 @@ def _native_base(info: ClassInfo, file: FileEdit) -> str:
 
 def _has(api: str, name: str, file: FileEdit) -> bool:
     entry = file.entry(api)
-    return entry is not None and (name in dict(entry.attributes) or name in _COMPUTED)
+    return entry is not None and name in dict(entry.attributes)
 
 
 def _of_classes(
@@ -169,15 +167,13 @@ def _of_classes(
     found: set[str] = set()
     for api in apis:
         entry = file.entry(api)
-        if entry is None or not entry.factory or file.is_shaped(entry.api):
+        names = {} if entry is None else dict(entry.attributes)
+        if entry is None or file.is_shaped(entry.api) or not (entry.factory or names):
             found.add(name)  # the runtime's class, or nothing that is known to be otherwise
             continue
-        names = dict(entry.attributes)
-        if not names and name not in _COMPUTED:
+        if not names:
             continue  # whose instances have no such attribute on either side
-        if name not in names:
-            return ""
-        found.add(names[name])
+        found.add(names.get(name, "" if entry.factory else name))
         if api in file.settings.layers.derived and not entry.base and not is_read:
             found.add(name)  # the runtime's class, which answers to MindSpore's names as well
     if not found:
@@ -189,6 +185,8 @@ def _is_renamed(name: str, file: FileEdit) -> bool:
     """Whether any layer that the project uses has another name for an attribute."""
     for api in file.settings.layers.used:
         entry = file.entry(api) if file.names.kind(api) == "M" else None
-        if entry is not None and dict(entry.attributes).get(name, name) != name:
+        if entry is None or file.is_shaped(entry.api):
+            continue
+        if dict(entry.attributes).get(name, name) != name:
             return True
     return False

@@ -57,11 +57,6 @@ class Members:
             file.converted += 1
             return True
         use = file.use(node)
-        if use is None and node.attr == "device" and place(node) in file.facts.unknown:
-            if not _device_kind(node, parent, file):
-                return False
-            file.uses += 1
-            return True
         if use is None or not use.is_member:
             return False
         if use.api == "torch.Tensor.requires_grad" and _is_computed(node, use, file):
@@ -77,7 +72,7 @@ class Members:
         if file.is_ported_module_member(use):
             file.converted += 1
             return True
-        if use.api == "torch.Tensor.device" and _device_kind(node, parent, file):
+        if use.api == "torch.Tensor.device" and use.is_sure and _device_kind(node, parent, file):
             return True
         return _by_entry(node, use, file)
 

@@ -35,6 +35,9 @@ def is_of_numpy(node: ast.expr, file: FileEdit) -> bool:
         return True
     while isinstance(node, ast.Subscript):
         node = node.value
+    if _is_own(node):
+        held = _made_by_numpy(file).get(ast.unparse(node), frozenset())
+        return any(kind in held for kind in _classes(node, file))
     if not isinstance(node, ast.Name):
         return _is_call_of_numpy(node, file)
     loop = file.tree.loop(node)
@@ -53,6 +56,8 @@ def is_array(node: ast.expr, file: FileEdit) -> bool:
         return False
     root = node
     while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
+        if _is_own(root):
+            return _holds_arrays_alone(root, file)
         if not isinstance(root, ast.Call):
             root = root.value
             continue
@@ -64,6 +69,30 @@ def is_array(node: ast.expr, file: FileEdit) -> bool:
     if not isinstance(root, ast.Name):
         return True
     return all(is_of_numpy(value, file) for value in scope_of(node, file).values_of(root.id))
+
+
+def _is_own(node: ast.AST) -> bool:
+    """Whether this is `self.name`."""
+    return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
+
+
+def _classes(node: ast.AST, file: FileEdit) -> list[ast.ClassDef]:
+    """The class around a node, and those of the file from which it derives."""
+    owner = file.tree.owner(node)
+    found = [] if owner is None else [owner]
+    own = {kind.name: kind for kind in file.tree.of(ast.ClassDef)}
+    for kind in found:
+        bases = [own.get(getattr(base, "id", "")) for base in kind.bases]
+        found += [base for base in bases if base is not None and base not in found]
+    return found
+
+
+def _holds_arrays_alone(node: ast.expr, file: FileEdit) -> bool:
+    """Whether all that a class binds to `self.name` is numpy's."""
+    assert isinstance(node, ast.Attribute)
+    kinds = _classes(node, file)
+    values = [value for kind in kinds for value in file.attribute_values.get((kind, node.attr), [])]
+    return bool(values) and all(is_of_numpy(value, file) for value in values)
 
 
 def _deciding(node: ast.Slice | ast.Compare | ast.ListComp | ast.IfExp) -> list[ast.expr]:
@@ -134,7 +163,7 @@ def _made_by_numpy(file: FileEdit) -> Mapping[str, Set[ast.AST | None]]:
     """Names that hold what numpy or scipy returned, or a range, with their functions.
 
     And names of a part of such an array, `batch = order[start : start + 32]`, and of functions of
-    the file that return one.
+    the file that return one; `self.order` with its class.
     """
     if file.made_by_numpy is None:
         found = file.made_by_numpy = defaultdict[str, set[ast.AST | None]](set)
@@ -146,13 +175,17 @@ def _made_by_numpy(file: FileEdit) -> Mapping[str, Set[ast.AST | None]]:
             known = sum(map(len, found.values()))
             for target, value in bound:
                 if is_of_numpy(value, file):
-                    for name in _bound_names(target):
-                        found[name].add(file.tree.function(target))
+                    for name, owner in _bound_names(target, file):
+                        found[name].add(owner)
     return file.made_by_numpy
 
 
-def _bound_names(target: ast.AST) -> list[str]:
-    return [target.name] if isinstance(target, _FUNCTIONS) else names_of(target)
+def _bound_names(target: ast.AST, file: FileEdit) -> list[tuple[str, ast.AST | None]]:
+    """The names that a target binds with their functions; `self.name` with its class."""
+    if _is_own(target):
+        return [(ast.unparse(target), file.tree.owner(target))]
+    names = [target.name] if isinstance(target, _FUNCTIONS) else names_of(target)
+    return [(name, file.tree.function(target)) for name in names if name != "self"]
 
 
 def _returned(node: ast.Return, file: FileEdit) -> list[tuple[ast.AST, ast.expr]]:

@@ -7,12 +7,13 @@ import itertools
 
 from isograd.convert.file import FileEdit
 from isograd.convert.integer_expressions import may_be_integer
+from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.augmented import strided
 from isograd.convert.passes.elements import elements, key_of
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
 from isograd.convert.passes.order import Stage
-from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of
 from isograd.convert.places import place
 from isograd.convert.tree import (
     counted_by,
@@ -245,6 +246,9 @@ def _stored(node: ast.Subscript, file: FileEdit) -> bool:
     is_alone = isinstance(written, ast.Assign) and written.targets == [node]
     if is_alone or not is_stored_by_function(node, written, file):
         return False  # what stands alone is for `Stores`, which sees its value converted
+    if isinstance(written, ast.AugAssign) and type(written.op) in SIGNS:
+        if is_in_forward(node, file):
+            return False  # the static graph sees no `elements(…)[…] +=`
     file.replace(node, elements(node, file, stored=True))
     return True
 

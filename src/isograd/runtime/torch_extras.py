@@ -97,6 +97,14 @@ def tensor_requires_grad_(input: Any, requires_grad: bool = True) -> Any:
     return leaf(input) if requires_grad else input
 
 
+def leaf_attribute(owner: Any, name: str) -> None:
+    """`owner.name.requires_grad = True`; a tensor of a network does not become its parameter."""
+    held = getattr(owner, name)
+    made = leaf(held)
+    if made is not held:
+        object.__setattr__(owner, name, made)
+
+
 def legacy_tensor(*data: Any) -> Any:
     """torch.Tensor(…): of numbers as float32, or zeros of a shape (torch's are not set)."""
     return _numbers_or_sizes(data, ms.float32)

@@ -251,8 +251,7 @@ def track(parameters: Iterable[Any]) -> None:
 def learns(tensor: Any) -> bool:
     """Whether a gradient goes through a tensor: `x.requires_grad`.
 
-    Also by an input of a network: MindSpore's `grad` marks all arguments of its function, and what
-    comes of them, even integers.
+    Also by an input: MindSpore's `grad` marks all its function's arguments, and what comes of them.
     """
     if not isinstance(tensor, ms.Tensor):
         return bool(tensor.requires_grad)
@@ -267,14 +266,6 @@ def leaf(tensor: Any) -> Any:
         tensor.requires_grad = True
         return tensor
     return tensor if _reached(tensor) else ms.Parameter(tensor)
-
-
-def leaf_attribute(owner: Any, name: str) -> None:
-    """`owner.name.requires_grad = True`; a tensor of a network does not become its parameter."""
-    held = getattr(owner, name)
-    made = leaf(held)
-    if made is not held:
-        object.__setattr__(owner, name, made)
 
 
 def zero_grad(owner: Any, set_to_none: bool = True) -> Any:

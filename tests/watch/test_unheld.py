@@ -91,3 +91,15 @@ def test_two_optimizers_in_turn_on_one_batch_repeat_no_batch(tmp_path: Path) -> 
             makers.step()
     codes = {alert.code for alert in isograd.watch(tmp_path / "run").alerts}
     assert "input.repeated" not in codes
+
+
+def test_a_head_that_is_trained_alone_is_no_alert(tmp_path: Path) -> None:
+    body = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 4))
+    optimizer = torch.optim.SGD(body[4].parameters(), lr=0.05)
+    torch.manual_seed(0)
+    with isograd.watch(body, tmp_path / "run", every=2):
+        for x, y in batches(40):
+            F.cross_entropy(body(x.clamp(-3, 3)), y).backward()
+            optimizer.step()
+            body.zero_grad()
+    assert _unchanged(isograd.watch(tmp_path / "run")) == []

@@ -29,7 +29,8 @@ class Unheld:
     ) -> tuple[str, ...]:
         """Names of those that got another gradient since the last look, and are what they were.
 
-        A network of which no optimizer holds anything is not trained: it judges, or it teaches.
+        A network of which no optimizer holds anything is not trained: it judges, or it teaches.  Where
+        most of one's matrices are left out, a head is trained on purpose.
         held: the identities of all parameters that optimizers have stepped with.
         """
         parameters = {
@@ -45,6 +46,8 @@ class Unheld:
             self._asked, self._held_elsewhere = set(free), _held_by_any()
         found = [p for key, p in free.items() if key not in self._held_elsewhere]
         found = [p for p in found if _is_moving(p)]
+        if 2 * len(found) > len(parameters):
+            found = []
         rows, samples = rows_of(found)
         now: dict[str, _Seen] = {
             names.get(id(p), "parameter"): (marks_of([p])[0], row, sample)

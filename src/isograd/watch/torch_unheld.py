@@ -29,8 +29,8 @@ class Unheld:
     ) -> tuple[str, ...]:
         """Names of those that got another gradient since the last look, and are what they were.
 
-        A network of which no optimizer holds anything is not trained: it judges, or it teaches.  Where
-        most of one's matrices are left out, a head is trained on purpose.
+        A network of which no optimizer holds anything is not trained: it judges, or it teaches.
+        Where most of one's matrices are left out, a head is trained on purpose.
         held: the identities of all parameters that optimizers have stepped with.
         """
         parameters = {

@@ -29,3 +29,16 @@ def _sequences(*epochs: tuple[int, ...]) -> Sequences:
 def test_a_side_that_does_not_shuffle(port: list[tuple[int, ...]], codes: list[str]) -> None:
     found = differences(_sequences(SHUFFLED), _sequences(*port), is_whole=True)
     assert [one.finding.code for one in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("order", "codes"),
+    [
+        pytest.param(SHUFFLED, ["data.shuffle_repeats"], id="eight samples"),
+        pytest.param((2, 0, 4, 1, 3), [], id="five samples, of which one draw in 120 repeats"),
+    ],
+)
+def test_a_permutation_that_comes_again(order: tuple[int, ...], codes: list[str]) -> None:
+    drawn = _sequences(order, order[::-1])
+    found = differences(drawn, _sequences(order, order), is_whole=True)
+    assert [one.finding.code for one in found] == codes

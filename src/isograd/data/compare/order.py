@@ -41,19 +41,13 @@ class Sequences:
     @property
     def is_shuffled(self) -> bool:
         """Whether the first epoch is not in the source's order."""
-        known = [n for n in self.own[0].ids if n >= 0]
-        rising = sum(x < y for x, y in itertools.pairwise(known))
-        return len(known) > 3 and rising < 0.8 * (len(known) - 1)
+        return _is_shuffled(self.own[0])
 
     @property
     def is_in_order(self) -> bool:
         """Whether all epochs are in the source's order, as shuffled ones hardly are by chance."""
-        chance = 1.0
-        for epoch in self.own:
-            known = [n for n in epoch.ids if n >= 0]
-            falling = sum(x > y for x, y in itertools.pairwise(known))
-            chance *= _chance_of_order(len(known), falling)
-        return not self.is_shuffled and chance < _LEAST_CHANCE
+        chance = math.prod(_chance_of_order(*_falling(epoch)) for epoch in self.own)
+        return not any(map(_is_shuffled, self.own)) and chance < _LEAST_CHANCE
 
     @property
     def repeats(self) -> bool:
@@ -63,6 +57,23 @@ class Sequences:
             and len(self.own) > 1
             and all(epoch.ids == self.own[0].ids for epoch in self.own[1:])
         )
+
+    @property
+    def repeats_by_chance(self) -> bool:
+        """Whether so few samples may be in one order in all epochs though each is drawn."""
+        orders = math.factorial(min(len(self.own[0].ids), 20))
+        return bool(orders ** (len(self.own) - 1) * _LEAST_CHANCE <= 1)
+
+
+def _falling(epoch: Epoch) -> tuple[int, int]:
+    """How many positions are known, and how many of them are behind a greater one."""
+    known = [n for n in epoch.ids if n >= 0]
+    return len(known), sum(x > y for x, y in itertools.pairwise(known))
+
+
+def _is_shuffled(epoch: Epoch) -> bool:
+    count, falling = _falling(epoch)
+    return count > 3 and count - 1 - falling < 0.8 * (count - 1)
 
 
 def _chance_of_order(count: int, falling: int) -> float:
@@ -115,6 +126,8 @@ def _shuffling(a: Sequences, b: Sequences) -> Iterator[Difference]:
         return
     if a.is_shuffled and a.repeats != b.repeats:
         who, other = ("A", "B") if a.repeats else ("B", "A")
+        if (a if a.repeats else b).repeats_by_chance:
+            return
         yield _found(
             "data.shuffle_repeats",
             f"{who} repeats one permutation in every epoch, {other} draws a new one",

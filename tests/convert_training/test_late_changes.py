@@ -24,11 +24,12 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.fc = nn.Linear(2, 1)
+        self.act = nn.LeakyReLU(0.1)
         self.tau, self.steps = 1.0, 0
         self.register_buffer("mask", torch.ones(2))
 
     def forward(self, x):
-        return self.fc(x * self.mask) / self.tau
+        return self.act(self.fc(x * self.mask) - 1.5) / self.tau
 
     def anneal(self):
         self.tau = self.tau * 2
@@ -63,6 +64,9 @@ for k in range(3):
         pytest.param("args.rate *= 0.5", "args.rate", id="a setting that a function reads"),
         pytest.param("net.mask = torch.tensor([1.0, 0.0])", "net.mask", id="a buffer"),
         pytest.param("net.mask.mul_(0.5)", "net.mask", id="a buffer in place"),
+        pytest.param(
+            "net.act.negative_slope = 0.5", "net.act.negative_slope", id="a setting of a layer"
+        ),
         pytest.param("setattr(net, 'tau', 3.0)", "net.tau", id="by its name in a text"),
     ],
 )

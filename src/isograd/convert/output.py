@@ -17,7 +17,7 @@ GENERATED = "torch_semantics"
 _COPIES = '''
 
 def _give_way() -> None:
-    """The copy that the process imported first replaces this one, so classes exist once.."""
+    """The copy that the process imported first replaces this one, so classes exist once."""
     import sys
 
     for name, module in tuple(sys.modules.items()):

@@ -227,6 +227,7 @@ def _compile_steps(run: Run) -> None:
         edits,
         [(named[path], facts) for path, facts in run.facts.items()],
         [(named[path], source.tree) for path, source in sources.items() if source is not None],
+        run.knowledge.layer_arguments,
     )
     for path in takers:
         new = run.training.files.get(named[path])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,6 +21,8 @@ COMPILED_FILE = FOLDER / "compiled-cpu.json"
 #: A person's own table of verdicts, made by `python -m isograd.knowledge check --out FILE`.
 VARIABLE = "ISOGRAD_KNOWLEDGE"
 _METHOD = "torch.Tensor."
+#: A class of layers or of losses.
+_LAYER = re.compile(r"torch\.nn\.[A-Z]\w*")
 #: Arguments of layers that torch does not read at a call, or that are parameters.
 _NOT_READ = frozenset(
     """bias device dtype inplace in_channels out_channels in_features out_features num_features
@@ -72,6 +75,13 @@ class Knowledge:
                 plain = {name for name, setter in entry.settings if not setter}
                 found[entry.api] = {name: names[name] for name in names if name not in plain}
         return found
+
+    @cached_property
+    def layer_arguments(self) -> frozenset[str]:
+        """What torch's layers and losses are made with, and read of themselves when called."""
+        return frozenset[str]().union(
+            *(_names_of(e.signature) for e in self.entries if _LAYER.fullmatch(e.api))
+        )
 
     @cached_property
     def methods(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ The compiler reads an attribute of a network, or a name of the module, when it c
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from isograd.convert.training.model import StepPlan
@@ -18,12 +18,6 @@ _Loop = (ast.For, ast.AsyncFor, ast.While)
 #: Attributes of tensors; what layers hold as Parameters, which are inputs of the graph.
 _OF_TENSORS = frozenset("data grad requires_grad".split())
 _OF_LAYERS = frozenset("weight bias running_mean running_var num_batches_tracked".split())
-#: What torch's own layers and losses read of themselves.
-_SETTINGS = frozenset(
-    "p eps momentum weight bias pos_weight reduction ignore_index label_smoothing margin beta "
-    "delta negative_slope alpha lambd threshold value min_val max_val stride padding dilation "
-    "groups kernel_size output_size inplace track_running_stats dropout temperature blank".split()
-)
 _SETS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
@@ -80,14 +74,14 @@ class Project:
         parent = self.parents[function]
         return parent if isinstance(parent, ast.ClassDef) else None
 
-    def reached(self, starts: Iterable[ast.AST], *, by_init: bool) -> set[_Function]:
-        """The functions that nodes call, directly or not, by their names."""
+    def reached(self, starts: Iterable[ast.AST]) -> set[_Function]:
+        """The functions that nodes call, directly or not, by their names; no constructors."""
         found: set[_Function] = set()
         waiting = list(starts)
         while waiting:
             for call in calls_in([waiting.pop()]):
                 for function in self.functions.get(_called(call), ()):
-                    if function not in found and (by_init or function.name != "__init__"):
+                    if function not in found and function.name != "__init__":
                         found.add(function)
                         waiting.append(function)
         return found
@@ -97,10 +91,12 @@ class Project:
 class _Seen:
     """What compiled steps read: attributes of `self`, names of modules, paths that begin with one.
 
-    objects: the paths of networks and losses.  classes: those of the methods that are compiled.
+    settings: what torch's layers and losses read of themselves.  objects: the paths of networks and
+    losses.  classes: those of the methods that are compiled.
     """
 
     attributes: set[str]
+    settings: Collection[str]
     names: set[str] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
     objects: set[str] = field(default_factory=set)
@@ -118,18 +114,22 @@ class _Seen:
 
 
 def late_changes(
-    trees: Iterable[tuple[str, ast.Module]], plans: Iterable[StepPlan]
+    trees: Iterable[tuple[str, ast.Module]], plans: Iterable[StepPlan], settings: Collection[str]
 ) -> Iterator[tuple[str, ast.AST, str]]:
-    """The file, the statement and the reason for each change that compiled steps would not see."""
+    """The file, the statement and the reason for each change that compiled steps would not see.
+
+    settings: as `Knowledge.layer_arguments`.
+    """
     project, plans = Project.of(trees), list(plans)
     forwards = project.functions.get("forward", [])
-    computed = {*forwards, *project.reached([*forwards, *(s for p in plans for s in p.forward)],
-                                            by_init=False)}  # fmt: skip
-    seen = _Seen(_attributes_read(computed) - project.parameters - _OF_TENSORS - _OF_LAYERS)
+    parts = [statement for plan in plans for statement in plan.forward]
+    computed = {*forwards, *project.reached([*forwards, *parts])}
+    read = _attributes_read(computed) - project.parameters - _OF_TENSORS - _OF_LAYERS
+    seen = _Seen(read, settings)
     for function in computed:
         seen.add_free(function)
     roots = set().union(*(_loops_around(plan, project) for plan in plans))
-    late = project.reached(roots, by_init=False) - computed
+    late = project.reached(roots) - computed
     seen.objects |= {path for plan in plans for path in plan.names.objects}
     seen.classes |= {project.owner(function) for function in computed}
     for region in (*roots, *late):
@@ -201,7 +201,7 @@ def _stale(target: ast.expr, seen: _Seen, project: Project) -> str:
     if target.attr in _OF_LAYERS and not is_set:
         return ""
     is_part = any(f"{owner}.".startswith(f"{one}.") for one in seen.objects)
-    if path in seen.paths or (is_part and target.attr in _SETTINGS):
+    if path in seen.paths or (is_part and target.attr in seen.settings):
         return path
     if target.attr not in seen.attributes:
         return ""

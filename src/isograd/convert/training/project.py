@@ -7,7 +7,7 @@ is keeps the others so, too.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
@@ -123,10 +123,12 @@ def decide(
     edits: list[FileEdit],
     facts: Iterable[tuple[str, Facts]],
     trees: Iterable[tuple[str, ast.Module]],
+    settings: Collection[str],
 ) -> Decision:
     """Whether all training loops of a project can call compiled steps.
 
-    edits: the files that take gradients.  facts, trees: of all files, by name.
+    edits: the files that take gradients.  facts, trees: of all files, by name.  settings: as
+    `Knowledge.layer_arguments`.
     """
     found, trees = _Found(), list(trees)
     modules = dict(trees)
@@ -149,6 +151,7 @@ def decide(
     _look_at_zeroing(found)
     if not found.findings:
         _look_at_trees(found, trees, by_hand)
+        _look_at_changes(found, trees, settings)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
@@ -166,8 +169,13 @@ def _look_at_trees(
             found.say(name, own_class, f"{own_class.name} keeps more than inputs and outputs")
         for node, reason in _refusals(tree, by_hand.get(name, frozenset())):
             found.say(name, node, reason)
+
+
+def _look_at_changes(
+    found: _Found, trees: list[tuple[str, ast.Module]], settings: Collection[str]
+) -> None:
     steps = [plan for several in found.plans.values() for plan in several]
-    for name, changed, reason in late_changes(trees, steps):
+    for name, changed, reason in late_changes(trees, steps, settings):
         found.say(name, changed, reason)
 
 

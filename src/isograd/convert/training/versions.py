@@ -11,7 +11,13 @@ from contextlib import contextmanager
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import Version
-from isograd.convert.training.paths import block_of, bound_by, read_by, unshared_changes
+from isograd.convert.training.paths import (
+    block_of,
+    bound_by,
+    read_before_bound,
+    read_by,
+    unshared_changes,
+)
 
 
 @contextmanager
@@ -97,21 +103,11 @@ def _version_of(
         isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
         for n in ast.walk(scope)
         if n not in inside and n not in early
-    ) or name in _carried(name, forward)
+    ) or name in read_before_bound(forward, set())
     used, number = {*file.tree.used, *file.tree.stored}, 2
     while f"{name}_{number}" in used:
         number += 1
     return Version(rebound, name, f"{name}_{number}", tuple(own), is_kept)
-
-
-def _carried(name: str, forward: list[ast.stmt]) -> set[str]:
-    """The name, if the forward part reads it before it binds it: the next round reads the last."""
-    for s in forward:
-        if name in read_by(s):
-            return {name}
-        if name in bound_by(s) and not isinstance(s, (ast.If, ast.For)):
-            return set()
-    return set()
 
 
 def _as_assignment(version: Version) -> ast.stmt:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
+from isograd.knowledge.check.compiled import executed_jobs
 from isograd.knowledge.check.table import fingerprint
 from isograd.knowledge.store import COMPILED_FILE, load_knowledge
 
@@ -33,3 +36,17 @@ def test_an_entry_tells_it() -> None:
         assert entry.verified is not None
         found[api] = entry.verified.compiled
     assert found == dict.fromkeys(found, "same")
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        pytest.param("ops.floor(x)", "same", id="operators"),
+        pytest.param("ms.Tensor(np.floor(x.asnumpy()))", "gradient-lost", id="numpy"),
+    ],
+)
+def test_what_runs_in_python_loses_the_gradients_beside_it(code: str, verdict: str) -> None:
+    pytest.importorskip("mindspore")
+    job = {"key": "f", "code": code, "construction": "", "inputs": [("x", "normal(2, 3)")]}
+    (found,) = executed_jobs([job], "CPU")["f"]
+    assert found["jit"][0] == verdict

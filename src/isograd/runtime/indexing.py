@@ -277,11 +277,21 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """How many elements each of some equal bins holds; the data's range where none is given."""
-    values = input.asnumpy()
-    low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
-    counts, _ = np.histogram(values, bins, (low, high))
-    return ms.Tensor(counts.astype(values.dtype))
+    """How many elements each of some equal bins holds; the data's range where none is given.
+
+    Counted by operators: a graph in which numpy runs loses the gradients of all that it returns.
+    """
+    values = ops.stop_gradient(input).reshape(-1)
+    low, high = ops.full((), min, dtype=values.dtype), ops.full((), max, dtype=values.dtype)
+    if min == max and values.shape[0]:
+        low, high = values.min(), values.max()
+        width = (low == high).astype(values.dtype)
+        low, high = low - width, high + width
+    is_inside = ops.logical_and(values >= low, values <= high)
+    share = ops.where(is_inside, (values - low) * bins / (high - low), ops.zeros_like(values))
+    places = ops.minimum(ops.floor(share).astype(ms.int64), bins - 1)
+    empty = ops.zeros((bins,), values.dtype)
+    return ops.tensor_scatter_add(empty, places.reshape(-1, 1), is_inside.astype(values.dtype))
 
 
 def searchsorted(
@@ -292,22 +302,29 @@ def searchsorted(
     side: str | None = None,
 ) -> Any:
     """Where elements would go into a sorted vector, or each line of them into its own."""
-    own: Any = side or ("right" if right else "left")
-    order = sorted_sequence.asnumpy()
-    values = input.asnumpy() if isinstance(input, ms.Tensor) else np.asarray(input)
-    if order.ndim < 2:
-        found = np.searchsorted(order, values, own)
-    else:
-        # The static graph knows no zip(strict=...).
-        lines = zip(order.reshape(-1, order.shape[-1]), values.reshape(-1, values.shape[-1]))
-        found = np.stack([np.searchsorted(line, some, own) for line, some in lines])
-        found = found.reshape(values.shape)
-    return ms.Tensor(np.asarray(found, np.int32 if out_int32 else np.int64))
+    is_right = right if side is None else side == "right"
+    values = input
+    if not isinstance(input, ms.Tensor):
+        values = ops.full((), input, dtype=sorted_sequence.dtype)
+    wide = ms.float64 if ops.is_floating_point(sorted_sequence) else ms.int64
+    found = ops.searchsorted(sorted_sequence.astype(wide), values.astype(wide), right=is_right)
+    return found.astype(ms.int32 if out_int32 else ms.int64)
 
 
 def isin(elements: Any, test_elements: Any, invert: bool = False) -> Any:
     """Which elements occur among others."""
-    return ms.Tensor(np.isin(elements.asnumpy(), test_elements.asnumpy(), invert=invert))
+    if not isinstance(elements, ms.Tensor):
+        elements = ops.full((), elements, dtype=test_elements.dtype)
+    if not isinstance(test_elements, ms.Tensor):
+        test_elements = ops.full((1,), test_elements, dtype=elements.dtype)
+    kind = ms.float64 if ops.is_floating_point(elements) else ms.int64
+    wanted, others = elements.astype(kind), test_elements.reshape(-1).astype(kind)
+    if others.shape[0] == 0:
+        return ops.full(elements.shape, bool(invert), dtype=ms.bool_)
+    others = ops.sort(others)[0]
+    places = ops.minimum(ops.searchsorted(others, wanted), others.shape[0] - 1)
+    nearest = ops.gather(others, places, 0)
+    return nearest != wanted if invert else nearest == wanted
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:

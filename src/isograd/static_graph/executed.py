@@ -124,6 +124,17 @@ def executed_verdict(file: FileScope, name: str) -> Executed | None:
     return _table_row(fingerprint(file, name))
 
 
+def verdict_of(name: str) -> Executed | None:
+    """What was executed of a runtime function, by its name there; None where nothing was."""
+    row = _by_name().get(name)
+    return None if row is None else Executed(row["name"], row["verdict"], row["detail"])
+
+
+@functools.cache
+def _by_name() -> dict[str, dict[str, str]]:
+    return {row["name"]: row for row in _table().values()}
+
+
 def is_executed_as_same(file: FileScope, name: str) -> bool:
     """Whether a definition is a copy of a runtime function that compiles as it runs eagerly."""
     executed = executed_verdict(file, name)

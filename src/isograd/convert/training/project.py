@@ -7,7 +7,7 @@ is keeps the others so, too.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
@@ -22,6 +22,7 @@ from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
 from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
+from isograd.convert.training.verdicts import in_compiled_code
 from isograd.convert.training.write import Rewritten, rewritten
 from isograd.static_graph.find import find_in_file
 from isograd.static_graph.rule import SILENT
@@ -124,13 +125,14 @@ def decide(
     facts: Iterable[tuple[str, Facts]],
     trees: Iterable[tuple[str, ast.Module]],
     settings: Collection[str],
+    refused: Mapping[str, str],
 ) -> Decision:
     """Whether all training loops of a project can call compiled steps.
 
     edits: the files that take gradients.  facts, trees: of all files, by name.  settings: as
-    `Knowledge.layer_arguments`.
+    `Knowledge.layer_arguments`.  refused: as `refused_by_graph`.
     """
-    found, trees = _Found(), list(trees)
+    found, trees, facts = _Found(), list(trees), list(facts)
     modules = dict(trees)
     apis: set[str] = set()
     looked_at = {edit.file for edit in edits}
@@ -152,6 +154,7 @@ def decide(
     if not found.findings:
         _look_at_trees(found, trees, by_hand)
         _look_at_changes(found, trees, settings)
+        _look_at_apis(found, trees, dict(facts), refused)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
@@ -177,6 +180,30 @@ def _look_at_changes(
     steps = [plan for several in found.plans.values() for plan in several]
     for name, changed, reason in late_changes(trees, steps, settings):
         found.say(name, changed, reason)
+
+
+def _look_at_apis(
+    found: _Found,
+    trees: list[tuple[str, ast.Module]],
+    facts: Mapping[str, Facts],
+    refused: Mapping[str, str],
+) -> None:
+    for name, tree in trees:
+        named = facts[name].apis | {member.api for member in facts[name].members.values()}
+        if named.isdisjoint(refused):
+            continue
+        loops = [(_class_around(p.loop, tree), p.forward) for p in found.plans.get(name, ())]
+        for node, reason in in_compiled_code(tree, facts[name], loops, refused):
+            found.say(name, node, reason)
+
+
+def _class_around(loop: ast.AST, tree: ast.Module) -> str:
+    """The class of a file that holds a loop; empty where none does."""
+    line = loop.lineno  # type: ignore[attr-defined]
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0):
+            return node.name
+    return ""
 
 
 def _named(api: str, tree: ast.Module | None) -> ast.AST | None:

@@ -58,7 +58,7 @@ def check_entries(
     waiting = [e for e in entries if results.get(e.api, {}).get("of") != fingerprint(e)]
     for start in range(0, len(waiting), _BATCH):
         batch = waiting[start : start + _BATCH]
-        found = _executed([job for entry in batch for job in _jobs(entry, knowledge)], device)
+        found = executed_jobs([job for entry in batch for job in _jobs(entry, knowledge)], device)
         for entry in batch:
             row = _row(entry, found.get(entry.api, []))
             results[entry.api] = row
@@ -85,7 +85,7 @@ def check_runtime(
     )
     for start in range(0, len(waiting), _BATCH):
         batch = waiting[start : start + _BATCH]
-        found = _executed([job for name in batch for job in jobs[name][:_EXAMPLES]], device)
+        found = executed_jobs([job for name in batch for job in jobs[name][:_EXAMPLES]], device)
         for name in batch:
             if found.get(name):
                 results[name] = {"of": prints[name], **_row_of_runtime(found[name])}
@@ -218,7 +218,8 @@ def _row(entry: Entry, found: list[dict[str, list[str]]]) -> dict[str, Any]:
     return {"of": fingerprint(entry), "compiled": word, "verdict": count.verdict}
 
 
-def _executed(jobs: list[dict[str, Any]], device: str) -> dict[str, list[dict[str, list[str]]]]:
+def executed_jobs(jobs: list[dict[str, Any]], device: str) -> dict[str, list[dict[str, list[str]]]]:
+    """The verdicts of jobs by key: of each job what each way makes of it."""
     found: dict[str, list[dict[str, list[str]]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         jobs_file, out_file = Path(folder, "jobs.json"), Path(folder, "out.jsonl")

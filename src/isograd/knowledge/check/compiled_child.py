@@ -2,8 +2,9 @@
 
     python -m isograd.knowledge.check.compiled_child JOBS OUT [DEVICE]
 
-A job's code runs eagerly, under `jit` and in GRAPH_MODE: its result, and the gradients of its float
-inputs and of the parameters of the cell that it builds.
+A job's code runs eagerly, under `jit` and in GRAPH_MODE: its result, the gradients of its float
+inputs and of the parameters of the cell that it builds, and the gradients of another value that is
+returned beside the result: what runs in plain Python within the graph takes those, too.
 """
 
 from __future__ import annotations
@@ -106,29 +107,55 @@ class _Run:
         """Gradients of the float inputs and the parameters; none where there is nothing of them."""
         import mindspore as ms
 
-        from isograd.frameworks.mindspore.differentiate import FLOATS
+        names, values = list(self._given), list(self._given.values())
+        positions = [i for i, value in enumerate(values) if _is_float(value)]
+        cell = self._space.get("CELL")
+        weights = list(cell.trainable_params()) if isinstance(cell, ms.nn.Cell) else []
+        listed = ", ".join(names)
+        space = {**self._space, "run": self._function}
+        steps = []
+        results = self._results()
+        floats = [path for path, tensor in results if _is_float(tensor)]
+        if floats and (positions or weights):
+            terms = " + ".join(f"({path} * {path}).sum()" for path in floats)
+            text = f"def total({listed}):\n    result = run({listed})\n    return {terms}\n"
+            steps.append(self._step(self._defined(text, "total", space), positions, weights))
+        if positions and results:
+            text = f"def both({listed}):\n    return run({listed}), {names[positions[0]]} * 2\n"
+            space["both"] = self._defined(text, "both", space)
+            text = f"def total({listed}):\n    _, beside = both({listed})\n"
+            text += "    return (beside * beside).sum()\n"
+            steps.append(self._step(self._defined(text, "total", space), positions[:1], []))
+        return {"steps": steps}
+
+    def _results(self) -> list[tuple[str, Any]]:
+        """The tensors of the result, which is called `result`, by expressions for them."""
+        import mindspore as ms
+
         from isograd.frameworks.mindspore.static_graph.texts import walk
 
         ms.set_context(mode=ms.PYNATIVE_MODE)
         places = list(walk(_plain(self._function(*self._given.values())), "result"))
         ms.set_context(mode=ms.GRAPH_MODE if self._way == "graph" else ms.PYNATIVE_MODE)
-        floats = [(path, t) for path, t in places if t.dtype in FLOATS]
-        values = list(self._given.values())
-        positions = [
-            i for i, v in enumerate(values) if isinstance(v, ms.Tensor) and v.dtype in FLOATS
-        ]
-        cell = self._space.get("CELL")
-        weights = list(cell.trainable_params()) if isinstance(cell, ms.nn.Cell) else []
-        if not floats or not (positions or weights):
-            return {"steps": []}
+        return places
+
+    def _step(self, total: Any, positions: list[int], weights: list[Any]) -> Any:
+        """The value of a function of the inputs, and its gradients by some of them."""
+        import mindspore as ms
+
+        gradient = ms.value_and_grad(total, tuple(positions) or None, weights or None)
         listed = ", ".join(self._given)
-        terms = " + ".join(f"({path} * {path}).sum()" for path, _ in floats)
-        text = f"def total({listed}):\n    result = run({listed})\n    return {terms}\n"
-        total = self._defined(text, "total", {**self._space, "run": self._function})
-        step = ms.value_and_grad(total, tuple(positions) or None, weights or None)
         text = f"def step({listed}):\n    return GRAD({listed})\n"
-        found = self._in_way(self._defined(text, "step", {"GRAD": step}))(*values)
-        return {"steps": [described(found)]}
+        step = self._in_way(self._defined(text, "step", {"GRAD": gradient}))
+        return described(step(*self._given.values()))
+
+
+def _is_float(value: Any) -> bool:
+    import mindspore as ms
+
+    from isograd.frameworks.mindspore.differentiate import FLOATS
+
+    return isinstance(value, ms.Tensor) and value.dtype in FLOATS
 
 
 def _plain(value: Any) -> Any:

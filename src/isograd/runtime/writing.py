@@ -343,17 +343,21 @@ def augmented(sign: str, held: Any, value: Any) -> Any:
         "%": "mod", "@": "matmul", "&": "and_", "|": "or_", "^": "xor",
     }[sign]  # fmt: skip
     if isinstance(held, ms.Tensor):
-        return overwrite(held, getattr(operator, name)(held, value))
+        # The gradient of a product reads the old values, which are overwritten.
+        is_product = sign in ("**", "@") or (sign in ("*", "%") and isinstance(value, ms.Tensor))
+        old = unshared(held) if is_product else held
+        return overwrite(held, getattr(operator, name)(old, value))
     return getattr(operator, "i" + name.rstrip("_"))(held, value)
 
 
 def in_place(layer: Any) -> Any:
     """A layer that writes what it makes into what it is called with."""
     kind = type(layer)
+    copies = not issubclass(kind, (nn.ReLU, nn.ReLU6))  # whose gradients read the result alone
 
     class InPlace(kind):  # type: ignore[misc,valid-type]  # whichever class the layer is of
         def construct(self, input: Any) -> Any:
-            return overwrite(input, super().construct(input))
+            return overwrite(input, super().construct(unshared(input) if copies else input))
 
     InPlace.__name__, InPlace.__qualname__ = kind.__name__, kind.__qualname__
     layer.__class__ = InPlace

@@ -35,6 +35,7 @@ from isograd.convert.passes.reach_of_writes import (
     tell_lost,
     write_view,
 )
+from isograd.convert.passes.saved_values import of_old_values
 from isograd.convert.tree import (
     defaults_of,
     has_inner_steps,
@@ -120,6 +121,7 @@ class AugmentedAssignments:
         if sight.reach is not Reach.SHARED or sign is None:
             return False
         code = f"{target.id} {sign} {layout.operand(file, node.value)}"
+        code = of_old_values(target.id, code, node, file)
         if may_be_parameter(target.id, node, file):
             code = f"{file.name('composites.overwrite')}({target.id}, {code})"
         else:
@@ -166,6 +168,7 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
         return True
     if sign is not None:
         code = f"{file.source(target)} {sign} {layout.operand(file, node.value)}"
+        code = of_old_values(file.source(target), code, node, file)
         if write_view(target.value, key_of(target.slice, file), code, node, file):
             return True
     if tell_lost(target.value, node, file):
@@ -186,7 +189,8 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
     if scope.is_container(target.value.id) and file.facts.is_tensor(target):
         tell_if_lost(target.value.id, node, file)
         place = file.source(target)
-        code = f"{place}[...] = {place} {sign} {layout.operand(file, node.value)}"
+        code = f"{place} {sign} {layout.operand(file, node.value)}"
+        code = f"{place}[...] = {of_old_values(place, code, node, file)}"
         layout.write_statement(file, node, code)
         return True
     return False

@@ -38,6 +38,7 @@ from isograd.convert.passes.reach_of_writes import (
     tell_lost,
     write_view,
 )
+from isograd.convert.passes.saved_values import of_old_values
 from isograd.convert.passes.written_elements import put_data, tell_if_held, write_element
 from isograd.convert.places import place as place_of
 from isograd.convert.use import Use
@@ -137,7 +138,8 @@ def _write(
     target = target_of(receiver, file)
     is_statement = file.tree.is_statement(node)
     if target is None:
-        if not is_statement or not write_view(receiver, "...", code, node, file):
+        kept = of_old_values(file.source(receiver), code, node, file)
+        if not is_statement or not write_view(receiver, "...", kept, node, file):
             _write_alone(node, receiver, code, file)
         return
     if target is not receiver or isinstance(target, ast.Subscript):
@@ -157,9 +159,9 @@ def _write(
     elif is_statement and isinstance(target, ast.Attribute) and target.attr == "grad":
         layout.write_statement(file, node, f"{written_place(target, file)} = {code}")
     elif _may_be_computed(target, use, node, file):
-        file.replace(
-            node, f"{file.name('composites.overwrite')}({written_place(target, file)}, {code})"
-        )
+        place = written_place(target, file)
+        code = of_old_values(place, code, node, file)
+        file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
     else:
         file.replace(node, f"{written_place(target, file)}.copy_({code})")
 
@@ -261,7 +263,9 @@ def _write_data(
     file.replace(node, new)
 
 
-def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> None:
+def _write_name(
+    target: ast.Name, node: ast.Call, code: str, file: FileEdit, *, is_safe: bool = False
+) -> None:
     """Bind a tensor's new value to its name, or write it where others see the tensor."""
     name = target.id
     if (file.holds_data(target) or is_quiet_leaf(target, file)) and not _is_shaping(node, file):
@@ -278,11 +282,12 @@ def _write_name(target: ast.Name, node: ast.Call, code: str, file: FileEdit) -> 
         file.finding(node, "in-place-shape", _SHAPE.format(name, other), level=level)
     elif sight.reach is Reach.LOST:
         tell(sight, name, node, file)
-    elif sight.reach is Reach.SHARED and is_statement and not may_be_parameter(name, node, file):
-        layout.write_statement(file, node, f"{name}[...] = {code}")
-        return
     elif sight.reach is Reach.SHARED:
-        file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
+        code = code if is_safe else of_old_values(name, code, node, file)
+        if is_statement and not may_be_parameter(name, node, file):
+            layout.write_statement(file, node, f"{name}[...] = {code}")
+        else:
+            file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
         return
     if is_statement:
         layout.write_statement(file, node, f"{name} = {code}")
@@ -320,13 +325,16 @@ def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
     return isinstance(node, ast.Call) and file.use(node.func) is None
 
 
-def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
+def bind(
+    target: ast.expr, node: ast.Call, code: str, file: FileEdit, *, is_safe: bool = False
+) -> bool:
     """Bind a call's result to the tensor that it is written to as well; False: nobody reads that.
 
     What else holds the tensor is reported.
+    is_safe: whether no gradient of the call reads what the tensor held.
     """
     if isinstance(target, ast.Name):
-        _write_name(target, node, code, file)
+        _write_name(target, node, code, file, is_safe=is_safe)
         return True
     if file.tree.is_statement(node) and isinstance(target, ast.Subscript):
         write_element(target, node, code, file)
@@ -343,6 +351,7 @@ def bind(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> bool:
             is_reached = not tell_lost(target, node, file)
         if is_reached:
             held = file.source(target)
+            code = code if is_safe else of_old_values(held, code, node, file)
             file.replace(node, f"{file.name('composites.overwrite')}({held}, {code})")
             return True
     return False

@@ -12,6 +12,7 @@ from isograd.convert.model import Level
 from isograd.convert.passes.chains import is_read_after, names_in
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
+from isograd.convert.passes.saved_values import by_result
 from isograd.convert.settings import LayersInPlace
 from isograd.convert.tree import is_none
 from isograd.knowledge.rewrite import parameters_of
@@ -101,8 +102,9 @@ class InPlaceLayers:
             file.finding(node, "in-place-kept", _HOOKED, _KEPT_ADVICE, level=Level.LOOK)
             return False
         if isinstance(function, ast.Call) and len(node.args) == 1:
+            is_safe = by_result(file.api_of_call(function))
             return changes_its_input(function, file) and bind(
-                node.args[0], node, file.source(node), file
+                node.args[0], node, file.source(node), file, is_safe=is_safe
             )
         if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
             return False
@@ -113,7 +115,15 @@ class InPlaceLayers:
             _change_input(node, file, layers.first[function.attr])
         if function.attr not in layers.whole:
             return False
-        return bind(node.args[0], node, file.source(node), file)
+        is_safe = all(map(by_result, _apis_of(function, file)))
+        return bind(node.args[0], node, file.source(node), file, is_safe=is_safe)
+
+
+def _apis_of(layer: ast.Attribute, file: FileEdit) -> set[str]:
+    """The APIs of torch that make the layers which `self.act` may hold."""
+    owner = next(part for part in file.tree.above(layer) if isinstance(part, ast.ClassDef))
+    values = file.attribute_values.get((owner, layer.attr), [])
+    return {file.api_of_call(value) for value in values if not is_none(value)} or {""}
 
 
 def _tell_kept(loop: ast.For, file: FileEdit) -> None:

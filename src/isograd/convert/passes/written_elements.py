@@ -23,6 +23,7 @@ from isograd.convert.passes.elements import (
     written_place,
 )
 from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost, tell_lost, write_view
+from isograd.convert.passes.saved_values import of_old_values
 from isograd.convert.places import place as place_of
 
 _COPY = "{0} is a copy, in torch as well: this change reaches nothing"
@@ -41,12 +42,13 @@ def write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEd
         return
     if not is_statement:
         tell_if_held(target, node, file)
-        put(target, node, code, file)
+        put(target, node, of_old_values(place, code, node, file), file)
         return
     if is_data(target.value) and not is_another(target.value, file):
         # What is written to the data of a tensor is written to the tensor.
         write_elements(target, node, code, file)
         return
+    code = of_old_values(place, code, node, file)
     if write_view(target, "...", code, node, file):
         return
     scope = scope_of(node, file)

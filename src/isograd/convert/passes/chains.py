@@ -108,10 +108,10 @@ def is_read_after(target: ast.Name, node: ast.Call, file: FileEdit) -> bool:
     if isinstance(scope, ast.Module) and not is_bound_anew:
         return True
     is_last = is_bound_anew or _ends_the_function(statement, file)
-    beside = _beside(node, file)
+    others = beside(node, file)
     for part in names_in(statement if is_last else scope, target.id):
         if isinstance(part.ctx, ast.Load) and file.text.span(part)[0] >= end:
-            if part not in beside:
+            if part not in others:
                 return True
     return not is_last and _is_read_next_time(target, node, file)
 
@@ -123,7 +123,7 @@ def _ends_the_function(statement: ast.stmt, file: FileEdit) -> bool:
     )
 
 
-def _beside(node: ast.AST, file: FileEdit) -> set[ast.AST]:
+def beside(node: ast.AST, file: FileEdit) -> set[ast.AST]:
     """What stands in the other branch of each `a if c else b` around a node."""
     found: set[ast.AST] = set()
     inner = node

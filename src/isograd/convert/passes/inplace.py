@@ -39,6 +39,13 @@ from isograd.convert.passes.reach_of_writes import (
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
+from isograd.convert.passes.waiting_operands import (
+    bind_first,
+    can_move,
+    lost_views,
+    reads_before,
+    waiting,
+)
 from isograd.convert.passes.written_elements import put_data, tell_if_held, write_element
 from isograd.convert.places import place as place_of
 from isograd.convert.use import Use
@@ -49,6 +56,11 @@ from isograd.scan.values import PARAMETER
 _COPY_INTO = "torch.Tensor.copy_"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
 _CHOSEN = "which tensor is changed in place is not known here; the port changes none"
+_WAITING = (
+    "{0} is read in this statement before it is changed, and sees the change in torch; "
+    "MindSpore refuses to write into the inputs of what it differentiates"
+)
+_WAITING_ADVICE = "Bind what it is changed to before the statement: {0} = …"
 #: Methods that change the shape, which a write into the tensor cannot.
 _SHAPING = frozenset(
     (
@@ -291,10 +303,29 @@ def _write_name(
         return
     if is_statement:
         layout.write_statement(file, node, f"{name} = {code}")
+    elif not _is_shaping(node, file) and (before := waiting(target, node, file)):
+        code = code if is_safe else of_old_values(name, code, node, file)
+        _write_waiting(target, before, node, code, file)
     elif is_read_after(target, node, file):
         file.replace(node, f"({name} := {code})")
     else:
         layout.write(file, node, code)
+
+
+def _write_waiting(
+    target: ast.Name, before: list[ast.Name], node: ast.Call, code: str, file: FileEdit
+) -> None:
+    """Write what the statement has read before: bound in a line before it, or in the tensor."""
+    statement = file.tree.statement(node)
+    reads = reads_before(target, node, statement, file)
+    if can_move(node, reads, file) and bind_first(target.id, code, node, file):
+        return
+    name = target.id
+    for view in lost_views(node, before, file):
+        tell_lost(view, node, file)
+    if name in scope_of(node, file).parameters and is_in_forward(node, file):
+        file.finding(node, "in-place-input", _WAITING.format(name), _WAITING_ADVICE.format(name))
+    file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
 
 
 def _is_shaping(node: ast.Call, file: FileEdit) -> bool:
@@ -333,6 +364,11 @@ def bind(
     What else holds the tensor is reported.
     is_safe: whether no gradient of the call reads what the tensor held.
     """
+    if isinstance(target, ast.Call):  # `relu(x.sub_(2), inplace=True)`
+        target = target_of(target, file) or target
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
+            file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
+            return False
     if isinstance(target, ast.Name):
         _write_name(target, node, code, file, is_safe=is_safe)
         return True

@@ -9,10 +9,11 @@ from dataclasses import replace
 from isograd.convert.file import FileEdit
 from isograd.convert.kept_outputs import kept_by, loops_that_keep
 from isograd.convert.model import Level
-from isograd.convert.passes.chains import is_read_after, names_in
+from isograd.convert.passes.chains import is_read_after
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
 from isograd.convert.passes.saved_values import by_result
+from isograd.convert.passes.waiting_operands import can_be_first, indent_of, reads_before
 from isograd.convert.settings import LayersInPlace
 from isograd.convert.tree import is_none
 from isograd.knowledge.rewrite import parameters_of
@@ -36,19 +37,6 @@ _ALL_CHILDREN = frozenset("children named_children modules named_modules _module
 _KEPT_ADVICE = "If it does, keep what that layer makes of it: its result has the same values."
 _CHANGED_ADVICE = "Bind what its first layer makes of {0} to {0} before."
 _SEQUENTIAL = "torch.nn.Sequential"
-_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
-#: Expressions that evaluate all their parts, each once, before they have a value themselves.
-_EVALUATED_ONCE = (
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.Call,
-    ast.keyword,
-    ast.Tuple,
-    ast.List,
-    ast.Subscript,
-    ast.Attribute,
-    ast.Starred,
-)
 #: Layers that change nothing the second time, as functions.
 _IDEMPOTENT = {"torch.nn.ReLU": "ops.relu", "torch.nn.ReLU6": "ops.relu6"}
 
@@ -160,12 +148,12 @@ def _change_input(node: ast.Call, file: FileEdit, layer: str) -> None:
     if not isinstance(target, ast.Name):
         return
     statement = file.tree.statement(node)
-    before = _reads_before(target, node, statement, file)
+    before = reads_before(target, node, statement, file)
     if not before and not is_read_after(target, node, file):
         return
     first = file.text.span(statement)[0]
-    indent = file.text.original[file.text.line_start(statement.lineno) : first]
-    if layer in _IDEMPOTENT and not indent.strip() and _can_be_first(node, before, file):
+    indent = indent_of(statement, file)
+    if layer in _IDEMPOTENT and indent is not None and can_be_first(node, before, file):
         called = _unused(f"{node.func.attr.strip('_')}_of_{target.id}", file)
         layer_call = f"{file.name(_IDEMPOTENT[layer])}({target.id})"
         lines = (f"{called} = {file.source(node)}", f"{target.id} = {layer_call}", "")
@@ -174,38 +162,6 @@ def _change_input(node: ast.Call, file: FileEdit, layer: str) -> None:
         return
     message = _CHANGED.format(file.text.raw(node.func), target.id)
     file.finding(node, "in-place-input", message, _CHANGED_ADVICE.format(target.id))
-
-
-def _reads_before(
-    target: ast.Name, node: ast.Call, statement: ast.stmt, file: FileEdit
-) -> list[ast.Name]:
-    """Where a statement reads a name before it calls a layer with it."""
-    start = file.text.span(node)[0]
-    return [
-        part
-        for part in names_in(statement, target.id)
-        if isinstance(part.ctx, ast.Load) or isinstance(statement, ast.AugAssign)
-        if file.text.span(part)[0] < start
-    ]
-
-
-def _can_be_first(node: ast.Call, before: list[ast.Name], file: FileEdit) -> bool:
-    """Whether a call gives the same at the beginning of its statement.
-
-    It has to be evaluated once there, and the tensors that were read before it must not have been
-    used before it: of `x + self.block(x)` the sum is taken last.
-    """
-    below: ast.AST = node
-    around: list[ast.AST] = []
-    for part in file.tree.above(node):
-        around.append(part)
-        if isinstance(part, _SIMPLE):
-            is_value = part.value is below
-            return is_value and all(file.tree.parents.get(read) in around for read in before)
-        if not isinstance(part, _EVALUATED_ONCE):
-            return False
-        below = part
-    return False
 
 
 def _unused(name: str, file: FileEdit) -> str:

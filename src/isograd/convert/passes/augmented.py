@@ -24,6 +24,7 @@ from isograd.convert.passes.elements import (
     write_recorded,
 )
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.known_dtypes import kept_dtype
 from isograd.convert.passes.module_contents import has_alternative, registered_buffers
 from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
 from isograd.convert.passes.reach_of_writes import (
@@ -118,9 +119,14 @@ class AugmentedAssignments:
         if sight.reach is Reach.LOST:
             tell(sight, target.id, node, file)
         sign = SIGNS.get(type(node.op))
-        if sight.reach is not Reach.SHARED or sign is None:
+        if sign is None:
             return False
         code = f"{target.id} {sign} {layout.operand(file, node.value)}"
+        if sight.reach is not Reach.SHARED:
+            kept = kept_dtype(target.id, code, node, [node.value], file)
+            if kept != code:
+                layout.write_statement(file, node, f"{target.id} = {kept}")
+            return kept != code
         code = of_old_values(target.id, code, node, file)
         if may_be_parameter(target.id, node, file):
             code = f"{file.name('composites.overwrite')}({target.id}, {code})"

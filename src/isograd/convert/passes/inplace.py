@@ -29,6 +29,7 @@ from isograd.convert.passes.elements import (
     written_place,
 )
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.known_dtypes import kept_dtype, operands_of
 from isograd.convert.passes.reach_of_writes import (
     LOST_ADVICE,
     is_in_forward,
@@ -301,6 +302,7 @@ def _write_name(
         else:
             file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
         return
+    code = kept_dtype(name, code, node, operands_of(target, node), file)
     if is_statement:
         layout.write_statement(file, node, f"{name} = {code}")
     elif not _is_shaping(node, file) and (before := waiting(target, node, file)):

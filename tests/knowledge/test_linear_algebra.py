@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,3 +87,37 @@ def test_a_window_refuses_what_torch_refuses(how: dict[str, object]) -> None:
     given = {key: getattr(ms, value) if key == "dtype" else value for key, value in how.items()}
     with pytest.raises(ValueError, match="general_cosine"):
         runtime.signal_hamming(**given)
+
+
+def raised(function: Callable[..., Any], *given: Any) -> str:
+    with pytest.raises(RuntimeError) as told:
+        function(*given)
+    return str(told.value)
+
+
+def test_an_inverse_and_a_solution_of_a_singular_matrix_raise_as_in_torch() -> None:
+    for values in (SINGULAR, np.stack([np.eye(2, dtype=np.float32), SINGULAR])):
+        matrix, plain = ms.Tensor(values), torch.tensor(values)
+        assert raised(runtime.inverse, matrix) == raised(torch.inverse, plain)
+        ones = np.ones((2, 1), np.float32)
+        said = raised(runtime.linalg_solve, matrix, ms.Tensor(ones))
+        assert said == raised(torch.linalg.solve, plain, torch.tensor(ones))
+
+
+@pytest.mark.parametrize("order", [None, 1, -1, 2, -2, "fro", "nuc", float("inf"), -float("inf")])
+def test_condition_numbers_are_torch_s(order: Any) -> None:
+    whole = np.array([[2.0, 1.0], [1.0, 3.0]], np.float32)
+    expected = torch.linalg.cond(torch.tensor(whole), order).item()
+    found = runtime.condition_number(ms.Tensor(whole), order)
+    assert float(found.asnumpy()) == pytest.approx(expected, rel=1e-5)
+    expected = torch.linalg.cond(torch.tensor(SINGULAR), order).item()
+    found = float(runtime.condition_number(ms.Tensor(SINGULAR), order).asnumpy())
+    # By singular values the least one is a rounding error.
+    assert found == expected or (order in (None, 2, "nuc") and found > 1e6) or found < 1e-6
+    wide = np.arange(6, dtype=np.float32).reshape(2, 3)
+    if order in (None, 2, -2):
+        expected = torch.linalg.cond(torch.tensor(wide), order).item()
+        found = float(runtime.condition_number(ms.Tensor(wide), order).asnumpy())
+        assert found == pytest.approx(expected, rel=1e-5)
+    elif order != "nuc":
+        assert "2 by 3 matrices" in raised(runtime.condition_number, ms.Tensor(wide), order)

@@ -28,7 +28,9 @@ def at(owner: Any, key: Any) -> Any:
     if not isinstance(owner, ms.Tensor):
         return owner[key]
     if not isinstance(key, tuple):
-        return taken(owner[(slice(None),) * owner.ndim if _is_rest(key) else position(key)])
+        if _is_rest(key):
+            return taken(owner[(slice(None),) * owner.ndim])
+        return taken(owner[from_front(position(key), owner)])
     given: tuple[Any, ...] = ()
     numbers, others = 0, 0
     for part in key:
@@ -52,6 +54,21 @@ def at(owner: Any, key: Any) -> Any:
         else:
             first, second = (*first, *[slice(None)] * _axes_of(part)), (*second, part)
     return taken(owner[first][second])
+
+
+def from_front(index: Any, owner: Any) -> Any:
+    """Positions along the first axis, the negative ones counted from the front as well.
+
+    Of negative ones the gradient of MindSpore's `Gather`, which `x[index]` is outside of a graph,
+    is lost (2.10).  What is no tensor of positions stays as it is.
+    """
+    if not isinstance(index, ms.Tensor) or owner.ndim == 0:
+        return index
+    if index.dtype in (ms.int8, ms.int16):
+        index = index.astype(ms.int64)
+    if index.dtype not in (ms.int32, ms.int64):
+        return index
+    return ops.where(index < 0, index + owner.shape[0], index)
 
 
 def _axes_of_all(key: tuple[Any, ...]) -> int:
@@ -88,7 +105,8 @@ def _axes_of(part: Any) -> int:
 
 def take_elements(input: Any, index: Any) -> Any:
     """`torch.take`: the elements at positions of the flattened tensor."""
-    return ops.gather(input.reshape(-1), index.reshape(-1), 0).reshape(index.shape)
+    flat = input.reshape(-1)
+    return ops.gather(flat, from_front(index.reshape(-1), flat), 0).reshape(index.shape)
 
 
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:

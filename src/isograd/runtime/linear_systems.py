@@ -10,8 +10,8 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 from mindspore.scipy import linalg  # noqa: TID253
 
-from isograd.runtime.algebra import eigh, solve, svd
-from isograd.runtime.basics import Numbers, zero_with_gradient
+from isograd.runtime.algebra import eigh, inverted, solve, svd
+from isograd.runtime.basics import Numbers, is_compiled, zero_with_gradient
 from isograd.runtime.factors import (
     by_lapack,
     check_codes,
@@ -20,6 +20,7 @@ from isograd.runtime.factors import (
     eye_like,
     permutation_of,
 )
+from isograd.runtime.reductions import matrix_norm
 
 
 class InverseWithInfo(NamedTuple):
@@ -157,6 +158,57 @@ def solve_ex(
         shape = (*is_bad.shape, *(1,) * (found.ndim - is_bad.ndim))
         found = ops.where(is_bad.reshape(shape), ops.full_like(found, float("nan")), found)
     return SolutionWithInfo(found, codes(info))
+
+
+def _refuse_singular(A: Any, name: str, what: str) -> None:  # noqa: N803
+    """Raise as torch does for a singular matrix; MindSpore's inverse is some numbers there."""
+    plain = ops.stop_gradient(A).asnumpy()
+    if plain.size:
+        info = by_lapack("getrf", plain)[2]
+        if np.any(info > 0):
+            place = int(np.argmax(info.reshape(-1) > 0))
+            batch = f"(Batch element {place}): " if info.ndim else ""
+            said = batch + what.format(int(info.reshape(-1)[place]))
+            raise RuntimeError(f"{name}: {said} because the input matrix is singular.")
+
+
+def inverse(input: Any) -> Any:
+    """The inverse of matrices.  Raises RuntimeError for a singular one, but not in a graph."""
+    if not is_compiled(input):
+        done = "The diagonal element {} is zero, the inversion could not be completed"
+        _refuse_singular(input, "linalg.inv", done)
+    return inverted(input)
+
+
+def linalg_solve(A: Any, B: Any, left: bool = True) -> Any:  # noqa: N803
+    """As `solve`.  Raises RuntimeError for a singular matrix, but not in a graph."""
+    if not is_compiled(A):
+        _refuse_singular(A, "torch.linalg.solve", "The solver failed")
+    return solve(A, B, left)
+
+
+def condition_number(A: Any, p: Any = None) -> Any:  # noqa: N803
+    """The condition number: infinite for a singular matrix, except by singular values."""
+    rows, columns = A.shape[-2:]
+    is_of_values = p is None or p in (2, -2, "nuc")
+    if rows == 0 or columns == 0:
+        return ops.zeros(tuple(A.shape[:-2]), dtype=A.dtype)
+    if is_of_values and (p != "nuc" or rows == columns):
+        values = svd(A, True)[1]
+        if p == "nuc":
+            return values.sum(-1) * (1 / values).sum(-1)
+        greatest, least = values[..., 0], values[..., -1]
+        return least / greatest if p == -2 else greatest / least
+    if rows != columns:
+        raise RuntimeError(
+            f"linalg.cond(ord={p}): A must be batches of square matrices, but they are "
+            f"{rows} by {columns} matrices"
+        )
+    if is_compiled(A):
+        return matrix_norm(A, p) * matrix_norm(inverted(A), p)
+    usable, is_bad, _ = _without_singular(A, "cond", False)
+    found = matrix_norm(usable, p) * matrix_norm(inverted(usable), p)
+    return found if is_bad is None else ops.where(is_bad, ops.full_like(found, np.inf), found)
 
 
 def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import Numbers, many, resample, take
 
@@ -113,3 +114,41 @@ def _antialiased(centres: Numbers, ratio: float, old: int, cubic: bool) -> Numbe
     weights = np.where(inside, weights, 0.0)
     found: Numbers = weights / weights.sum(1, keepdims=True)
     return found
+
+
+def grid_sample(
+    input: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Any:
+    """The values of images at the places of a grid.
+
+    Of the nearest two torch takes the even one, MindSpore the one away from zero: it gets the
+    middle of the pixel.
+    """
+    if mode == "nearest":
+        lines = []
+        for axis, size in enumerate(input.shape[:1:-1]):
+            at = ops.stop_gradient(grid)[..., axis]
+            lines.append(_nearest(at, size, padding_mode, bool(align_corners)))
+        grid = ops.stack(lines, -1)
+    return ops.grid_sample(input, grid, mode, padding_mode, bool(align_corners))
+
+
+def _nearest(at: Any, size: int, padding_mode: str, align_corners: bool) -> Any:
+    """The middle of the pixel nearest to places from -1 to 1 along an axis."""
+    place = (at + 1) / 2 * (size - 1) if align_corners else ((at + 1) * size - 1) / 2
+    if padding_mode == "reflection":
+        low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+        turned = ops.abs(place - low)
+        rest = turned - ops.floor(turned / max(span, 1)) * max(span, 1)
+        is_back = ops.floor(turned / max(span, 1)) % 2 != 0
+        place = ops.where(is_back, span - rest + low, rest + low)
+    if padding_mode != "zeros":
+        place = ops.clamp(place, 0, size - 1)
+    pixel = ops.round(place)
+    if align_corners:
+        return pixel * (2 / max(size - 1, 1)) - 1
+    return (pixel * 2 + 1) / size - 1

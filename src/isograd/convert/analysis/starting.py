@@ -9,11 +9,13 @@ nobody in the project) starts training at the end of its own constructor.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.tree import Tree
+from isograd.scan.state import Project
 from isograd.scan.values import Api, ClassInfo, Foreign, Namespace, Plain, Tensor, Value
 
 #: Functions that give an object by its name, or all that there are.
@@ -23,6 +25,8 @@ _LOOKS_UP = frozenset(
     hydra.utils.instantiate hydra.utils.get_class hydra.utils.get_object
     hydra.utils.call""".split()
 )
+#: The first part of what a file imports from.
+_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _SUBCLASSES = frozenset(("__subclasses__", "__init_subclass__"))
 
 
@@ -175,3 +179,11 @@ def is_registered(info: ClassInfo) -> bool:
                 return True
             waiting += base.bases
     return False
+
+
+def takes_of_project(text: str, project: Project) -> bool:
+    """Whether a file may import other files of the project."""
+    return any(
+        root.startswith(".") or project.has(root)
+        for root in {found[1] for found in _IMPORTS.finditer(text)}
+    )

@@ -72,7 +72,9 @@ class TakenByCopy:
 
 
 def _take(value: ast.Subscript, file: FileEdit) -> None:
-    file.replace(value, f"{file.name('composites.taken')}({file.source(value)})")
+    code = file.source(value)
+    if not code.startswith(f"{file.name('composites.at')}("):  # which takes a copy by itself
+        file.replace(value, f"{file.name('composites.taken')}({code})")
 
 
 def _returned(value: ast.expr | None, file: FileEdit) -> None:

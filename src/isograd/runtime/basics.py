@@ -40,6 +40,11 @@ def is_compiled(x: Any) -> bool:
     return not hasattr(x, "data_ptr")
 
 
+def named(kind: Any, *parts: Any) -> Any:
+    """A result with names; plain when compiled, where a named one has no gradient."""
+    return parts if is_compiled(parts[0]) else kind(*parts)
+
+
 def cast(x: Any, dtype: Any) -> Any:
     """To a dtype that is given by name, with or without "torch."."""
     return x.astype(getattr(ms, str(dtype).rpartition(".")[2]))
@@ -62,7 +67,8 @@ def axes_of(dim: Any, x: Any) -> tuple[int, ...]:
     if dim is None or dim == ():
         return tuple(range(x.ndim))
     given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    return tuple(axis % x.ndim for axis in given)
+    # A number alone has no axis; torch lets it be asked for its first or last one.
+    return tuple(axis % x.ndim for axis in given) if x.ndim else ()
 
 
 def shape_with(x: Any, axis: int, size: int) -> tuple[int, ...]:

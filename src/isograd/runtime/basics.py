@@ -67,8 +67,7 @@ def axes_of(dim: Any, x: Any) -> tuple[int, ...]:
     if dim is None or dim == ():
         return tuple(range(x.ndim))
     given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    # A number alone has no axis; torch lets it be asked for its first or last one.
-    return tuple(axis % x.ndim for axis in given) if x.ndim else ()
+    return tuple(axis % x.ndim for axis in given)
 
 
 def shape_with(x: Any, axis: int, size: int) -> tuple[int, ...]:

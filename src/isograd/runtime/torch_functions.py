@@ -234,8 +234,8 @@ def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
     """Squares near 0, distances beyond delta, in the input's dtype."""
-    target = target.astype(input.dtype)
     found = ops.huber_loss(
         input, target, reduction="none" if weight is not None else reduction, delta=delta
     )
+    found = found.astype(input.dtype)
     return found if weight is None else reduced(found * weight, reduction)

@@ -168,3 +168,12 @@ def test_products_of_complex_tensors_have_a_gradient(tmp_path: Path) -> None:
         tmp_path, port, "import json, rope; print(json.dumps(rope.losses()))"
     )
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_tensor_of_written_complex_numbers_is_multiplied(tmp_path: Path) -> None:
+    code = "import torch\n\n\ndef f():\n    z = torch.tensor([1 + 2j, 3])\n"
+    code += "    return [z * torch.ones(2), torch.ones(2) * z, z * 2, z / torch.full((2,), 2j)]\n"
+    port, _ = converted(tmp_path, {"net.py": code})
+    show = "print(json.dumps([[str(n) for n in part.tolist()] for part in net.f()]))"
+    expected, found = run_both(tmp_path, port, f"import json, net; {show}")
+    assert found == expected

@@ -384,6 +384,10 @@ _FACTORIES = [
     ("relu6_cell", "ReLU6", (True,), {}, (2, 5)),
     ("hswish_cell", "Hardswish", (), {"inplace": True}, (2, 5)),
     ("identity_cell", "Identity", (3,), {"any": 4}, (2, 5)),
+    ("prelu_cell", "PReLU", (), {"num_parameters": 3, "init": 0.1}, (2, 3, 5)),
+    ("glu_cell", "GLU", (), {"dim": 1}, (2, 4)),
+    ("celu_cell", "CELU", (2,), {"inplace": True}, (2, 5)),
+    ("threshold_cell", "Threshold", (0.1, 0.5), {"inplace": True}, (2, 5)),
 ]
 _BOTH = """
 import json, sys
@@ -392,7 +396,7 @@ from isograd.runtime import cells, module_functions
 
 def same(name, kind, args, kwargs, shape):
     made, own = getattr(torch.nn, kind)(*args, **kwargs), getattr(cells, name)(*args, **kwargs)
-    names = {"weight": "gamma", "bias": "beta"}
+    names = {"weight": "w" if hasattr(own, "w") else "gamma", "bias": "beta"}
     learned = [key for key, _ in module_functions.named_parameters(own)]
     assert sorted(learned) == sorted(key for key, _ in made.named_parameters()), learned
     for key, value in made.named_parameters():

@@ -11,7 +11,7 @@ from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.class_questions import WORDS, Questions, given_to, questions
 from isograd.convert.analysis.comparisons import compared
-from isograd.convert.analysis.complex_numbers import makes_complex
+from isograd.convert.analysis.complex_numbers import makes_complex, writes_complex
 from isograd.convert.analysis.named_arguments import (
     called_by_name,
     is_made_in_place,
@@ -366,7 +366,7 @@ def locate(
         facts.asking = questions(source.tree, state)
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
-    facts.makes_complex = any(map(makes_complex, facts.apis))
+    facts.makes_complex = any(map(makes_complex, facts.apis)) or writes_complex(source.tree)
     if takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)
     summary.exports = {

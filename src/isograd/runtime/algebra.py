@@ -10,20 +10,39 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import is_compiled, refuse_gradient, take, zero_with_gradient
-from isograd.runtime.making import floating
+from isograd.runtime.basics import (
+    is_compiled,
+    named,
+    refuse_gradient,
+    take,
+    zero_with_gradient,
+)
+from isograd.runtime.making import of_one_float_dtype
 
 
 def dot(input: Any, tensor: Any) -> Any:
-    """The product of two vectors."""
-    return (input * tensor).sum()
+    """The product of two vectors, in their own dtype."""
+    products = input * tensor
+    return products.sum().astype(products.dtype)
+
+
+def vdot(input: Any, other: Any) -> Any:
+    """The product of two vectors, the first one conjugated."""
+    return dot(ops.conj(input) if input.is_complex() else input, other)
 
 
 def kron(input: Any, other: Any) -> Any:
-    """The Kronecker product of two matrices."""
-    (a, b), (c, d) = input.shape, other.shape
-    product = input.reshape(a, 1, b, 1) * other.reshape(1, c, 1, d)
-    return product.reshape(a * c, b * d)
+    """The Kronecker product of two tensors of any axes."""
+    count = max(input.ndim, other.ndim)
+    first = (1,) * (count - input.ndim) + tuple(input.shape)
+    second = (1,) * (count - other.ndim) + tuple(other.shape)
+    apart: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    for axis in range(count):
+        apart, between = (*apart, first[axis], 1), (*between, 1, second[axis])
+        sizes = (*sizes, first[axis] * second[axis])
+    return (input.reshape(apart) * other.reshape(between)).reshape(sizes)
 
 
 def multi_dot(tensors: Sequence[Any]) -> Any:
@@ -109,7 +128,30 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     return ops.matmul(ops.swapaxes(back, -1, -2), back)
 
 
-def svd(input: Any, some: bool = True) -> tuple[Any, Any, Any]:
+class SVD(NamedTuple):
+    """What `torch.svd` returns."""
+
+    U: Any
+    S: Any
+    V: Any
+
+
+class LinalgSVD(NamedTuple):
+    """What `torch.linalg.svd` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+class QR(NamedTuple):
+    """What `torch.linalg.qr` returns."""
+
+    Q: Any
+    R: Any
+
+
+def svd(input: Any, some: bool = True) -> Any:
     """U, the singular values, and V (not transposed).
 
     MindSpore's gradient of singular values is off where one is 0; dS = diag(Uᵀ dA V).
@@ -118,16 +160,16 @@ def svd(input: Any, some: bool = True) -> tuple[Any, Any, Any]:
     count = s.shape[-1]
     left, right = ops.stop_gradient(u)[..., :count], ops.stop_gradient(v)[..., :count]
     moved = (left * ops.matmul(zero_with_gradient(input), right)).sum(-2)
-    return u, ops.stop_gradient(s) + moved, v
+    return named(SVD, u, ops.stop_gradient(s) + moved, v)
 
 
-def linalg_svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:  # noqa: N803
+def linalg_svd(A: Any, full_matrices: bool = True) -> Any:  # noqa: N803
     """U, the singular values, and V transposed."""
     u, s, v = svd(A, not full_matrices)
-    return u, s, ops.swapaxes(v, -1, -2)
+    return named(LinalgSVD, u, s, ops.swapaxes(v, -1, -2))
 
 
-def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
+def qr(A: Any, mode: str = "reduced") -> Any:  # noqa: N803
     """Q and R, by numpy (LAPACK as in torch), with a gradient where torch has one.
 
     Of a wide matrix Q is that of its square part.  Where R alone is asked for, torch's Q is an
@@ -139,12 +181,13 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Any, Any]:  # noqa: N803
         how: Any = mode
         found: Any = np.linalg.qr(A.asnumpy(), how)
         if mode == "r":
-            return ms.Tensor(np.zeros(0, found.dtype)), ms.Tensor(found)
-        return ms.Tensor(found[0]), ms.Tensor(found[1])
+            return QR(ms.Tensor(np.zeros(0, found.dtype)), ms.Tensor(found))
+        return QR(ms.Tensor(found[0]), ms.Tensor(found[1]))
     if rows < columns:
         q, r = _reduced_qr(A[..., :rows])
-        return q, ops.cat([r, ops.matmul(ops.swapaxes(q, -1, -2), A[..., rows:])], -1)
-    return _reduced_qr(A)
+        r = ops.cat([r, ops.matmul(ops.swapaxes(q, -1, -2), A[..., rows:])], -1)
+        return named(QR, q, r)
+    return named(QR, *_reduced_qr(A))
 
 
 def _reduced_qr(A: Any) -> tuple[Any, Any]:  # noqa: N803
@@ -210,20 +253,26 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 def xlogy(input: Any, other: Any) -> Any:
     """x log(y), 0 where x is 0; MindSpore's is NaN where y is 0 or infinite, too."""
-    input = input if isinstance(input, ms.Tensor) else ops.full_like(other, input)
-    other = other if isinstance(other, ms.Tensor) else ops.full_like(input, other)
-    input, other = floating(input), floating(other)
+    input, other = of_one_float_dtype(input, other)
     is_nothing = ops.logical_and(input == 0, ops.logical_or(other <= 0, other == math.inf))
     return input * ops.log(ops.where(is_nothing, ops.ones_like(other), other))
 
 
 def xlog1py(input: Any, other: Any) -> Any:
     """x log(1 + y), 0 where x is 0."""
+    input, other = of_one_float_dtype(input, other)
     is_nothing = ops.logical_and(input == 0, other <= -1)
     return input * ops.where(is_nothing, ops.zeros_like(other), ops.log1p(other))
 
 
-def frexp(input: Any) -> tuple[Any, Any]:
+class Frexp(NamedTuple):
+    """What `torch.frexp` returns."""
+
+    mantissa: Any
+    exponent: Any
+
+
+def frexp(input: Any) -> Any:
     """Mantissa and exponent."""
     if is_compiled(input):
         plain = ops.stop_gradient(input)
@@ -237,7 +286,7 @@ def frexp(input: Any) -> tuple[Any, Any]:
         return input * ops.pow(2.0, -power), power.astype(ms.int32)
     mantissa, exponent = np.frexp(input.asnumpy())
     scale = np.ldexp(np.ones_like(mantissa), -exponent)
-    return input * ms.Tensor(scale), ms.Tensor(exponent.astype(np.int32))
+    return Frexp(input * ms.Tensor(scale), ms.Tensor(exponent.astype(np.int32)))
 
 
 def local_response_norm(

@@ -40,6 +40,11 @@ def is_compiled(x: Any) -> bool:
     return not hasattr(x, "data_ptr")
 
 
+def named(kind: Any, *parts: Any) -> Any:
+    """A result with names; plain when compiled, where a named one has no gradient."""
+    return parts if is_compiled(parts[0]) else kind(*parts)
+
+
 def cast(x: Any, dtype: Any) -> Any:
     """To a dtype that is given by name, with or without "torch."."""
     return x.astype(getattr(ms, str(dtype).rpartition(".")[2]))

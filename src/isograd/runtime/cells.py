@@ -307,3 +307,23 @@ def hswish_cell(inplace: bool = False) -> nn.HSwish:
 def hsigmoid_cell(inplace: bool = False) -> nn.HSigmoid:
     """MindSpore's HSigmoid by the argument of torch's Hardsigmoid."""
     return nn.HSigmoid()
+
+
+def prelu_cell(num_parameters: int = 1, init: float = 0.25) -> nn.PReLU:
+    """MindSpore's PReLU by torch's arguments."""
+    return nn.PReLU(num_parameters, init)
+
+
+def glu_cell(dim: int = -1) -> nn.GLU:
+    """MindSpore's GLU by torch's argument."""
+    return nn.GLU(dim)
+
+
+def celu_cell(alpha: float = 1.0, inplace: bool = False) -> nn.CELU:
+    """MindSpore's CELU by torch's arguments."""
+    return nn.CELU(float(alpha))
+
+
+def threshold_cell(threshold: float, value: float, inplace: bool = False) -> nn.Threshold:
+    """MindSpore's Threshold by torch's arguments."""
+    return nn.Threshold(threshold, value)

@@ -21,7 +21,7 @@ from isograd.runtime.distributions_base import (
 )
 from isograd.runtime.distributions_slopes import dirichlet_slope, standard_gamma_slope
 from isograd.runtime.exact import choose, log1p
-from isograd.runtime.making import finfo
+from isograd.runtime.making import finfo, of_one_dtype
 
 #: Tries of a draw: one is taken with 0.95 at least, so that none is left out with 1e-16.
 _TRIES = 12
@@ -207,7 +207,7 @@ class Beta(ExponentialFamily):
     has_rsample = True
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: Any = None) -> None:
-        pair = together(concentration1, concentration0)
+        pair = of_one_dtype(together(concentration1, concentration0))
         self._dirichlet = Dirichlet(ops.stack(pair, -1))
         super().__init__(pair[0].shape)
 

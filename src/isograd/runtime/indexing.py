@@ -126,6 +126,9 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
 
 def nonzero(input: Any, as_tuple: bool = False) -> Any:
     """The positions of what is not zero, a row each, or a tensor for each axis."""
+    if input.ndim == 0:
+        found = ops.nonzero(input.reshape(1))
+        return (found[:, 0],) if as_tuple else found[:, :0]
     found = ops.nonzero(input)
     if not as_tuple:
         return found
@@ -291,7 +294,9 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 on occurs."""
     own = None if weights is None else weights.asnumpy()
     found = np.bincount(input.asnumpy(), own, minlength)
-    return ms.Tensor(found) if own is None else ms.Tensor(found.astype(own.dtype))
+    # Weights of any dtype but float32 are added up as float64, as in torch.
+    is_single = own is not None and own.dtype == np.float32
+    return ms.Tensor(found.astype(np.float32) if is_single else found)
 
 
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:

@@ -94,8 +94,20 @@ def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Any:
     """Of probabilities; a weight of fewer elements stands for all: MindSpore reads beyond it."""
+    if input.dtype == ms.float64:
+        return _cross_entropy_of_doubles(input, target, weight, reduction)
     spread = None if weight is None else ops.broadcast_to(weight, input.shape)
     return ops.binary_cross_entropy(input, target, spread, reduction)
+
+
+def _cross_entropy_of_doubles(input: Any, target: Any, weight: Any, reduction: str) -> Any:
+    """MindSpore's has no float64; logarithms and the slope are cut as in torch."""
+    share = ops.stop_gradient(input)
+    logs, rest = (ops.clamp(ops.log(one), -100.0, None) for one in (share, 1 - share))
+    value = -(target * logs + (1 - target) * rest)
+    slope = (share - target) / ops.clamp(share * (1 - share), 1e-12, None)
+    found = value + (input - share) * ops.stop_gradient(slope)
+    return reduced(found if weight is None else found * weight, reduction)
 
 
 def binary_cross_entropy_with_logits(

@@ -126,6 +126,30 @@ def floating(input: Any) -> Any:
     return input.astype(ms.float32) if input.dtype in _WHOLE else input
 
 
+def of_one_float_dtype(input: Any, other: Any) -> tuple[Any, Any]:
+    """Two tensors, or a tensor and a number, in the dtype in which torch's functions take them."""
+    if not isinstance(input, ms.Tensor):
+        other = floating(other)
+        return ops.full_like(other, input), other
+    if not isinstance(other, ms.Tensor):
+        input = floating(input)
+        return input, ops.full_like(input, other)
+    kind = _kind_of_both(input, other)
+    return floating(input.astype(kind)), floating(other.astype(kind))
+
+
+def _kind_of_both(input: Any, other: Any) -> Any:
+    """The dtype of two tensors: a number alone does not widen what has axes, if both are floats."""
+    if input.dtype == other.dtype:
+        return input.dtype
+    if ops.is_floating_point(input) and ops.is_floating_point(other):
+        if input.ndim == 0 and other.ndim:
+            return other.dtype
+        if other.ndim == 0 and input.ndim:
+            return input.dtype
+    return promote_types(input.dtype, other.dtype)
+
+
 def exactly(function: Any, input: Any) -> Any:
     """A function of real numbers, rounded once: MindSpore's on the CPU are rough in float32.
 

@@ -37,8 +37,15 @@ def _order(input: Any, axis: int, descending: bool) -> Any:
     return ms.Tensor(order.astype(np.int64))
 
 
+def _only(input: Any) -> Any:
+    """A number without axes, and its position."""
+    return values_and_indices(input, ops.zeros((), dtype=ms.int64))
+
+
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """Sorted along an axis, with positions; equal elements keep their order."""
+    if input.ndim == 0:
+        return _only(input)
     axis = dim % input.ndim
     order = _order(input, axis, descending)
     return values_and_indices(ops.gather_elements(input, axis, order), order)
@@ -46,11 +53,13 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The positions of the sorted elements, as int64."""
-    return _order(input, dim % input.ndim, descending)
+    return _order(input, dim % input.ndim, descending) if input.ndim else _only(input)[1]
 
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k greatest (or least) elements of an axis, with positions."""
+    if input.ndim == 0:
+        return _only(input)
     axis = dim % input.ndim
     order = _order(input, axis, largest)
     first = take(order, axis, np.arange(k))
@@ -59,6 +68,8 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest element of an axis, with its position."""
+    if input.ndim == 0:
+        return _only(input)
     axis = dim % input.ndim
     position = take(_order(input, axis, False), axis, np.array([k - 1]))
     values = ops.gather_elements(input, axis, position)
@@ -75,10 +86,13 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         # Its gradient belongs to all equal elements.
         mean = (input * equal).sum() / ops.stop_gradient(equal.sum())
         return middle + (mean - ops.stop_gradient(mean))
-    return kthvalue(input, (input.shape[dim] + 1) // 2, dim, keepdim)
+    count = input.shape[dim] if input.ndim else 1
+    return kthvalue(input, (count + 1) // 2, dim, keepdim)
 
 
 def _running(input: Any, dim: int, better: Any, compiled: Any) -> Any:
+    if input.ndim == 0:
+        return _only(input)
     axis = dim % input.ndim
     if is_compiled(input):
         places = compiled(ops.stop_gradient(input), axis)[1].astype(ms.int64)

@@ -18,7 +18,7 @@ from isograd.runtime.exact import (
     log1p,
     tanh,
 )
-from isograd.runtime.making import floating
+from isograd.runtime.making import floating, of_one_float_dtype, promote_types
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
@@ -139,7 +139,10 @@ def bitwise_not(input: Any) -> Any:
 
 def round(input: Any, decimals: int = 0) -> Any:
     """To the nearest number with so many decimals, halves to even."""
-    return ops.round(input * 10.0**decimals) / 10.0**decimals
+    if decimals < 0:
+        # 10.0**-1 is no tenth: torch divides by a whole number here.
+        return ops.round(input / 10.0**-decimals) * 10.0**-decimals
+    return ops.round(input * 10.0**decimals) / 10.0**decimals if decimals else ops.round(input)
 
 
 def fmin(input: Any, other: Any) -> Any:
@@ -193,7 +196,49 @@ def signbit(input: Any) -> Any:
 
 def copysign(input: Any, other: Any) -> Any:
     """The magnitude of one with the sign of another, -0.0 included, which `ops.copysign` is not."""
-    size = ops.abs(input if input.is_floating_point() else input.astype(ms.float32))
     if not isinstance(other, ms.Tensor):
+        size = ops.abs(floating(input))
         return -size if math.copysign(1.0, other) < 0 else size
+    input, other = of_one_float_dtype(input, other)
+    size = ops.abs(input)
     return ops.where(signbit(other), -size, size)
+
+
+def _shifted(shift: Any, input: Any, other: Any) -> Any:
+    """By a shift of MindSpore's, which takes two of one dtype and no booleans."""
+    if isinstance(input, ms.Tensor) and input.dtype == ms.bool_:
+        input = input.astype(ms.int64)
+    if isinstance(other, ms.Tensor) and other.dtype == ms.bool_:
+        other = other.astype(ms.int64)
+    if isinstance(input, ms.Tensor) and isinstance(other, ms.Tensor):
+        kind = promote_types(input.dtype, other.dtype)
+        input, other = input.astype(kind), other.astype(kind)
+    return shift(input, other)
+
+
+def bitwise_left_shift(input: Any, other: Any) -> Any:
+    """Every bit moved up; booleans as int64."""
+    return _shifted(ops.bitwise_left_shift, input, other)
+
+
+def bitwise_right_shift(input: Any, other: Any) -> Any:
+    """Every bit moved down; booleans as int64."""
+    return _shifted(ops.bitwise_right_shift, input, other)
+
+
+def _of_three(function: Any, input: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    """By a function of MindSpore's that takes three of one dtype."""
+    if input.dtype != tensor1.dtype or input.dtype != tensor2.dtype:
+        kind = promote_types(promote_types(input.dtype, tensor1.dtype), tensor2.dtype)
+        input, tensor1, tensor2 = input.astype(kind), tensor1.astype(kind), tensor2.astype(kind)
+    return function(input, tensor1, tensor2, value)
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value * tensor1 * tensor2."""
+    return _of_three(ops.addcmul, input, tensor1, tensor2, value)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value * tensor1 / tensor2."""
+    return _of_three(ops.addcdiv, input, tensor1, tensor2, value)

@@ -83,8 +83,12 @@ def avg_pool_in(dimensions: int) -> Callable[..., Any]:
             matrices.append(matrix)
             ends = np.minimum(starts + kernel, size + edge) - starts
             counts = np.multiply.outer(counts, ends if count_include_pad else matrix.sum(1))
-        total = resample(input, matrices)
         divisor = counts if divisor_override is None else np.full(counts.shape, divisor_override)
+        if not ops.is_floating_point(input):
+            # Whole numbers stay whole: what is divided is cut towards zero.
+            total = resample(input.astype(ms.float64), matrices)
+            return ops.trunc(total / ms.Tensor(divisor)).astype(input.dtype)
+        total = resample(input, matrices)
         return total / ms.Tensor(divisor.astype(np.float32)).astype(input.dtype)
 
     return avg_pool
@@ -212,7 +216,9 @@ def lp_pool2d(
 ) -> Any:
     """The norm of each window; of infinity torch's is the greatest size, `ops.lp_pool2d`'s 1."""
     if not math.isinf(norm_type):
-        return ops.lp_pool2d(input, norm_type, kernel_size, stride, ceil_mode)
+        images = input if input.ndim == 4 else input.expand_dims(0)  # MindSpore wants a batch
+        found = ops.lp_pool2d(images, norm_type, kernel_size, stride, ceil_mode)
+        return found if input.ndim == 4 else found.squeeze(0)
     sign = 1 if norm_type > 0 else -1
     return sign * max_pool2d(sign * ops.abs(input), kernel_size, stride, 0, 1, ceil_mode)
 

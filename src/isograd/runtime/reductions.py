@@ -10,6 +10,7 @@ from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import axes_of, is_compiled, mean_of, root, sum_of, take
 from isograd.runtime.exact import exp
+from isograd.runtime.making import floating
 from isograd.runtime.ordering import values_and_indices
 from isograd.runtime.pointwise import absolute, maximum, minimum
 
@@ -90,6 +91,8 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, other: Any = None) -
 
 
 def _extreme(input: Any, dim: int, keepdim: bool, find: Any, compiled: Any) -> Any:
+    if input.ndim == 0:
+        return values_and_indices(input, ops.zeros((), dtype=ms.int64))
     axis = dim % input.ndim
     if is_compiled(input):
         best = compiled(ops.stop_gradient(input), axis)
@@ -106,8 +109,10 @@ def _extreme(input: Any, dim: int, keepdim: bool, find: Any, compiled: Any) -> A
 def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The greatest over axes; equal elements share the gradient, as in torch."""
     axes = axes_of(dim, input)
+    if input.dtype == ms.bool_:
+        return amax(input.astype(ms.uint8), axes, keepdim).astype(ms.bool_)
     if not ops.is_floating_point(input):
-        return input.max(axis=axes, keepdims=keepdim)
+        return input.max(axis=axes, keepdims=keepdim) if axes else input
     top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
     equal = ops.stop_gradient((input == top).astype(input.dtype))
     share = equal / sum_of(equal, axes, keepdims=True)
@@ -120,11 +125,17 @@ def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The least over axes; equal elements share the gradient, as in torch."""
+    if input.dtype == ms.bool_:
+        return amin(input.astype(ms.uint8), dim, keepdim).astype(ms.bool_)
+    if not ops.is_floating_point(input):  # the least whole number has no opposite
+        axes = axes_of(dim, input)
+        return input.min(axis=axes, keepdims=keepdim) if axes else input
     return -amax(-input, dim, keepdim)
 
 
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """The logarithm of a sum of exponentials; MindSpore's is NaN where the greatest is infinite."""
+    input = floating(input)
     axes = axes_of(dim, input)
     top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
     top = ops.where(ops.isfinite(top), top, ops.zeros_like(top))
@@ -145,6 +156,14 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     good = ops.logical_not(ops.isnan(input))
     total = sum_of(ops.where(good, input, ops.zeros_like(input)), axes, keepdim)
     return total / sum_of(good.astype(input.dtype), axes, keepdim)
+
+
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The sum of what is not nan, of whole numbers in int64, as torch has it."""
+    input = summand(input) if dtype is None else input.astype(dtype)
+    if ops.is_floating_point(input):
+        input = ops.where(ops.isnan(input), ops.zeros_like(input), input)
+    return sum_of(input, axes_of(dim, input), keepdim)
 
 
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -233,15 +252,58 @@ def cumprod(input: Any, dim: int) -> Any:
     return found
 
 
-def cumulative_trapezoid(y: Any, dx: float = 1, dim: int = -1) -> Any:
+def _trapezoids(y: Any, x: Any, dx: Any, dim: int) -> Any:
+    """Twice the area of each trapezoid, along the last axis; x: where the values are."""
+    axis = y.ndim - 1
+    heights, sides = ops.movedim(y, dim, -1), np.arange(y.shape[dim])
+    sums = take(heights, axis, sides[1:]) + take(heights, axis, sides[:-1])
+    if x is None:
+        return sums * dx
+    places = x if x.ndim == 1 else ops.movedim(x, dim % y.ndim - y.ndim, -1)
+    last, sides = places.ndim - 1, np.arange(places.shape[-1])
+    return sums * (take(places, last, sides[1:]) - take(places, last, sides[:-1]))
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1, dim: int = -1) -> Any:
+    """The integral by trapezoids; `ops.trapz` gives float32 of float64."""
+    areas = _trapezoids(y, x, dx, dim)
+    return floating(sum_of(areas, (areas.ndim - 1,))) / 2
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1, dim: int = -1) -> Any:
     """The running integral by trapezoids."""
-    moved = ops.movedim(y, dim, -1)
-    found = ops.cumsum((moved[..., 1:] + moved[..., :-1]) * (dx / 2), -1)
-    return ops.movedim(found, -1, dim)
+    areas = _trapezoids(y, x, dx, dim)
+    return ops.movedim(floating(ops.cumsum(areas, -1)) / 2, -1, dim)
+
+
+def cov(input: Any, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """The covariance of the rows, in their own dtype; each column counts by its weights."""
+    rows = floating(input)
+    rows = rows.reshape(1, -1) if rows.ndim < 2 else rows
+    weights = aweights if fweights is None else fweights
+    if weights is None:
+        divisor: Any = rows.shape[1] - correction
+        centred = rows - mean_of(rows, (1,))
+        scaled = centred / (divisor if divisor > 0 else 0.0)
+    else:
+        if fweights is not None and aweights is not None:
+            weights = fweights * aweights
+        weights = weights.astype(rows.dtype)
+        total = sum_of(weights, (0,))
+        lost = 1 if aweights is None else sum_of(weights * aweights, (0,)) / total
+        divisor = ops.relu(total - correction * lost)
+        centred = rows - sum_of(rows * weights, (1,), True) / total
+        scaled = centred * weights / divisor
+    turned = ops.swapaxes(centred, 0, 1)
+    found = ops.matmul(scaled, ops.conj(turned) if turned.is_complex() else turned)
+    return found.reshape(()) if input.ndim < 2 else found
 
 
 def corrcoef(input: Any) -> Any:
     """The correlation of the rows."""
+    if input.ndim < 2:
+        alone = cov(input)
+        return alone / alone
     centred = input - mean_of(input, (1,))
     product = ops.matmul(centred, ops.swapaxes(centred, 0, 1))
     length = ops.sqrt(sum_of(centred * centred, (1,)))

@@ -152,11 +152,10 @@ def view_as_complex(input: Any) -> Any:
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
-    """`F.unfold`: the patches of an image as columns."""
-    table = _patches(input.shape[2:], kernel_size, dilation, padding, stride)
-    flat = input.reshape(*input.shape[:2], -1)
-    found = take(flat, 2, table.reshape(-1), 0.0)
-    return found.reshape(input.shape[0], input.shape[1] * table.shape[0], table.shape[1])
+    """`F.unfold`: the patches of an image, or of each of several, as columns."""
+    images = input if input.ndim == 4 else input.expand_dims(0)  # MindSpore wants a batch axis
+    found = ops.unfold(images, kernel_size, dilation, padding, stride)
+    return found if input.ndim == 4 else found.squeeze(0)
 
 
 def fold(
@@ -167,7 +166,10 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Any:
-    """`F.fold`: columns added up to an image."""
+    """`F.fold`: columns added up to an image, or to several."""
+    if input.ndim == 2:
+        alone = input.expand_dims(0)
+        return fold(alone, output_size, kernel_size, dilation, padding, stride).squeeze(0)
     sizes = many(output_size, 2)
     table = _patches(sizes, kernel_size, dilation, padding, stride)
     batch, channels = input.shape[0], input.shape[1] // table.shape[0]

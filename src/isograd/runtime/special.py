@@ -15,7 +15,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.exact import choose, exp, like, log1p
-from isograd.runtime.making import floating, promote_types
+from isograd.runtime.making import floating, of_one_float_dtype
 
 #: (1 + 2x) erfcx(x) in Chebyshev polynomials of (x - 3.75) / (x + 3.75) for x >= 0 (Shepherd and
 #: Laframboise 1981), fitted to scipy.special.erfcx: relative error 4e-15 in float64.
@@ -112,22 +112,24 @@ def ndtri(input: Any) -> Any:
 
 def zeta(input: Any, other: Any) -> Any:
     """Hurwitz's zeta function of x and q, with q's gradient: torch has none for x."""
-    x, q = _numbers(input, other)
+    x, q = of_one_float_dtype(input, other)
     shape = np.broadcast_shapes(tuple(x.shape), tuple(q.shape))
     x, q = ops.stop_gradient(ops.broadcast_to(x, shape)), ops.broadcast_to(q, shape)
     return choose(ops.isinf(q), math.nan, ops.zeta(x, q))
 
 
-def _numbers(input: Any, other: Any) -> tuple[Any, Any]:
-    """Two tensors, or a tensor and a number, as tensors of the dtype that torch computes in."""
-    if not isinstance(input, ms.Tensor):
-        q = floating(other)
-        return like(float(input), q), q
-    if not isinstance(other, ms.Tensor):
-        x = floating(input)
-        return x, like(float(other), x)
-    kind = promote_types(input.dtype, other.dtype)
-    return floating(input.astype(kind)), floating(other.astype(kind))
+def of_floats(function: Any) -> Any:
+    """A function of MindSpore's that takes two tensors of one float dtype, of any two."""
+
+    def run(input: Any, other: Any) -> Any:
+        return function(*of_one_float_dtype(input, other))
+
+    return run
+
+
+logaddexp, logaddexp2 = of_floats(ops.logaddexp), of_floats(ops.logaddexp2)
+igamma, igammac = of_floats(ops.igamma), of_floats(ops.igammac)
+nextafter, hypot = of_floats(ops.nextafter), of_floats(ops.hypot)
 
 
 # ---- torch gives no gradient through these: a port neither

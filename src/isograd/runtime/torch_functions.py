@@ -22,8 +22,10 @@ def relu(input: Any, inplace: bool = False) -> Any:
 
 
 def relu6(input: Any, inplace: bool = False) -> Any:
-    """Nothing below 0 or above 6."""
-    return ops.relu6(input)
+    """Nothing below 0 or above 6; MindSpore's takes no whole numbers and no float64."""
+    if input.dtype in (ms.float32, ms.float16):
+        return ops.relu6(input)
+    return hardtanh(input, 0, 6)
 
 
 def silu(input: Any, inplace: bool = False) -> Any:
@@ -57,7 +59,9 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """Cut at both ends, where the gradient is 0."""
+    """Cut at both ends, where the gradient is 0; whole numbers at whole ends."""
+    if not ops.is_floating_point(input):
+        return ops.clamp(input, int(min_val), int(max_val)).astype(input.dtype)
     is_between = ops.logical_and(input > min_val, input < max_val)
     return ops.where(is_between, input, ops.stop_gradient(ops.clamp(input, min_val, max_val)))
 
@@ -229,8 +233,9 @@ def gumbel_softmax(
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
-    """Squares near 0, distances beyond delta."""
+    """Squares near 0, distances beyond delta, in the input's dtype."""
     found = ops.huber_loss(
         input, target, reduction="none" if weight is not None else reduction, delta=delta
     )
+    found = found.astype(input.dtype)
     return found if weight is None else reduced(found * weight, reduction)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mindspore import nn, ops  # noqa: TID253
 
-from isograd.runtime import losses, reductions
+from isograd.runtime import losses, reductions, torch_functions
 from isograd.runtime.torch_layers import Linear
 from isograd.runtime.torch_module import Module
 from isograd.runtime.torch_settings import WithSettings
@@ -92,7 +92,7 @@ class HuberLoss(AnyLoss, nn.HuberLoss):  # type: ignore[misc]
     """torch.nn.HuberLoss."""
 
     arguments: ClassVar[dict[str, Any]] = {"reduction": "mean", "delta": 1.0}
-    function = staticmethod(ops.huber_loss)
+    function = staticmethod(torch_functions.huber_loss)
 
 
 class BCELoss(AnyWeightedLoss, nn.BCELoss):  # type: ignore[misc]

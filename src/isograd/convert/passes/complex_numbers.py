@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.analysis.complex_numbers import writes_complex
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.passes.example import Example
@@ -35,6 +36,8 @@ _KEEPING = frozenset(
     "conj reshape view unsqueeze squeeze transpose permute expand flatten to contiguous clone "
     "detach".split()
 )
+#: What makes a tensor of numbers as they are written.
+_OF_VALUES = frozenset(f"torch.{name}" for name in "tensor as_tensor full".split())
 _NUMBER = "MindSpore's operators take no complex number of Python's: {0} raises"
 _MAY_BE = "if {0} is of tensors, it raises: MindSpore takes no complex number of Python's"
 _ADVICE = "Compose it of real tensors: ops.Complex()(real, imaginary), for exp of cos and sin"
@@ -124,6 +127,8 @@ def _is_complex(node: ast.expr, file: FileEdit, seen: set[str]) -> bool:
     if isinstance(node, ast.Call):
         api = file.api_of_call(node)
         if api in _COMPLEX or (api == "torch.conj" and _is_complex(node.args[0], file, seen)):
+            return True
+        if api in _OF_VALUES and any(writes_complex(part) for part in node.args):
             return True
         is_kept = isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING
         return is_kept and _is_complex(node.func.value, file, seen)  # type: ignore[attr-defined]

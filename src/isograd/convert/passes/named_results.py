@@ -13,10 +13,20 @@ from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 
 _PAIR = ("values", "indices")
-#: The parts of what a function returns, by the function's name.
+_QR = ("Q", "R")
+#: The parts of what a function returns, by the function's name, or all of it where two differ.
 _PARTS = {
-    **dict.fromkeys("sort topk kthvalue median nanmedian max min cummax cummin".split(), _PAIR),
+    **dict.fromkeys(
+        "sort topk kthvalue median nanmedian max min cummax cummin mode".split(), _PAIR
+    ),
     "aminmax": ("min", "max"),
+    "slogdet": ("sign", "logabsdet"),
+    "qr": _QR,
+    "svd": ("U", "S", "V"),
+    "torch.linalg.svd": ("U", "S", "Vh"),
+    "geqrf": ("a", "tau"),
+    "frexp": ("mantissa", "exponent"),
+    "lu_unpack": ("P", "L", "U"),
 }
 _NAMES = frozenset(name for parts in _PARTS.values() for name in parts)
 
@@ -68,13 +78,17 @@ def _parts_of(value: ast.expr, file: FileEdit) -> tuple[str, ...]:
     if isinstance(value, ast.Call):
         use = file.use(value.func)
         is_sure = use is not None and use.is_sure
-        return _PARTS.get(use.api.rpartition(".")[2], ()) if use and is_sure else ()
+        return _named_parts(use.api) if use and is_sure else ()
     function = file.tree.function(value)
     if not isinstance(value, ast.Name) or function is None:
         return ()
     made = _values_of(value.id, function)
     found = {_parts_of(one, file) if isinstance(one, ast.Call) else () for one in made}
     return found.pop() if len(found) == 1 else ()
+
+
+def _named_parts(api: str) -> tuple[str, ...]:
+    return _PARTS.get(api) or _PARTS.get(api.rpartition(".")[2], ())
 
 
 def _values_of(name: str, function: ast.AST) -> list[ast.expr | None]:

@@ -10,7 +10,10 @@ from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.scan.values import MASK, Tensor, Value
 
-_SHIFTS = {ast.LShift: "ops.bitwise_left_shift", ast.RShift: "ops.bitwise_right_shift"}
+_SHIFTS = {
+    ast.LShift: "composites.bitwise_left_shift",
+    ast.RShift: "composites.bitwise_right_shift",
+}
 _EITHER_WAY = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 
 

@@ -82,3 +82,38 @@ def test_a_name_that_may_hold_anything_else_keeps_its_part() -> None:
     """
     port, _ = port_of(code)
     assert port.count("found.indices") == 2
+
+
+_BY_NAME = """
+import torch
+
+X = torch.tensor([[2.0, -4.0], [1.0, 5.0]])
+
+
+def written_out():
+    found = [getattr(X, "std")().item(), getattr(X, "median")().item()]
+    return found, getattr(X, "sum")(dim=0).tolist(), getattr(X, "tag", 3)
+"""
+
+
+def test_a_method_by_its_name_is_torchs(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"m.py": _BY_NAME})
+    assert not report.findings
+    code = "import json, m; print(json.dumps(m.written_out()))"
+    expected, found = run_both(tmp_path, port, code)
+    assert _rounded(found) == _rounded(expected)
+
+
+def test_a_computed_name_of_a_tensors_method_is_reported() -> None:
+    code = """
+    import torch
+
+    def f(x: torch.Tensor, name):
+        y = getattr(x, "add_")(1)
+        return getattr(x, name)(), getattr(name, "upper")(), getattr(y, "tag", 2)
+    """
+    _, findings = port_of(code)
+    assert [(one.line, one.code) for one in findings] == [
+        (5, "not-converted"),
+        (6, "not-converted"),
+    ]

@@ -254,3 +254,58 @@ def test_integers_and_booleans_do_not_learn(tmp_path: Path) -> None:
     assert not report.needs_action
     of_torch, of_port = run_both(tmp_path, port, "import json, own; print(json.dumps(own.seen()))")
     assert of_port == of_torch == [[True, False, False]]
+
+
+INHERITED = """
+import torch
+
+
+class Base(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x, scale):
+        ctx.scale = scale
+        ctx.save_for_backward(x)
+        return cls.act(x) * scale
+
+    @classmethod
+    def backward(cls, ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x * ctx.scale, None
+
+
+class Squared(Base):
+    @classmethod
+    def act(cls, x):
+        return x**2
+
+    @classmethod
+    def forward(cls, ctx, x, scale=3.0):
+        return super().forward(ctx, x, scale)
+
+
+class Plain:
+    def forward(self, x):
+        return x + 1
+
+
+class Twice(Plain):
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+def found():
+    x = torch.ones(2, requires_grad=True)
+    y = Squared.apply(x, 2.0)
+    y.sum().backward()
+    return y.tolist(), Squared.apply(x).tolist(), x.grad.tolist(), Twice().forward(1)
+"""
+
+
+def test_what_a_class_above_has_keeps_its_name(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"own.py": INHERITED})
+    assert not report.needs_action
+    code = "import json, own; print(json.dumps(own.found()))"
+    of_torch, of_port = run_both(tmp_path, port, code)
+    assert of_port == of_torch

@@ -39,6 +39,11 @@ TABLE = {
              "def f(self):", "    return [self.w[k].add(k.index(1)) for k in self.w]"),
         {"Tensor.add"},
     ),
+    "parts by their names": (
+        HEAD + "v = torch.topk(x, 3).values\nv.add(1)\ntorch.linalg.svd(x).S.add(1)\n"
+        "m = torch.ones(3, 3).max(1)\nm[0].add(m.indices.add(1))", {"Tensor.add", "Tensor.max"}),
+    "parts of what has no such part": (
+        HEAD + "torch.sort(x).solution.add(1)\n{1: x}.values.add(1)\nbag.values.add(1)", set()),
     "several results": (HEAD + "a, b = torch.topk(x, 3)\na.add(b)", {"Tensor.add"}),
     "shape is no tensor": (HEAD + "def f(x: torch.Tensor):\n    x.shape.index(1)",
                            {"Tensor.shape"}),

@@ -97,25 +97,25 @@ class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
     values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
-    `~x`, `x & y`. owners: of `x.forward`. unknown: attributes of unknown values. selected:
-    `x[mask].sum()`. indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a tensor of
-    positions may stand alone. lists: lists of modules that are indexed. picked: `x[i]` where i is a
-    tensor, and x none that is known. bounded: `x.clamp(0, y)` of a tensor and what may be none.
-    apis: all of torch that the file names. named_calls: layers that are called by names of
+    `~x`, `x & y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of unknown values.
+    selected: `x[mask].sum()`. indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a
+    tensor of positions may stand alone. lists: lists of modules that are indexed. picked: `x[i]`
+    where i is a tensor, and x none that is known. bounded: `x.clamp(0, y)` of a tensor and what may
+    be none. apis: all of torch that the file names. named_calls: layers called by names of
     arguments; "" where not known. made_otherwise: layers that arguments by name make other than
     MindSpore's own. reparametrized: layers whose parameters a function of torch replaces; "" where
     not known. compared: classes of torch that stand in a comparison. layer_owners: what `x.weight`
     and other attributes of layers are read of, or set. built: calls that make a module of the
     project's. made: the names of their classes. called: methods called on anything but self.
-    elsewhere: what the file takes of others. looks_up: whether it asks for an object by a name that
-    it computes. in_inference: classes whose constructor says `self.eval()`. sets: attributes of
-    layers, and of what may be one, that are set. sets_of_modules: where attributes of what may be a
-    module are set. buffers: as `buffers_of`. has_modes: whether anything is otherwise in training.
+    elsewhere: what the file takes of others. looks_up: whether it asks for objects by computed
+    names. in_inference: classes whose constructor says `self.eval()`. sets: attributes of layers,
+    and of what may be one, that are set. sets_of_modules: where attributes of what may be a module
+    are set. buffers: as `buffers_of`. has_modes: whether anything is otherwise in training.
     unfreezes: whether something says what learns, other than that it does not. private: where
     modules' own dictionaries of parameters are named. reads_private: whether they are more than
     read there. makes_complex: whether something of torch's makes complex numbers. works_in_place:
-    whether a layer is made with inplace=True. asking: what it asks of classes. calls: names that
-    are called, and whether an argument may be a class.
+    whether a layer is made so. asking: what it asks of classes. calls: names called, and whether an
+    argument may be a class.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -238,8 +238,7 @@ class _Located(Statements):
         arguments: list[Value],
         keywords: dict[str, Value],
     ) -> Value:
-        if is_made_in_place(node, value):
-            self.facts.works_in_place = True
+        self.facts.works_in_place |= is_made_in_place(node, value)
         self.facts.named_calls |= called_by_name(value, keywords)
         self.facts.made_otherwise |= made_otherwise(node, value, arguments)
         if isinstance(value, Api) and value.name.startswith(_REPARAMETRIZING):
@@ -250,12 +249,14 @@ class _Located(Statements):
             self.facts.built.add(place(node))
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
-        if getattr(node.func, "id", "") == "setattr" and len(node.args) == len(arguments) == 3:
+        word = getattr(node.func, "id", "")
+        if word == "setattr" and len(node.args) == len(arguments) == 3:
             name = str(getattr(node.args[1], "value", ""))
             self._keep_set(node, arguments[0], name, node.args[2])
+        if word == "getattr" and arguments:
+            self.facts.owners[place(node)] = arguments[0]
         self.facts.calls.add(given_to(node, (*arguments, *keywords.values())))
-        if looks_up(node, value, arguments):
-            self.facts.looks_up = True
+        self.facts.looks_up |= looks_up(node, value, arguments)
         if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):
             self.facts.in_inference.add(owner.of.name)
         return super().called(node, value, owner, arguments, keywords)

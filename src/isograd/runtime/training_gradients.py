@@ -36,9 +36,46 @@ def record_gradients() -> None:
     api._pynative_executor.set_grad_flag(True)
 
 
+def _is_in_backward() -> bool:
+    """Whether the backward of a function with its own gradient runs; nothing is recorded there."""
+    return bool(api._pynative_executor.get_current_autodiff_engine_id() != -1)
+
+
 def is_grad_enabled() -> bool:
     """Whether what is computed is recorded."""
-    return bool(api._pynative_executor.enable_grad())
+    executor = api._pynative_executor
+    return bool(executor.enable_grad() and (executor.grad_flag() or not _is_in_backward()))
+
+
+@contextlib.contextmanager
+def _recorded() -> Iterator[None]:
+    """Record while a gradient is taken, and from there on; inside a backward, no longer."""
+    goes_on = api._pynative_executor.grad_flag() or not _is_in_backward()
+    record_gradients()
+    try:
+        yield
+    finally:
+        api._pynative_executor.set_grad_flag(goes_on)
+
+
+#: MindSpore's two switches: whether it records, and whether it would; its backward turns off the
+#: first, `no_grad` the second.
+_Switches = tuple[bool, bool]
+
+
+def _switched(mode: bool) -> _Switches:
+    """Record or not; the switches as they were."""
+    executor = api._pynative_executor
+    before = bool(executor.grad_flag()), bool(executor.enable_grad())
+    _set_switches((mode, mode))
+    return before
+
+
+def _set_switches(switches: _Switches) -> None:
+    records, would_record = switches
+    api._pynative_executor.set_enable_grad(would_record)
+    if _is_in_backward():
+        api._pynative_executor.set_grad_flag(records)
 
 
 class _Recording:
@@ -46,14 +83,13 @@ class _Recording:
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
-        self._before: list[bool] = []
+        self._before: list[_Switches] = []
 
     def __enter__(self) -> None:
-        self._before.append(is_grad_enabled())
-        api._pynative_executor.set_enable_grad(self.mode)
+        self._before.append(_switched(self.mode))
 
     def __exit__(self, *_: object) -> None:
-        api._pynative_executor.set_enable_grad(self._before.pop())
+        _set_switches(self._before.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -88,12 +124,11 @@ class set_grad_enabled(_Recording):  # noqa: N801  # torch's name
 
     def __init__(self, mode: bool) -> None:
         super().__init__(bool(mode))
-        self._outer = is_grad_enabled()
-        api._pynative_executor.set_enable_grad(self.mode)
+        self._outer = _switched(self.mode)
 
     def __enter__(self) -> None:
         self._before.append(self._outer)
-        api._pynative_executor.set_enable_grad(self.mode)
+        _switched(self.mode)
 
 
 def backward(tensor: Any, *given: Any, **named: Any) -> Any:
@@ -146,12 +181,13 @@ def gradients(
         raise RuntimeError("a gradient is taken by parameters, or by what requires_grad_() returns")
     several = [outputs] if isinstance(outputs, ms.Tensor) else list(outputs)
     given = [grad_outputs] if isinstance(grad_outputs, ms.Tensor) else grad_outputs
-    total = _total(several, list(given or [None] * len(several)))
-    leaves = _leaves(total)
-    reached = [part for part in wanted if _leaf(part) in leaves]
-    if len(reached) < len(wanted) and not (allow_unused or materialize_grads):
-        raise RuntimeError("One of the differentiated Tensors appears to not have been used")
-    values = _by(total, reached, keeps=bool(retain_graph))
+    with _recorded():
+        total = _total(several, list(given or [None] * len(several)))
+        leaves = _leaves(total)
+        reached = [part for part in wanted if _leaf(part) in leaves]
+        if len(reached) < len(wanted) and not (allow_unused or materialize_grads):
+            raise RuntimeError("One of the differentiated Tensors appears to not have been used")
+        values = _by(total, reached, keeps=bool(retain_graph))
     found = dict(zip(map(id, reached), values, strict=True))
     unused = [ops.zeros_like(part) if materialize_grads else None for part in wanted]
     return tuple(found.get(id(part), none) for part, none in zip(wanted, unused, strict=True))
@@ -159,7 +195,6 @@ def gradients(
 
 def _total(tensors: list[Any], gradients: list[Any]) -> Any:
     """The sum whose gradient is asked for."""
-    record_gradients()
     total = None
     for tensor, gradient in zip(tensors, gradients, strict=True):
         if gradient is None and tensor.size != 1:
@@ -177,8 +212,10 @@ def _by(total: Any, parameters: list[Any], *, keeps: bool) -> tuple[Any, ...]:
     """The gradients of a number by parameters.
 
     keeps: what was recorded stays for another gradient.  MindSpore keeps it where a gradient is
-    taken inside another function that is differentiated; this is one.
+    taken inside another function that is differentiated; this is one.  Inside a backward it
+    would keep it for good: there a second gradient of the same raises RuntimeError.
     """
+    keeps = keeps and not _is_in_backward()
 
     def around() -> Any:
         return total
@@ -192,15 +229,15 @@ def _by(total: Any, parameters: list[Any], *, keeps: bool) -> tuple[Any, ...]:
     finally:
         if keeps:
             api._pynative_executor.end_graph(around, total)
-        record_gradients()
     several = (found,) if isinstance(found, ms.Tensor) else found
     return tuple(map(ops.stop_gradient, several)) if keeps else several
 
 
 def _differentiate(tensors: list[Any], gradients: list[Any], *, keeps: bool) -> None:
-    total = _total(tensors, gradients)
-    reached = _reached(total)
-    found = _by(total, reached, keeps=keeps)
+    with _recorded():
+        total = _total(tensors, gradients)
+        reached = _reached(total)
+        found = _by(total, reached, keeps=keeps)
     with no_grad():
         for parameter, gradient in zip(reached, found, strict=True):
             held = getattr(parameter, "grad", None)
@@ -449,52 +486,3 @@ class GradScaler:
             self._backoff = state_dict["backoff_factor"]
             self._interval = state_dict["growth_interval"]
             self._clean = state_dict["_growth_tracker"]
-
-
-class device:  # noqa: N801  # torch's name
-    """The name of a device; where tensors lie is chosen by mindspore.set_device."""
-
-    def __init__(self, type: Any = None, index: int | None = None) -> None:
-        kind, _, number = str("cpu" if type is None else type).partition(":")
-        self.type = kind
-        self.index = int(number) if number else index
-
-    def __eq__(self, other: object) -> bool:
-        # MindSpore's tensors say "CPU" and "Ascend:0".
-        return str(self).lower() == str(other).lower()
-
-    def __hash__(self) -> int:
-        return hash(str(self).lower())
-
-    def __str__(self) -> str:
-        return self.type if self.index is None else f"{self.type}:{self.index}"
-
-    __repr__ = __str__
-
-
-def device_type(device: Any) -> Any:
-    """`device.type`, also of what a tensor of MindSpore's calls its device, "CPU" or "Ascend:0"."""
-    return device.partition(":")[0].lower() if isinstance(device, str) else device.type
-
-
-def device_index(device: Any) -> Any:
-    """`device.index`, also of what a tensor of MindSpore's calls its device."""
-    if not isinstance(device, str):
-        return device.index
-    number = device.partition(":")[2]
-    return int(number) if number else None
-
-
-def device_count() -> int:
-    """How many devices MindSpore can compute on; none where it computes on the CPU."""
-    return int(ms.hal.device_count()) if has_accelerator() else 0
-
-
-def get_default_device() -> device:
-    """Where MindSpore makes tensors."""
-    return device(ms.get_context("device_target").lower())
-
-
-def has_accelerator() -> bool:
-    """Whether MindSpore computes on another device than the CPU."""
-    return bool(ms.get_context("device_target") != "CPU")

@@ -15,6 +15,8 @@ SEVERAL = frozenset(
     align_tensors sort_out pad_packed_sequence multi_head_attention_forward grad
     block_diag_several""".split()
 )
+#: Parts of named results that are several tensors, by the function.
+PARTS_OF_SEVERAL = frozenset((("torch.histogramdd", "bin_edges"),))
 #: Return a tuple only where a dimension is given.
 SEVERAL_BY_DIMENSION = frozenset("max min median nanmedian".split())
 #: Return a tuple only where one of these arguments is true.

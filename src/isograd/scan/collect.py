@@ -44,7 +44,7 @@ _HOMES = (
 
 
 def collect() -> dict[str, Any]:
-    """Names with their kinds, other spellings of them, and the members of instances."""
+    """Names with their kinds, other spellings, the members of instances, and named results."""
     import torch
 
     names: dict[str, str] = {}
@@ -80,7 +80,24 @@ def collect() -> dict[str, Any]:
             "torch.optim.lr_scheduler.LRScheduler": _members(torch.optim.lr_scheduler.LRScheduler),
             "torch.amp.GradScaler": _members(torch.amp.GradScaler),
         },
+        "results": named_results(torch),
     }
+
+
+def named_results(torch: Any) -> dict[str, str]:
+    """The names of the parts of what a function or method returns, by torch's own result types."""
+    found: dict[str, str] = {}
+    for name, made in vars(torch.return_types).items():
+        if name.startswith("_") or not isinstance(made, type) or not hasattr(made, "n_fields"):
+            continue
+        home = torch.linalg if name.startswith("linalg_") else torch
+        last = name.removeprefix("linalg_")
+        parts = " ".join(made.__match_args__)  # type: ignore[attr-defined]
+        if hasattr(home, last):
+            found[f"{home.__name__}.{last}"] = parts
+        if home is torch and hasattr(torch.Tensor, last):
+            found[f"torch.Tensor.{last}"] = parts
+    return found
 
 
 def _order(name: str) -> tuple[int, int, str]:

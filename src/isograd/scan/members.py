@@ -16,7 +16,6 @@ from isograd.scan.values import (
     PLAIN,
     TENSOR,
     TENSORS,
-    VIEW,
     Api,
     ClassInfo,
     Foreign,
@@ -33,6 +32,7 @@ from isograd.scan.values import (
     Value,
     is_module,
     join,
+    part,
 )
 
 _TENSOR_APIS: dict[str, Api] = {}
@@ -183,6 +183,8 @@ class Members:
         return self._of_module(name) if owner.of.is_module else None
 
     def _of_items(self, owner: Items, name: str) -> Value:
+        if name in owner.names:
+            return part(owner, owner.names.index(name))
         if name in ("pop", "__getitem__", "popleft"):
             return Returns(owner.item)
         return Returns(owner) if name == "copy" else PLAIN
@@ -353,8 +355,7 @@ class Members:
             if function.value.__class__ is ast.Name:
                 self.state.env[function.value.id] = TENSOR
             self.state.listener.call(node, f"torch.Tensor.{name}", None, arguments, keywords)
-            result = self.state.names.method_result(name, [TENSOR, *arguments], keywords)
-            return VIEW if result is VIEW else result
+            return self.state.names.result(f"torch.Tensor.{name}", arguments, keywords)
         if _may_be_tensor(name, node):
             self.record(line, column, f"torch.Tensor.{name}", UNSURE, node)
         return None

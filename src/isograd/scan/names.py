@@ -48,6 +48,8 @@ class TorchNames:
         self.optimizer = members["torch.optim.Optimizer"]
         self.scheduler = members["torch.optim.lr_scheduler.LRScheduler"]
         self.scaler = members["torch.amp.GradScaler"]
+        self.named = {name: tuple(parts.split()) for name, parts in table["results"].items()}
+        self.parts = frozenset(part for parts in self.named.values() for part in parts)
         self._canonical: dict[str, str] = {}
         self._members: dict[str, dict[str, str]] = {}
 
@@ -131,7 +133,8 @@ class TorchNames:
         if name.startswith("einops"):
             return _einops_result(last, arguments)
         if name.startswith(_TENSOR):
-            return self.method_result(last, [TENSOR, *arguments], keywords)
+            found = self.method_result(last, [TENSOR, *arguments], keywords)
+            return self._with_names(name, found)
         if name.startswith("torch.nn.Module."):
             return module_result(last)
         if name.startswith(behaviour.NO_TENSOR_MODULES):
@@ -140,7 +143,17 @@ class TorchNames:
             return Made(name) if kind == "M" else None
         if kind == "c":
             return PLAIN
-        return self.method_result(last, arguments, keywords)
+        return self._with_names(name, self.method_result(last, arguments, keywords))
+
+    def _with_names(self, name: str, found: Value) -> Value:
+        """A result whose parts torch names; of what a dimension makes several, only several."""
+        parts = self.named.get(name)
+        is_one = name.rpartition(".")[2] in behaviour.SEVERAL_BY_DIMENSION and found is not TENSORS
+        if parts is None or is_one:
+            return found
+        several = behaviour.PARTS_OF_SEVERAL
+        values = tuple(TENSORS if (name, part) in several else TENSOR for part in parts)
+        return Items(TENSORS.item if set(values) == {TENSOR} else None, values, parts)
 
     def method_result(self, last: str, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         """What a function or method of this name returns; arguments count the tensor itself."""

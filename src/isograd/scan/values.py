@@ -71,10 +71,11 @@ class Super:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list, tuple, set or iterator; parts where each position is known."""
+    """A list, tuple, set or iterator; parts where each position is known, names where named."""
 
     item: Value
     parts: tuple[Value, ...] | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +225,8 @@ def join(first: Value, second: Value) -> Value:
 def _join_items(first: Items, second: Items) -> Items:
     item = join(first.item, second.item)
     if first.parts and second.parts and len(first.parts) == len(second.parts):
-        return Items(
-            item, tuple(join(a, b) for a, b in zip(first.parts, second.parts, strict=True))
-        )
+        parts = tuple(join(a, b) for a, b in zip(first.parts, second.parts, strict=True))
+        return Items(item, parts, first.names if first.names == second.names else ())
     return Items(item)
 
 

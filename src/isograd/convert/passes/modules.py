@@ -8,7 +8,7 @@ import re
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.places import place
-from isograd.scan.values import ClassInfo, Instance, Made
+from isograd.scan.values import ClassInfo, Instance, Made, Super
 
 _NAME = re.compile(r"def(\s+|\\\r?\n)+forward\b")
 #: Functions that take the name of a member, with its place among their arguments.
@@ -149,11 +149,26 @@ def _is_modules(node: ast.Attribute, file: FileEdit) -> bool:
         is_mixed = owner.of in file.settings.mixed
         is_open = not owner.of.bases and "forward" not in owner.of.methods
         return owner.of.is_module or is_mixed or is_open
+    if isinstance(owner, Super):
+        return _is_a_modules_above(owner.of, file)
     if isinstance(owner, ClassInfo):
         return owner.is_module
     if isinstance(owner, Made):
         return not owner.api.startswith("torch.autograd")
     return True
+
+
+def _is_a_modules_above(info: ClassInfo, file: FileEdit) -> bool:
+    """Whether `super().forward` may be a module's: by the class that has it, where it is known."""
+    above, seen = [info], [info]
+    while above and not info.is_module:
+        bases = [base for base in above.pop(0).bases if isinstance(base, ClassInfo)]
+        found = next((base for base in bases if "forward" in base.methods), None)
+        if found is not None:
+            return found.is_module or found in file.settings.mixed
+        above += [base for base in bases if base not in seen]
+        seen += bases
+    return info.is_module or not info.root.startswith("torch.autograd")
 
 
 def _own(node: ast.Attribute, file: FileEdit) -> Instance | None:

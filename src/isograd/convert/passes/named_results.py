@@ -7,28 +7,14 @@ gradient of a named one; so a port takes the part by its place.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 
-_PAIR = ("values", "indices")
-_QR = ("Q", "R")
-#: The parts of what a function returns, by the function's name, or all of it where two differ.
-_PARTS = {
-    **dict.fromkeys(
-        "sort topk kthvalue median nanmedian max min cummax cummin mode".split(), _PAIR
-    ),
-    "aminmax": ("min", "max"),
-    "slogdet": ("sign", "logabsdet"),
-    "qr": _QR,
-    "svd": ("U", "S", "V"),
-    "torch.linalg.svd": ("U", "S", "Vh"),
-    "geqrf": ("a", "tau"),
-    "frexp": ("mantissa", "exponent"),
-    "lu_unpack": ("P", "L", "U"),
-}
-_NAMES = frozenset(name for parts in _PARTS.values() for name in parts)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 
 class NamedResults:
@@ -61,7 +47,7 @@ class NamedResults:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the place; a name that may hold anything else stays as it is."""
         assert isinstance(node, ast.Attribute)
-        if node.attr not in _NAMES or not isinstance(node.ctx, ast.Load):
+        if node.attr not in file.names.parts or not isinstance(node.ctx, ast.Load):
             return False
         parent = file.tree.parents.get(node)
         if isinstance(parent, ast.Call) and parent.func is node:
@@ -77,34 +63,48 @@ def _parts_of(value: ast.expr, file: FileEdit) -> tuple[str, ...]:
     """The names of a value's parts; none where they are not known."""
     if isinstance(value, ast.Call):
         use = file.use(value.func)
-        is_sure = use is not None and use.is_sure
-        return _named_parts(use.api) if use and is_sure else ()
-    function = file.tree.function(value)
-    if not isinstance(value, ast.Name) or function is None:
+        return file.names.named.get(use.api, ()) if use is not None and use.is_sure else ()
+    if not isinstance(value, ast.Name):
         return ()
-    made = _values_of(value.id, function)
-    found = {_parts_of(one, file) if isinstance(one, ast.Call) else () for one in made}
-    return found.pop() if len(found) == 1 else ()
+    for scope in _scopes(value, file):
+        made = _values_of(value.id, scope, file)
+        if made:
+            found = {_parts_of(one, file) if isinstance(one, ast.Call) else () for one in made}
+            return found.pop() if len(found) == 1 else ()
+    return ()
 
 
-def _named_parts(api: str) -> tuple[str, ...]:
-    return _PARTS.get(api) or _PARTS.get(api.rpartition(".")[2], ())
+def _scopes(node: ast.AST, file: FileEdit) -> Iterator[ast.AST]:
+    """Where a name that stands here may be bound, innermost first."""
+    yield from (part for part in file.tree.above(node) if isinstance(part, _FUNCTIONS))
+    yield file.tree.module
 
 
-def _values_of(name: str, function: ast.AST) -> list[ast.expr | None]:
-    """What a function binds a name to; None for what is no plain assignment."""
+def _values_of(name: str, scope: ast.AST, file: FileEdit) -> list[ast.expr | None]:
+    """What a function or module binds a name to; None for what is no plain assignment.
+
+    Of a function those count too that stand in functions inside it; of a module only its own, and
+    those of functions that declare the name as global.
+    """
     found: list[ast.expr | None] = []
-    plain: set[ast.AST] = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
-            if isinstance(target, ast.Name) and target.id == name:
-                plain.add(target)
-                found.append(node.value)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and node.id == name and node not in plain:
-            if not isinstance(node.ctx, ast.Load):
-                found.append(None)
-        elif isinstance(node, ast.arg) and node.arg == name:
+    is_module = isinstance(scope, ast.Module)
+    for node in ast.walk(scope):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             found.append(None)
+        elif is_module and any(isinstance(part, _SCOPES) for part in file.tree.above(node)):
+            continue
+        elif isinstance(node, ast.Name) and node.id == name:
+            if not isinstance(node.ctx, ast.Load):
+                found.append(_assigned(node, file))
+        elif name in (getattr(node, "arg", ""), getattr(node, "name", "")):
+            is_bound = isinstance(node, (ast.arg, ast.ExceptHandler, *_SCOPES))
+            found += [None] if is_bound and node is not scope else []
     return found
+
+
+def _assigned(target: ast.Name, file: FileEdit) -> ast.expr | None:
+    """What is assigned to a name and nothing beside it."""
+    statement = file.tree.parents.get(target)
+    if not isinstance(statement, ast.Assign) or statement.targets != [target]:
+        return None
+    return statement.value

@@ -14,6 +14,7 @@ from isograd.convert.aliases import Scope
 from isograd.convert.analysis.attributes import attribute_values
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.dictionaries import MODULE_DICT, keys_of
+from isograd.convert.analysis.emptiness import Emptiness
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.data_aliases import DataAliases, data_aliases
 from isograd.convert.dtypes_of_python import dtypes_of_python
@@ -285,6 +286,17 @@ class FileFacts:
     def empty_tensors(self) -> frozenset[ast.expr]:
         """The calls that make a tensor without elements of one axis."""
         return empty_tensors(self.tree, self.api_of_call)
+
+    @cached_property
+    def emptiness(self) -> Emptiness:
+        """Which expressions may be tensors without elements."""
+        facts = self.facts
+
+        def api_of(node: ast.AST) -> str:
+            use = self.use(node)
+            return use.api if use is not None else ""
+
+        return Emptiness(self.tree, api_of, facts.selections, self.empty_tensors)
 
     @cached_property
     def format_strings(self) -> list[tuple[int, str]]:

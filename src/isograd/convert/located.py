@@ -18,7 +18,13 @@ from isograd.convert.analysis.named_arguments import (
     made_otherwise,
 )
 from isograd.convert.analysis.private import only_reads
-from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
+from isograd.convert.analysis.starting import (
+    Elsewhere,
+    elsewhere_of,
+    leaves_training,
+    looks_up,
+    takes_of_project,
+)
 from isograd.convert.places import Place, place
 from isograd.convert.tree import read_tree
 from isograd.scan.names import torch_names
@@ -28,6 +34,7 @@ from isograd.scan.statements import Statements
 from isograd.scan.values import (
     ANY_MODULE,
     RAGGED,
+    SELECTING,
     TENSOR,
     Api,
     ClassInfo,
@@ -67,8 +74,6 @@ WITH_MODES = re.compile(
 MODULE_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 #: What limits a tensor by two bounds.
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
-#: The first part of what a file imports from.
-_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _KINDS = frozenset(
     (ast.Name, ast.Attribute, ast.Call, ast.Assign, ast.FunctionDef, ast.AsyncFunctionDef,
      ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -92,25 +97,25 @@ class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
     values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
-    `~x`, `x & y`. owners: of `x.forward`. unknown: attributes of unknown values. selected:
-    `x[mask].sum()`. indexed: `x[i]` where x is a tensor. lists: lists of modules that are indexed.
-    picked: `x[i]` where i is a tensor, and x none that is known. bounded: `x.clamp(0, y)` of a
-    tensor and what may be none. apis: all of torch that the file names. named_calls: layers that
-    are called by names of arguments; "" where not known. made_otherwise: layers that arguments by
-    name make other than MindSpore's own. reparametrized: layers whose parameters a function of
-    torch replaces; "" where not known. compared: classes of torch that stand in a comparison.
-    layer_owners: what `x.weight` and other attributes of layers are read of, or set. built: calls
-    that make a module of the project's. made: the names of their classes. called: methods called on
-    anything but self. elsewhere: what the file takes of others. looks_up: whether it asks for an
-    object by a name that it computes. in_inference: classes whose constructor says `self.eval()`.
-    sets: attributes of layers, and of what may be one, that are set. sets_of_modules: where
-    attributes of what may be a module are set. buffers: as `buffers_of`. has_modes: whether
-    anything is otherwise in training. unfreezes: whether something says what learns, other than
-    that it does not. private: where modules' own dictionaries of parameters are named.
-    reads_private: whether they are more than read there. makes_complex: whether something of
-    torch's makes complex numbers. works_in_place: whether a layer is made with inplace=True.
-    asking: what it asks of classes. calls: names that are called, and whether an argument may be a
-    class.
+    `~x`, `x & y`. owners: of `x.forward`. unknown: attributes of unknown values. selected: calls of
+    torch's on `x[mask]`. selections: whether i of `x[i]`, a tensor, is a mask. indexed: `x[i]`
+    where x is a tensor. lists: lists of modules that are indexed. picked: `x[i]` where i is a
+    tensor, and x none that is known. bounded: `x.clamp(0, y)` of a tensor and what may be none.
+    apis: all of torch that the file names. named_calls: layers that are called by names of
+    arguments; "" where not known. made_otherwise: layers that arguments by name make other than
+    MindSpore's own. reparametrized: layers whose parameters a function of torch replaces; "" where
+    not known. compared: classes of torch that stand in a comparison. layer_owners: what `x.weight`
+    and other attributes of layers are read of, or set. built: calls that make a module of the
+    project's. made: the names of their classes. called: methods called on anything but self.
+    elsewhere: what the file takes of others. looks_up: whether it asks for an object by a name that
+    it computes. in_inference: classes whose constructor says `self.eval()`. sets: attributes of
+    layers, and of what may be one, that are set. sets_of_modules: where attributes of what may be a
+    module are set. buffers: as `buffers_of`. has_modes: whether anything is otherwise in training.
+    unfreezes: whether something says what learns, other than that it does not. private: where
+    modules' own dictionaries of parameters are named. reads_private: whether they are more than
+    read there. makes_complex: whether something of torch's makes complex numbers. works_in_place:
+    whether a layer is made with inplace=True. asking: what it asks of classes. calls: names that
+    are called, and whether an argument may be a class.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -120,6 +125,7 @@ class Facts:
     owners: dict[Place, Value] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
     selected: set[Place] = field(default_factory=set)
+    selections: dict[Place, bool] = field(default_factory=dict)
     indexed: set[Place] = field(default_factory=set)
     lists: set[Place] = field(default_factory=set)
     picked: set[Place] = field(default_factory=set)
@@ -169,6 +175,8 @@ class _Silent:
     def subscript(self, node: ast.Subscript, owner: Value, bounds: list[Value]) -> None:
         """Keep which elements are a tensor's."""
         self._facts.indexed.add(place(node))
+        if any(isinstance(value, Tensor) for value in bounds):
+            self._facts.selections[place(node)] = not SELECTING.isdisjoint(bounds)
 
     def call(
         self,
@@ -178,7 +186,7 @@ class _Silent:
         arguments: list[Value],
         keywords: dict[str, Value],
     ) -> None:
-        """Keep which sums are of a selection, and which bounds are a tensor and a number."""
+        """Keep what is done to a selection, and which bounds are a tensor and a number."""
         if api.rpartition(".")[2] in _CLAMPS:
             given = arguments[0 if api.startswith("torch.Tensor.") else 1 :]
             given += [value for name, value in keywords.items() if name in ("min", "max")]
@@ -186,9 +194,9 @@ class _Silent:
                 self._facts.bounded.add(place(node))
         if api.endswith("_") and node.args and arguments:
             self._facts.values[place(node.args[0])] = arguments[0]
-        if api == "torch.sum":
+        if not api.startswith("torch.Tensor."):
             receiver = arguments[0] if arguments else keywords.get("input")
-        if api in ("torch.sum", "torch.Tensor.sum") and receiver is RAGGED:
+        if receiver is RAGGED:
             self._facts.selected.add(place(node))
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:
@@ -274,6 +282,7 @@ class _Located(Statements):
             self.facts.lists.add(place(node.value))
         if isinstance(index, Tensor):
             self.facts.picked.add(place(node))
+            self.facts.selections[place(node)] = owner is None and index in SELECTING
 
     def met(self, node: ast.Attribute, owner: Value) -> None:
         if node.attr in _PRIVATE:
@@ -359,7 +368,7 @@ def locate(
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
     facts.makes_complex = any(map(makes_complex, facts.apis))
-    if _takes_of_project(source.text, project):
+    if takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)
     summary.exports = {
         key: value
@@ -367,14 +376,6 @@ def locate(
         if value is not None and value.__class__ is not Plain
     }
     return facts, summary
-
-
-def _takes_of_project(text: str, project: Project) -> bool:
-    """Whether a file may import other files of the project."""
-    return any(
-        root.startswith(".") or project.has(root)
-        for root in {found[1] for found in _IMPORTS.finditer(text)}
-    )
 
 
 def _elsewhere(module: ast.Module, state: State, facts: Facts) -> Elsewhere:

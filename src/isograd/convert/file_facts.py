@@ -77,6 +77,8 @@ class FileFacts:
     tensors: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
     #: What is written into in a function or the module; whether as it is only done to a tensor.
     writes: dict[ast.AST, dict[str, bool]] = field(default_factory=dict)
+    #: The functions of which a result is written into; None before anything asks.
+    written_results: frozenset[str] | None = None
     #: The nodes that write or give another name; None before anything asks.
     writing: Sequence[ast.AST] | None = None
     #: What is imported from numpy and scipy, and what they made; None before anything asks.

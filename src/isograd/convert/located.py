@@ -99,23 +99,23 @@ class Facts:
     values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
     `~x`, `x & y`. owners: of `x.forward`. unknown: attributes of unknown values. selected: calls of
     torch's on `x[mask]`. selections: whether i of `x[i]`, a tensor, is a mask. indexed: `x[i]`
-    where x is a tensor. lists: lists of modules that are indexed. picked: `x[i]` where i is a
-    tensor, and x none that is known. bounded: `x.clamp(0, y)` of a tensor and what may be none.
-    apis: all of torch that the file names. named_calls: layers that are called by names of
-    arguments; "" where not known. made_otherwise: layers that arguments by name make other than
-    MindSpore's own. reparametrized: layers whose parameters a function of torch replaces; "" where
-    not known. compared: classes of torch that stand in a comparison. layer_owners: what `x.weight`
-    and other attributes of layers are read of, or set. built: calls that make a module of the
-    project's. made: the names of their classes. called: methods called on anything but self.
-    elsewhere: what the file takes of others. looks_up: whether it asks for an object by a name that
-    it computes. in_inference: classes whose constructor says `self.eval()`. sets: attributes of
-    layers, and of what may be one, that are set. sets_of_modules: where attributes of what may be a
-    module are set. buffers: as `buffers_of`. has_modes: whether anything is otherwise in training.
-    unfreezes: whether something says what learns, other than that it does not. private: where
-    modules' own dictionaries of parameters are named. reads_private: whether they are more than
-    read there. makes_complex: whether something of torch's makes complex numbers. works_in_place:
-    whether a layer is made with inplace=True. asking: what it asks of classes. calls: names that
-    are called, and whether an argument may be a class.
+    where x is a tensor. lists: of modules, indexed. picked: `x[i]` where i is a tensor, and x none
+    that is known. bounded: `x.clamp(0, y)` of a tensor and what may be none. apis: all that it
+    names. named_calls: layers called by names of arguments; "" where not known. made_otherwise:
+    layers that arguments by name make other than MindSpore's own. reparametrized: layers whose
+    parameters a function of torch replaces; "" where not known. compared: classes of torch that
+    stand in a comparison. layer_owners: what `x.weight` and other attributes of layers are read of,
+    or set. built: calls that make a module of the project's. made: the names of their classes.
+    called: methods called on anything but self. elsewhere: what the file takes of others. looks_up:
+    whether it asks for an object by a name that it computes. in_inference: classes whose
+    constructor says `self.eval()`. sets: attributes of layers, and of what may be one, that are
+    set. sets_of_modules: where attributes of what may be a module are set. buffers: as
+    `buffers_of`. has_modes: whether anything is otherwise in training. unfreezes: whether something
+    says what learns, other than that it does not. private: where modules' own dictionaries of
+    parameters are named. reads_private: whether they are more than read there. makes_complex:
+    whether something of torch's makes complex numbers. works_in_place: whether a layer is made with
+    inplace=True. asking: what it asks of classes. calls: names that are called, and whether an
+    argument may be a class.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -194,9 +194,8 @@ class _Silent:
                 self._facts.bounded.add(place(node))
         if api.endswith("_") and node.args and arguments:
             self._facts.values[place(node.args[0])] = arguments[0]
-        if not api.startswith("torch.Tensor."):
-            receiver = arguments[0] if arguments else keywords.get("input")
-        if receiver is RAGGED:
+        first = arguments[0] if arguments else keywords.get("input")
+        if (receiver if api.startswith("torch.Tensor.") else first) is RAGGED:
             self._facts.selected.add(place(node))
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:

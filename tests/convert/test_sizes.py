@@ -147,3 +147,23 @@ def test_a_size_of_nothing_is_an_empty_shape(tmp_path: Path) -> None:
     run = "import json, sized; print(json.dumps(sized.drawn(TENSOR([1.0, 2.0]))))"
     expected, found = run_both(tmp_path, port, run)
     assert found == expected == [[2], []]
+
+
+def test_shapes_of_a_list_count_their_elements(tmp_path: Path) -> None:
+    code = """
+    import torch
+
+    def counts(shapes):
+        return [shape.numel() for shape in shapes]
+
+    def found():
+        made = [torch.ones(2, 3), torch.ones(4)]
+        shapes = [one.shape for one in made]
+        total = 0
+        for shape in shapes:
+            total += shape.numel()
+        return [total, shapes[0].numel(), counts(shapes), counts(made)]
+    """
+    port, _ = converted(tmp_path, {"net.py": code})
+    expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.found()))")
+    assert found == expected == [10, 6, [6, 4], [6, 4]]

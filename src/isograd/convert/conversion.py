@@ -7,7 +7,7 @@ from pathlib import Path
 
 from isograd.convert.analysis.layers import Layers
 from isograd.convert.analysis.starting import Starting
-from isograd.convert.located import Facts
+from isograd.convert.facts import Facts
 from isograd.convert.model import Finding
 from isograd.convert.names import Index
 from isograd.convert.reading import ReadFile

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from isograd.convert.entries import Entries
+from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.imports import write_imports
-from isograd.convert.located import Facts
 from isograd.convert.model import FileConversion, Finding, RuntimeUse
 from isograd.convert.names import Index, star_names
 from isograd.convert.passes import passes_by_kind
@@ -56,6 +56,8 @@ class Port:
     runtime: tuple[RuntimeUse, ...] = ()
 
 
+#: Nodes that are asked for whatever the passes look at.
+_ALWAYS = (ast.Name, ast.AnnAssign, ast.NamedExpr, ast.Import, ast.ImportFrom)
 #: A file without these imports nothing by a text.
 _IMPORTS = re.compile(r"import_|_import\b|find_spec")
 
@@ -68,7 +70,7 @@ class Engine:
         self._index = index
         self._settings = settings
         self._rounds = [passes_by_kind(is_early=True), passes_by_kind(is_early=False)]
-        self._kinds = {*chain(*self._rounds), ast.Name, ast.AnnAssign, ast.Import, ast.ImportFrom}
+        self._kinds = {*chain(*self._rounds), *_ALWAYS}
 
     def read(self, source: Source, facts: Facts, place: Place) -> FileEdit | None:
         """What passes see of a file; None where it does not use torch."""

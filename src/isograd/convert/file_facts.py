@@ -14,16 +14,17 @@ from isograd.convert.aliases import Scope
 from isograd.convert.analysis.attributes import attribute_values
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.dictionaries import MODULE_DICT, keys_of
+from isograd.convert.analysis.emptiness import Emptiness
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.data_aliases import DataAliases, data_aliases
 from isograd.convert.dtypes_of_python import dtypes_of_python
 from isograd.convert.empty_tensors import empty_tensors
 from isograd.convert.entries import Entries
+from isograd.convert.facts import Facts, Member
 from isograd.convert.generated import library
 from isograd.convert.layers_passing import calls_that_pass
 from isograd.convert.leaves import Place, leaves_of, place_of_leaf
 from isograd.convert.lists_of_none import CONTAINERS, hold_none
-from isograd.convert.located import Facts, Member
 from isograd.convert.model import Finding
 from isograd.convert.names import ImportedNames, resolve
 from isograd.convert.places import place
@@ -76,6 +77,8 @@ class FileFacts:
     tensors: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
     #: What is written into in a function or the module; whether as it is only done to a tensor.
     writes: dict[ast.AST, dict[str, bool]] = field(default_factory=dict)
+    #: The functions of which a result is written into; None before anything asks.
+    written_results: frozenset[str] | None = None
     #: The nodes that write or give another name; None before anything asks.
     writing: Sequence[ast.AST] | None = None
     #: What is imported from numpy and scipy, and what they made; None before anything asks.
@@ -285,6 +288,17 @@ class FileFacts:
     def empty_tensors(self) -> frozenset[ast.expr]:
         """The calls that make a tensor without elements of one axis."""
         return empty_tensors(self.tree, self.api_of_call)
+
+    @cached_property
+    def emptiness(self) -> Emptiness:
+        """Which expressions may be tensors without elements."""
+        facts = self.facts
+
+        def api_of(node: ast.AST) -> str:
+            use = self.use(node)
+            return use.api if use is not None else ""
+
+        return Emptiness(self.tree, api_of, facts.selections, self.empty_tensors)
 
     @cached_property
     def format_strings(self) -> list[tuple[int, str]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
 
-from isograd.convert.analysis.attribute_sets import AttributeSet, attribute_set
+from isograd.convert.analysis.attribute_sets import attribute_set
 from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
 from isograd.convert.analysis.carrying import Carrying
-from isograd.convert.analysis.class_questions import WORDS, Questions, given_to, questions
+from isograd.convert.analysis.class_questions import WORDS, given_to, questions
 from isograd.convert.analysis.comparisons import compared
 from isograd.convert.analysis.complex_numbers import makes_complex, writes_complex
 from isograd.convert.analysis.named_arguments import (
@@ -26,7 +25,8 @@ from isograd.convert.analysis.starting import (
     looks_up,
     takes_of_project,
 )
-from isograd.convert.places import Place, place
+from isograd.convert.facts import Facts, Member
+from isograd.convert.places import place
 from isograd.convert.tree import read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
@@ -35,6 +35,7 @@ from isograd.scan.statements import Statements
 from isograd.scan.values import (
     ANY_MODULE,
     RAGGED,
+    SELECTING,
     TENSOR,
     Api,
     ClassInfo,
@@ -80,85 +81,6 @@ _KINDS = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Member:
-    """`receiver.name`: an API of torch's Tensor, Module or optimizers.
-
-    is_sure: whether what the receiver is is known, rather than guessed from the name.
-    """
-
-    api: str
-    is_sure: bool
-    owner: Value = None
-
-
-@dataclass
-class Facts:
-    """What the reading of one file leaves for its conversion; no part of its tree.
-
-    values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
-    `~x`, `x & y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of unknown values.
-    selected: `x[mask].sum()`. indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a
-    tensor of positions may stand alone. lists: lists of modules that are indexed. picked: `x[i]`
-    where i is a tensor, and x none that is known. bounded: `x.clamp(0, y)` of a tensor and what may
-    be none. apis: all of torch that the file names. named_calls: layers called by names of
-    arguments; "" where not known. made_otherwise: layers that arguments by name make other than
-    MindSpore's own. reparametrized: layers whose parameters a function of torch replaces; "" where
-    not known. compared: classes of torch that stand in a comparison. layer_owners: what `x.weight`
-    and other attributes of layers are read of, or set. built: calls that make a module of the
-    project's. made: the names of their classes. called: methods called on anything but self.
-    elsewhere: what the file takes of others. looks_up: whether it asks for objects by computed
-    names. in_inference: classes whose constructor says `self.eval()`. sets: attributes of layers,
-    and of what may be one, that are set. sets_of_modules: where attributes of what may be a module
-    are set. buffers: as `buffers_of`. has_modes: whether anything is otherwise in training.
-    unfreezes: whether something says what learns, other than that it does not. private: where
-    modules' own dictionaries of parameters are named. reads_private: whether they are more than
-    read there. makes_complex: whether something of torch's makes complex numbers. works_in_place:
-    whether a layer is made so. asking: what it asks of classes. calls: names called, and whether an
-    argument may be a class.
-    """
-
-    members: dict[Place, Member] = field(default_factory=dict)
-    classes: dict[Place, ClassInfo] = field(default_factory=dict)
-    values: dict[Place, Value] = field(default_factory=dict)
-    operands: dict[Place, tuple[Value, ...]] = field(default_factory=dict)
-    owners: dict[Place, Value] = field(default_factory=dict)
-    unknown: set[Place] = field(default_factory=set)
-    selected: set[Place] = field(default_factory=set)
-    indexed: set[Place] = field(default_factory=set)
-    by_position: set[Place] = field(default_factory=set)
-    lists: set[Place] = field(default_factory=set)
-    picked: set[Place] = field(default_factory=set)
-    bounded: set[Place] = field(default_factory=set)
-    apis: frozenset[str] = frozenset()
-    named_calls: set[str] = field(default_factory=set)
-    made_otherwise: set[str] = field(default_factory=set)
-    reparametrized: set[str] = field(default_factory=set)
-    compared: frozenset[str] = frozenset()
-    layer_owners: dict[Place, Value] = field(default_factory=dict)
-    built: set[Place] = field(default_factory=set)
-    private: set[Place] = field(default_factory=set)
-    reads_private: bool = False
-    sets: dict[Place, AttributeSet] = field(default_factory=dict)
-    sets_of_modules: set[Place] = field(default_factory=set)
-    buffers: frozenset[tuple[str, str]] = frozenset()
-    has_modes: bool = False
-    unfreezes: bool = False
-    made: set[str] = field(default_factory=set)
-    called: set[str] = field(default_factory=set)
-    elsewhere: Elsewhere = field(default_factory=Elsewhere)
-    looks_up: bool = False
-    in_inference: set[str] = field(default_factory=set)
-    makes_complex: bool = False
-    works_in_place: bool = False
-    asking: Questions = field(default_factory=Questions)
-    calls: set[tuple[str, bool]] = field(default_factory=set)
-
-    def is_tensor(self, target: ast.AST) -> bool:
-        """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""
-        return isinstance(self.values.get(place(target)), Tensor)
-
-
 class _Silent:
     """Hears of the code and looks for no hazards."""
 
@@ -177,6 +99,8 @@ class _Silent:
         self._facts.indexed.add(place(node))
         if may_be_positions(node.slice, bounds):
             self._facts.by_position.add(place(node))
+        if any(isinstance(value, Tensor) for value in bounds):
+            self._facts.selections[place(node)] = not SELECTING.isdisjoint(bounds)
 
     def call(
         self,
@@ -186,7 +110,7 @@ class _Silent:
         arguments: list[Value],
         keywords: dict[str, Value],
     ) -> None:
-        """Keep which sums are of a selection, and which bounds are a tensor and a number."""
+        """Keep what is done to a selection, and which bounds are a tensor and a number."""
         if api.rpartition(".")[2] in _CLAMPS:
             given = arguments[0 if api.startswith("torch.Tensor.") else 1 :]
             given += [value for name, value in keywords.items() if name in ("min", "max")]
@@ -194,9 +118,8 @@ class _Silent:
                 self._facts.bounded.add(place(node))
         if api.endswith("_") and node.args and arguments:
             self._facts.values[place(node.args[0])] = arguments[0]
-        if api == "torch.sum":
-            receiver = arguments[0] if arguments else keywords.get("input")
-        if api in ("torch.sum", "torch.Tensor.sum") and receiver is RAGGED:
+        first = arguments[0] if arguments else keywords.get("input")
+        if (receiver if api.startswith("torch.Tensor.") else first) is RAGGED:
             self._facts.selected.add(place(node))
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:
@@ -283,6 +206,7 @@ class _Located(Statements):
             self.facts.lists.add(place(node.value))
         if isinstance(index, Tensor):
             self.facts.picked.add(place(node))
+            self.facts.selections[place(node)] = owner is None and index in SELECTING
 
     def met(self, node: ast.Attribute, owner: Value) -> None:
         if node.attr in _PRIVATE:

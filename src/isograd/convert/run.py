@@ -21,7 +21,8 @@ from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
 from isograd.convert.entries import Entries
-from isograd.convert.located import WITH_MODES, Facts, Member, locate
+from isograd.convert.facts import Facts, Member
+from isograd.convert.located import WITH_MODES, locate
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
 from isograd.convert.names_in_strings import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of

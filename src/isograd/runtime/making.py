@@ -180,8 +180,8 @@ def without_empty(tensors: Any) -> Any:
 
 
 def element_count(shape: Any) -> builtins.int:
-    """How many elements a tensor of this shape has."""
-    return math.prod(shape)
+    """How many elements a tensor of this shape, or what else counts its elements, has."""
+    return math.prod(shape) if isinstance(shape, (tuple, list)) else shape.numel()
 
 
 def full(size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:

@@ -101,6 +101,8 @@ def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklev
     """The logarithm of the softmax."""
     input = input if dtype is None else input.astype(dtype)
     dim = usual_axis(input) if dim is None else dim
+    if input.size == 0:  # of which MindSpore has no greatest
+        return input * 1
     shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
     return shifted - ops.log(exp(shifted).sum(dim, keepdims=True))
 

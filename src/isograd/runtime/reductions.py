@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mindspore as ms  # noqa: TID253
@@ -20,6 +22,36 @@ class Extremes(NamedTuple):
 
     min: Any
     max: Any
+
+
+def unless_empty(function: Callable[..., Any], value: Any, *given: Any, **settings: Any) -> Any:
+    """What a function computes; torch's value of no element, where MindSpore's is undefined.
+
+    No gradient goes through it then: that of a product over an empty axis is undefined, too.
+    """
+    found = function(*given, **settings)
+    for part in given:
+        if isinstance(part, ms.Tensor) and part.size == 0:
+            return _recorded(ops.full_like(ops.stop_gradient(found), value))
+    return found
+
+
+def _recorded(value: Any) -> Any:
+    """A value that `backward` takes, as torch's is, although it comes of no parameter."""
+    if is_compiled(value) or not ops.is_floating_point(value):
+        return value
+    return ops.where(ms.Tensor(True), value, ms.Parameter(ops.zeros((), value.dtype)) * 1)
+
+
+def of_nothing(reduction: str) -> float:
+    """What a loss of no element is."""
+    return 0.0 if reduction == "sum" else math.nan
+
+
+def loss_of(layer: Any, input: Any, target: Any, *others: Any) -> Any:
+    """What a layer of a loss computes; torch's value of no element."""
+    is_mean = getattr(layer, "reduction", "mean") != "sum" and getattr(layer, "average", True)
+    return unless_empty(layer, math.nan if is_mean else 0.0, input, target, *others)
 
 
 def var(
@@ -137,6 +169,8 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """The logarithm of a sum of exponentials; MindSpore's is NaN where the greatest is infinite."""
     input = floating(input)
     axes = axes_of(dim, input)
+    if input.size == 0:
+        return unless_empty(ops.sum, -math.inf, input, dim=axes, keepdim=keepdim)
     top = ops.stop_gradient(input.max(axis=axes, keepdims=True))
     top = ops.where(ops.isfinite(top), top, ops.zeros_like(top))
     total = sum_of(exp(input - top), axes, keepdims=True)

@@ -13,7 +13,7 @@ from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.layers import dropout_channels
 from isograd.runtime.losses import reduced
-from isograd.runtime.reductions import summand
+from isograd.runtime.reductions import summand, unless_empty
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
@@ -188,8 +188,7 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
 
 def total(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The sum over axes, or of everything; 0 of nothing, where MindSpore's is undefined."""
-    found = ops.sum(input, dim=dim, keepdim=keepdim, dtype=dtype)
-    return found if input.size else ops.zeros_like(found)
+    return unless_empty(ops.sum, 0, input, dim=dim, keepdim=keepdim, dtype=dtype)
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:

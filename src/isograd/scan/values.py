@@ -190,6 +190,8 @@ INVERTED = Tensor()
 #: What picks elements where it stands as an index.
 MASKS = frozenset((MASK, INVERTED))
 RAGGED = Tensor()
+#: Indices of which nobody knows how many elements they take.
+SELECTING = MASKS.union((RAGGED,))
 TENSORS = Items(TENSOR)
 ANY_MODULE = Made("torch.nn.Module")
 SOME_ITEMS = Items(None)

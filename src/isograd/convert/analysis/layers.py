@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.attributes import child_added
-from isograd.convert.located import Facts
+from isograd.convert.facts import Facts
 from isograd.convert.tree import Tree, defaults_of, is_none, is_type_of
 from isograd.scan.values import Api
 

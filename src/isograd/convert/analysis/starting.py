@@ -18,6 +18,8 @@ from isograd.convert.tree import Tree
 from isograd.scan.state import Project
 from isograd.scan.values import Api, ClassInfo, Foreign, Namespace, Plain, Tensor, Value
 
+#: The first part of what a file imports from.
+_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 #: Functions that give an object by its name, or all that there are.
 _LOOKS_UP = frozenset(
     """builtins.globals builtins.locals builtins.eval builtins.exec builtins.__import__
@@ -25,8 +27,6 @@ _LOOKS_UP = frozenset(
     hydra.utils.instantiate hydra.utils.get_class hydra.utils.get_object
     hydra.utils.call""".split()
 )
-#: The first part of what a file imports from.
-_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _SUBCLASSES = frozenset(("__subclasses__", "__init_subclass__"))
 
 
@@ -121,6 +121,14 @@ def _is_of_modules(node: ast.expr) -> bool:
     )
 
 
+def takes_of_project(text: str, project: Project) -> bool:
+    """Whether a file may import other files of the project."""
+    return any(
+        root.startswith(".") or project.has(root)
+        for root in {found[1] for found in _IMPORTS.finditer(text)}
+    )
+
+
 def elsewhere_of(tree: Tree, carrying: Carrying, value_of: Callable[[str], Value]) -> Elsewhere:
     """What a file takes of others.
 
@@ -179,11 +187,3 @@ def is_registered(info: ClassInfo) -> bool:
                 return True
             waiting += base.bases
     return False
-
-
-def takes_of_project(text: str, project: Project) -> bool:
-    """Whether a file may import other files of the project."""
-    return any(
-        root.startswith(".") or project.has(root)
-        for root in {found[1] for found in _IMPORTS.finditer(text)}
-    )

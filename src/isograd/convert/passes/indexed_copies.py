@@ -24,7 +24,7 @@ _WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)
 class TakenByCopy:
     """`part = x[mask]` where something writes into part behind it."""
 
-    kinds = (ast.Assign, ast.For, ast.Return)
+    kinds = (ast.Assign, ast.For, ast.Return, ast.Call)
     examples = (
         Example(
             "what a mask takes, written to",
@@ -51,6 +51,9 @@ class TakenByCopy:
         """Take it without the way back to its tensor; the assignment itself is for other passes."""
         if isinstance(node, ast.Return):
             _returned(node.value, file)
+            return False
+        if isinstance(node, ast.Call):
+            _registered(node, file)
             return False
         pairs: list[tuple[ast.expr, ast.expr]]
         if isinstance(node, ast.For):
@@ -82,6 +85,62 @@ def _returned(value: ast.expr | None, file: FileEdit) -> None:
     for part in value.elts if isinstance(value, ast.Tuple) else [value]:
         if isinstance(part, ast.Subscript) and _is_surely_copied(part, file):
             _take(part, file)
+        elif part is not None and is_laid_out(part) and _is_result_written(part, file):
+            file.replace(part, f"{file.source(part)}.contiguous()")
+
+
+def _registered(call: ast.Call, file: FileEdit) -> None:
+    """`self.register_buffer("b", x.t().contiguous())`: whoever has the module may write to it."""
+    if getattr(call.func, "attr", "") != "register_buffer":
+        return
+    for part in (*call.args[1:2], *(one.value for one in call.keywords if one.arg == "tensor")):
+        if is_laid_out(part):
+            file.replace(part, f"{file.source(part)}.contiguous()")
+
+
+def _is_result_written(value: ast.expr, file: FileEdit) -> bool:
+    """Whether anything may write into what the function around a value returns."""
+    function = file.tree.function(value)
+    if function is None:
+        return False
+    if file.tree.owner(function) is None and file.settings.starting.is_taken(
+        function.name, file.file
+    ):
+        return True
+    return function.name in _written_results(file)
+
+
+def _written_results(file: FileEdit) -> frozenset[str]:
+    """The names of functions of which a result is written into, by a name or at once."""
+    if file.written_results is None:
+        found = set[str]()
+        for node in file.tree.of(ast.Assign):
+            pairs = [pair for target in node.targets for pair in pairs_of(target, node.value)]
+            for target, value in pairs:
+                root = _called_at_root(value)
+                if root and ast.unparse(target) in written_around(target, node, file):
+                    found.add(root)
+        for part in _writing(file.tree.module, file):
+            written = getattr(part, "value", None) if isinstance(part, ast.Subscript) else None
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+                is_in_place = part.func.attr.endswith("_") and not part.func.attr.endswith("__")
+                written = part.func.value if is_in_place else None
+            if written is not None:
+                found.add(_called_at_root(written))
+        file.written_results = frozenset(found - {""})
+    return file.written_results
+
+
+def _called_at_root(value: ast.expr) -> str:
+    """f of `f(x)`, `m.f(x)[0]` and `m.f(x).view(2)`; forward of what may be a module's call."""
+    names = [""]
+    while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
+        if isinstance(value, ast.Call):
+            names.append(getattr(value.func, "attr", getattr(value.func, "id", "")))
+            value = value.func.value if isinstance(value.func, ast.Attribute) else value.func
+        else:
+            value = value.value
+    return names[-1]
 
 
 def _is_surely_copied(value: ast.Subscript, file: FileEdit) -> bool:

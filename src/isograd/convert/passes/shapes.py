@@ -103,8 +103,8 @@ class Shapes:
         if not isinstance(node.func, ast.Attribute) or node.func.attr != "numel":
             return False
         shape = node.func.value
-        if not _is_shape(shape, file):
-            return False
+        if not _is_shape(shape, file) and (file.use(node.func) or node.args or node.keywords):
+            return False  # of what is unknown, the port looks whether it is a shape
         file.replace(node, f"{file.name('composites.element_count')}({file.source(shape)})")
         file.uses += 1
         file.converted += 1

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
 from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
 from isograd.convert.analysis.own_lists import reversed_lists
+from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
-from isograd.convert.located import Facts
 from isograd.convert.model import Finding, Level
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.late_changes import late_changes

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from isograd.convert.located import Facts
+from isograd.convert.facts import Facts
 from isograd.convert.places import place
 from isograd.knowledge.entry import Entry
 from isograd.static_graph.executed import SAME, verdict_of

@@ -1,0 +1,92 @@
+"""What the reading of one file leaves for its conversion."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from isograd.convert.analysis.attribute_sets import AttributeSet
+from isograd.convert.analysis.class_questions import Questions
+from isograd.convert.analysis.starting import Elsewhere
+from isograd.convert.places import Place, place
+from isograd.scan.values import ClassInfo, Tensor, Value
+
+
+@dataclass(frozen=True)
+class Member:
+    """`receiver.name`: an API of torch's Tensor, Module or optimizers.
+
+    is_sure: whether what the receiver is is known, rather than guessed from the name.
+    """
+
+    api: str
+    is_sure: bool
+    owner: Value = None
+
+
+@dataclass
+class Facts:
+    """What the reading of one file leaves for its conversion; no part of its tree.
+
+    values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
+    `~x`, `x & y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of unknown values.
+    selected: calls of torch on `x[mask]`. selections: whether i of `x[i]`, a tensor, is a mask.
+    indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a tensor of positions may stand
+    alone. lists: lists of modules that are indexed. picked: `x[i]` where i is a tensor, and x none
+    that is known. bounded: `x.clamp(0, y)` of a tensor and what may be none. apis: all of torch
+    that the file names. named_calls: layers called by names of arguments; "" where not known.
+    made_otherwise: layers that arguments by name make other than MindSpore's own. reparametrized:
+    layers whose parameters a function of torch replaces; "" where not known. compared: classes of
+    torch that stand in a comparison. layer_owners: what `x.weight` and other attributes of layers
+    are read of, or set. built: calls that make a module of the project's. made: their classes.
+    called: methods called on anything but self. elsewhere: what the file takes of others. looks_up:
+    whether it asks for names that it computes. in_inference: classes whose constructor says
+    `self.eval()`. sets: attributes of layers, and of what may be one, that are set.
+    sets_of_modules: where attributes of what may be a module are set. buffers: as `buffers_of`.
+    has_modes: whether anything is otherwise in training. unfreezes: whether something says what
+    learns, other than that it does not. private: where modules' own dictionaries of parameters are
+    named. reads_private: whether they are more than read there. makes_complex: whether something of
+    torch's makes complex numbers. works_in_place: whether a layer is made so. asking: what it asks
+    of classes. calls: names called, and whether an argument may be a class.
+    """
+
+    members: dict[Place, Member] = field(default_factory=dict)
+    classes: dict[Place, ClassInfo] = field(default_factory=dict)
+    values: dict[Place, Value] = field(default_factory=dict)
+    operands: dict[Place, tuple[Value, ...]] = field(default_factory=dict)
+    owners: dict[Place, Value] = field(default_factory=dict)
+    unknown: set[Place] = field(default_factory=set)
+    selected: set[Place] = field(default_factory=set)
+    selections: dict[Place, bool] = field(default_factory=dict)
+    indexed: set[Place] = field(default_factory=set)
+    by_position: set[Place] = field(default_factory=set)
+    lists: set[Place] = field(default_factory=set)
+    picked: set[Place] = field(default_factory=set)
+    bounded: set[Place] = field(default_factory=set)
+    apis: frozenset[str] = frozenset()
+    named_calls: set[str] = field(default_factory=set)
+    made_otherwise: set[str] = field(default_factory=set)
+    reparametrized: set[str] = field(default_factory=set)
+    compared: frozenset[str] = frozenset()
+    layer_owners: dict[Place, Value] = field(default_factory=dict)
+    built: set[Place] = field(default_factory=set)
+    private: set[Place] = field(default_factory=set)
+    reads_private: bool = False
+    sets: dict[Place, AttributeSet] = field(default_factory=dict)
+    sets_of_modules: set[Place] = field(default_factory=set)
+    buffers: frozenset[tuple[str, str]] = frozenset()
+    has_modes: bool = False
+    unfreezes: bool = False
+    made: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    looks_up: bool = False
+    in_inference: set[str] = field(default_factory=set)
+    makes_complex: bool = False
+    works_in_place: bool = False
+    asking: Questions = field(default_factory=Questions)
+    calls: set[tuple[str, bool]] = field(default_factory=set)
+
+    def is_tensor(self, target: ast.AST) -> bool:
+        """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""
+        return isinstance(self.values.get(place(target)), Tensor)

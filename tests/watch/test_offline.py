@@ -168,6 +168,40 @@ def test_one_run_of_another_seed_shows_no_spread(tmp_path: Path) -> None:
     assert [alert.code for alert in wrong.alerts] == ["reference.departs"]
 
 
+def _within(folder: Path, prefix: str, whole: float, factor: float = 1.0) -> Path:
+    """A network that is watched alone, or as a part of another whose output is the loss."""
+    writer = RunWriter(folder, describe_run(folder.name, "watch"))
+    dot = "." * bool(prefix)
+    for step in range(10):
+        writer.scalars(step, {"loss": 2.0})
+        writer.statistics(
+            step,
+            {
+                f"gradient/{prefix}{dot}stem.weight/norm": factor,
+                f"weight/{prefix}{dot}head.weight/norm": 3.0,
+                f"output/{prefix}{dot}stem/abs_mean": 0.5,
+                f"output/{prefix}/abs_mean": 0.3,
+                "output//abs_mean": whole,
+            },
+        )
+    writer.close(RunState.COMPLETE)
+    return folder
+
+
+@pytest.mark.parametrize("is_port", [True, False])
+def test_a_network_within_another(tmp_path: Path, is_port: bool) -> None:
+    inner = _within(tmp_path / "inner", "_backbone", whole=2.0)
+    alone = _within(tmp_path / "alone", "", whole=0.3)
+    port, reference = (inner, alone) if is_port else (alone, inner)
+    report = isograd.watch(port, against=reference)
+    assert report.verdict is WatchVerdict.HEALTHY, report.alerts
+    assert any("4 series" in note for note in report.notes)
+    assert any("'_backbone' in" in note for note in report.notes)
+    wrong = _within(tmp_path / "wrong", "_backbone", whole=2.0, factor=5.0)
+    (alert,) = isograd.watch(wrong, against=alone).alerts
+    assert (alert.code, alert.tensor) == ("reference.departs", "_backbone.stem.weight")
+
+
 def test_the_first_alert_by_step_is_named(tmp_path: Path) -> None:
     port = run(tmp_path / "port", factor=5.0)
     late = {"code": "gradient.zero", "severity": "alert", "first_step": 25, "last_step": 29}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,7 @@ _SAME_START = 1e-3
 #: A gradient or an update below this part of the usual one of its step is what rounding leaves, as
 #: of a bias before a normalisation; numbers below are taken for one another.
 ROUNDING = 1e-6
+_PARAMETERS = ("weight/", "gradient/", "update/")
 _KINDS = ("/norm", "/ratio", "/abs_mean")
 _SOURCE = (
     f"the reference's runs: mean ± {DEVIATIONS:g} standard deviations of the logarithm over the "
@@ -66,12 +67,13 @@ def judge_against(report: WatchReport, path: Path, references: Sequence[Path]) -
     port, runs = Run(path), [Run(one) for one in references]
     least, said = _least_factor(port, runs)
     found = _departures_of_scalars(port, runs, least)
-    paired, more = _departures_of_tensors(port, runs, least)
+    keys, of_names = _keys_of([port, *runs])
+    paired, more = _departures_of_tensors(port, runs, least, keys)
     if not paired and not found:
         _require_common(port, runs, references)
     departures = sorted([*found, *more], key=lambda one: one.step)
     alerts = tuple(_alert(one) for one in departures[:20])
-    notes = (f"{paired} series of tensors were paired with the reference's", *said)
+    notes = (f"{paired} series of tensors were paired with the reference's", *of_names, *said)
     curves = tuple(_with_band(curve, runs) for curve in report.curves)
     return report.with_alerts(alerts, notes=(*report.notes, *notes), curves=curves)
 
@@ -115,10 +117,9 @@ def _departures_of_scalars(port: Run, runs: Sequence[Run], least: float) -> list
 
 
 def _departures_of_tensors(
-    port: Run, runs: Sequence[Run], least: float
+    port: Run, runs: Sequence[Run], least: float, keys: Sequence[Mapping[str, str]]
 ) -> tuple[int, list[Departure]]:
-    names = {_key(name): name for name in port.statistics.columns}
-    others = [{_key(name): name for name in run.statistics.columns} for run in runs]
+    names, *others = keys
     common = [key for key in names if all(key in other for other in others)]
     if port.statistics.row_count and not common:
         raise RunError(
@@ -139,6 +140,54 @@ def _departures_of_tensors(
         if departure is not None:
             found.append(departure)
     return len(common), found
+
+
+def _keys_of(runs: Sequence[Run]) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    """The columns of each run by their key, and what was done to the names.
+
+    Who watches a network within another (as Model.train puts it beside its loss) has a further name
+    before all of its parameters.  It is taken off where no parameter has a partner with it.
+    """
+    columns = [run.statistics.columns for run in runs]
+    plain = [{_key(name): name for name in names} for names in columns]
+    prefixes = [_common_prefix(names) for names in columns]
+    if _have_parameters(plain) or len(set(prefixes)) == 1:
+        return plain, ()
+    inner: list[dict[str, str]] = []
+    for names, prefix in zip(columns, prefixes, strict=True):
+        short = {name: _without(name, prefix) for name in names}
+        inner.append({_key(one): name for name, one in short.items() if one is not None})
+    if not _have_parameters(inner):
+        return plain, ()
+    said = ", ".join(f"{prefix!r} in {r.folder}" for r, prefix in zip(runs, prefixes, strict=True))
+    return inner, (f"parameters were paired without what stands before all of them: {said}",)
+
+
+def _have_parameters(keys: Sequence[Mapping[str, str]]) -> bool:
+    """Whether some parameter is in all of them."""
+    shared = set(keys[0]).intersection(*keys[1:])
+    return any(key.startswith(_PARAMETERS) for key in shared)
+
+
+def _common_prefix(columns: Iterable[str]) -> str:
+    """The components that the names of all parameters begin with."""
+    names = [c.partition("/")[2].rpartition("/")[0] for c in columns if c.startswith(_PARAMETERS)]
+    paths = [name.split(".")[:-1] for name in names]
+    shared = []
+    for components in zip(*paths, strict=False):
+        if len(set(components)) > 1:
+            break
+        shared.append(components[0])
+    return ".".join(shared)
+
+
+def _without(column: str, prefix: str) -> str | None:
+    """A column's name without the components before; None for a tensor that is outside of them."""
+    what, _, rest = column.partition("/")
+    name, _, statistic = rest.rpartition("/")
+    if prefix and name != prefix and not name.startswith((f"{prefix}.", f"{prefix} ")):
+        return None
+    return f"{what}/{name[len(prefix) :].removeprefix('.')}/{statistic}"
 
 
 def _key(column: str) -> str:

@@ -202,6 +202,24 @@ def test_a_network_within_another(tmp_path: Path, is_port: bool) -> None:
     assert (alert.code, alert.tensor) == ("reference.departs", "_backbone.stem.weight")
 
 
+def _shuffled(folder: Path, factor: float) -> Path:
+    """A run whose batches, and with them its gradients, are others from step 10 on."""
+    writer = RunWriter(folder, describe_run(folder.name, "watch"))
+    for step in range(20):
+        by = factor if step >= 10 else 1.0
+        writer.scalars(step, {"loss": 2.0 * by**0.1})
+        writer.statistics(step, {"gradient/stem.weight/norm": by})
+    writer.close(RunState.COMPLETE)
+    return folder
+
+
+def test_losses_that_jump_apart_are_said(tmp_path: Path) -> None:
+    reference = _shuffled(tmp_path / "torch", 1.0)
+    report = isograd.watch(_shuffled(tmp_path / "port", 3.0), against=reference)
+    assert [alert.first_step for alert in report.alerts] == [10]
+    assert any("until step 10 and differ there at once" in note for note in report.notes)
+
+
 def test_the_first_alert_by_step_is_named(tmp_path: Path) -> None:
     port = run(tmp_path / "port", factor=5.0)
     late = {"code": "gradient.zero", "severity": "alert", "first_step": 25, "last_step": 29}

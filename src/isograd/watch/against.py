@@ -33,6 +33,8 @@ DEVIATIONS, LEAST_FACTOR, ROW = 6.0, 2.0, 3
 FACTOR_OF_FEW = {1: 10.0, 2: 5.0, 3: 3.0}
 #: Losses of the first step that are as near show that two runs start with the same weights.
 _SAME_START = 1e-3
+#: Rounding grows by less than this from one step to the next.
+_JUMP = 100.0
 #: A gradient or an update below this part of the usual one of its step is what rounding leaves, as
 #: of a bias before a normalisation; numbers below are taken for one another.
 ROUNDING = 1e-6
@@ -74,6 +76,8 @@ def judge_against(report: WatchReport, path: Path, references: Sequence[Path]) -
     departures = sorted([*found, *more], key=lambda one: one.step)
     alerts = tuple(_alert(one) for one in departures[:20])
     notes = (f"{paired} series of tensors were paired with the reference's", *of_names, *said)
+    if alerts:
+        notes += tuple(_jumps(port, runs))
     curves = tuple(_with_band(curve, runs) for curve in report.curves)
     return report.with_alerts(alerts, notes=(*report.notes, *notes), curves=curves)
 
@@ -100,6 +104,27 @@ def _least_factor(port: Run, runs: Sequence[Run]) -> tuple[float, tuple[str, ...
     text = f"{len(runs)} run{'s' * (len(runs) != 1)} of the reference, with other seeds, show too "
     text += f"little of their spread: only departures by a factor of {least:g} or more count; give "
     return least, (text + f"{max(FACTOR_OF_FEW) + 1} or more to see smaller ones",)
+
+
+def _jumps(port: Run, runs: Sequence[Run]) -> Iterable[str]:
+    """Where losses that agreed differ at once: rounding drifts apart, other batches jump."""
+    for run in runs:
+        steps, updates, values = _applied(port.scalars, "loss", port)
+        _, others, theirs = _applied(run.scalars, "loss", run)
+        _, here, there = np.intersect1d(updates, others, return_indices=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            near = np.abs(values[here] / theirs[there] - 1.0)
+        apart = np.flatnonzero(~(near <= _SAME_START))
+        if not apart.size or not apart[0]:
+            continue
+        at = int(apart[0])
+        if near[at] > _JUMP * max(float(near[:at].max()), _SAME_START / _JUMP):
+            yield (
+                f"the losses agree with {run.folder} until step {steps[here][at]} and differ there "
+                f"at once ({values[here][at]:.4g} for {theirs[there][at]:.4g}): from there the "
+                "batches are others, as where each epoch is shuffled in another way, or the "
+                "network's mode; give both the same, or alerts behind it may say no more than that"
+            )
 
 
 def _departures_of_scalars(port: Run, runs: Sequence[Run], least: float) -> list[Departure]:

@@ -203,6 +203,79 @@ def test_a_script_that_builds_its_pipeline_first_has_queues(tmp_path: Path) -> N
     assert {queue.name for queue in open_profile(tmp_path / "run").queues} >= {"Generator", "Batch"}
 
 
+_EPOCHS = """
+import mindspore, numpy
+from mindspore import nn
+from mindspore.dataset import NumpySlicesDataset
+
+X, Y = numpy.ones((128, 4), "float32"), numpy.zeros(128, "int32")
+net, loss_of = nn.Dense(4, 3), nn.CrossEntropyLoss()
+update = nn.SGD(net.trainable_params(), 0.1)
+gradient = mindspore.value_and_grad(lambda x, y: loss_of(net(x), y), None, update.parameters)
+for epoch in range(4):
+    for x, y in NumpySlicesDataset((X, Y), ["x", "y"]).batch({batch}).create_tuple_iterator():
+        update(gradient(x, y)[1])
+"""
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        pytest.param(8, id="a pipeline ends before its queues are looked at"),
+        pytest.param(7, id="a pipeline ends while its queues are looked at"),
+        pytest.param(16, id="several pipelines end before"),
+    ],
+)
+def test_epochs_that_end_within_the_recording(tmp_path: Path, batch: int) -> None:
+    (tmp_path / "train.py").write_text(_EPOCHS.replace("{batch}", str(batch)))
+    call = [sys.executable, "-m", "isograd", "profile", "--quiet", "--out", "run"]
+    done = subprocess.run([*call, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    assert "ended while it ran" not in done.stderr
+
+
+_COMPILED = """
+import mindspore, numpy
+from mindspore import nn
+
+net, loss_of = nn.Dense(4, 3), nn.CrossEntropyLoss()
+net.set_train()
+update = nn.SGD(net.trainable_params(), 0.1)
+
+def forward(x, y):
+    return loss_of(net(x), y)
+
+gradient = mindspore.value_and_grad(forward, None, update.parameters)
+
+@mindspore.jit
+def train_step(x, y):
+    loss, gradients = gradient(x, y)
+    update(gradients)
+    return loss
+
+for step in range(18):
+    rows = {rows}
+    train_step(mindspore.ops.ones((rows, 4)), mindspore.ops.zeros(rows, mindspore.int32))
+"""
+
+
+@pytest.mark.parametrize("rows", ["step + 2", "8"])
+def test_a_step_that_is_compiled_anew_each_time(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "train.py").write_text(_COMPILED.replace("{rows}", rows))
+    call = [sys.executable, "-m", "isograd", "profile", "--steps", "16", "--out", "run"]
+    done = subprocess.run([*call, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    is_named = "train.py:14: step.recompilation" in done.stdout
+    assert is_named == ("step" in rows)
+
+
+def test_a_crash_of_the_process_is_said(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    call = [sys.executable, "-m", "isograd", "profile", "--quiet", "--out", "run"]
+    done = subprocess.run([*call, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert "the process ended while it ran train.py: it crashed in native code" in done.stderr
+
+
 def _recorded(folder: Path, *, work_s: float, pause_s: float, compile_s: float) -> Any:
     """work_s: of the map for a row, 8 in a batch. pause_s: of a step. The queues hold 16."""
 

@@ -10,7 +10,7 @@ from isograd.watch.alerts.asked import ASKED_EXAMPLES
 from isograd.watch.alerts.documentation import page
 from isograd.watch.alerts.library import BY_CODE, RULES
 from isograd.watch.alerts.rule import Example, Rule, Severity
-from isograd.watch.alerts.training import training
+from isograd.watch.alerts.training import example, training
 from isograd.watch.judge import Alert, Judge
 from isograd.watch.settings import RuleSettings, Settings
 
@@ -81,6 +81,16 @@ def test_occurrences_of_a_condition_are_one_alert() -> None:
         "gradient.accumulated", 2, 9, 8,
     )  # fmt: skip
     assert alert.severity is Severity.ALERT
+
+
+def test_a_spike_names_the_jump_of_the_learning_rate() -> None:
+    rates = [(1e-3,) if step < 38 else (0.5,) for step in range(45)]
+    jump = example("", 45, loss=lambda s: 1.0 if s < 40 else 90.0, learning_rates=rates.__getitem__)
+    (alert,) = [alert for alert in alerts_of(jump) if alert.code == "loss.spike"]
+    assert alert.message.endswith("; the learning rate rose from 0.001 to 0.5 at step 38")
+    plain = example("", 45, loss=lambda s: 1.0 if s < 40 else 90.0)
+    (alert,) = [alert for alert in alerts_of(plain) if alert.code == "loss.spike"]
+    assert alert.message.endswith("explains")
 
 
 def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:

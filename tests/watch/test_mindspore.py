@@ -13,6 +13,7 @@ import pytest
 from mindspore import nn, ops
 
 import isograd
+from isograd.runs.reader import Run
 from isograd.watch.model import WatchReport, WatchVerdict
 
 BAD_STEP = 3
@@ -210,3 +211,20 @@ def test_detaching_leaves_mindspore_as_it_was(tmp_path: Path) -> None:
     train(tmp_path / "a", Net(), eager_step)
     assert before == (nn.Cell.__call__, nn.Cell.compile_and_run, nn.Optimizer.__call__)
     assert "__call__" not in vars(nn.Optimizer)
+
+
+@pytest.mark.parametrize("make", [eager_step, compiled_step])
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_each_step_has_its_own_learning_rate(
+    tmp_path: Path, make: Callable[..., Any], is_listed: bool
+) -> None:
+    expected = [0.05 * 0.5**step for step in range(6)]  # a list ends with the last step
+    rates = expected if is_listed else nn.ExponentialDecayLR(0.05, 0.5, 1)
+    model = Net()
+    optimizer = nn.Momentum(model.trainable_params(), rates, 0.9)
+    step = make(model, optimizer)
+    with isograd.watch(model, tmp_path / "a", optimizer=optimizer):
+        for x, y in batches():
+            step(x, y)
+    _, found = Run(tmp_path / "a").scalars.series("learning_rate")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

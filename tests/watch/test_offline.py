@@ -168,6 +168,58 @@ def test_one_run_of_another_seed_shows_no_spread(tmp_path: Path) -> None:
     assert [alert.code for alert in wrong.alerts] == ["reference.departs"]
 
 
+def _within(folder: Path, prefix: str, whole: float, factor: float = 1.0) -> Path:
+    """A network that is watched alone, or as a part of another whose output is the loss."""
+    writer = RunWriter(folder, describe_run(folder.name, "watch"))
+    dot = "." * bool(prefix)
+    for step in range(10):
+        writer.scalars(step, {"loss": 2.0})
+        writer.statistics(
+            step,
+            {
+                f"gradient/{prefix}{dot}stem.weight/norm": factor,
+                f"weight/{prefix}{dot}head.weight/norm": 3.0,
+                f"output/{prefix}{dot}stem/abs_mean": 0.5,
+                f"output/{prefix}/abs_mean": 0.3,
+                "output//abs_mean": whole,
+            },
+        )
+    writer.close(RunState.COMPLETE)
+    return folder
+
+
+@pytest.mark.parametrize("is_port", [True, False])
+def test_a_network_within_another(tmp_path: Path, is_port: bool) -> None:
+    inner = _within(tmp_path / "inner", "_backbone", whole=2.0)
+    alone = _within(tmp_path / "alone", "", whole=0.3)
+    port, reference = (inner, alone) if is_port else (alone, inner)
+    report = isograd.watch(port, against=reference)
+    assert report.verdict is WatchVerdict.HEALTHY, report.alerts
+    assert any("4 series" in note for note in report.notes)
+    assert any("'_backbone' in" in note for note in report.notes)
+    wrong = _within(tmp_path / "wrong", "_backbone", whole=2.0, factor=5.0)
+    (alert,) = isograd.watch(wrong, against=alone).alerts
+    assert (alert.code, alert.tensor) == ("reference.departs", "_backbone.stem.weight")
+
+
+def _shuffled(folder: Path, factor: float) -> Path:
+    """A run whose batches, and with them its gradients, are others from step 10 on."""
+    writer = RunWriter(folder, describe_run(folder.name, "watch"))
+    for step in range(20):
+        by = factor if step >= 10 else 1.0
+        writer.scalars(step, {"loss": 2.0 * by**0.1})
+        writer.statistics(step, {"gradient/stem.weight/norm": by})
+    writer.close(RunState.COMPLETE)
+    return folder
+
+
+def test_losses_that_jump_apart_are_said(tmp_path: Path) -> None:
+    reference = _shuffled(tmp_path / "torch", 1.0)
+    report = isograd.watch(_shuffled(tmp_path / "port", 3.0), against=reference)
+    assert [alert.first_step for alert in report.alerts] == [10]
+    assert any("until step 10 and differ there at once" in note for note in report.notes)
+
+
 def test_the_first_alert_by_step_is_named(tmp_path: Path) -> None:
     port = run(tmp_path / "port", factor=5.0)
     late = {"code": "gradient.zero", "severity": "alert", "first_step": 25, "last_step": 29}

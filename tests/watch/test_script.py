@@ -67,12 +67,22 @@ def test_a_script_that_raises(tmp_path: Path) -> None:
     assert "Traceback" in done.stderr
     assert "Incomplete: 4 steps without an alert" in done.stdout
     assert "the training ended by an error: ZeroDivisionError: division by zero" in done.stdout
+    assert done.returncode == 1
+    assert isograd(tmp_path / "a").returncode == 1
+
+
+def test_a_script_that_ends_with_a_status(tmp_path: Path) -> None:
+    done = isograd(script(tmp_path, after="sys.exit(3)"), "--out", tmp_path / "a")
+    assert "the training ended by an error: SystemExit: 3" in done.stdout
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         pytest.param(["{0}/none.py", "--out", "{0}/a"], "none.py does not exist", id="script"),
+        pytest.param(["{0}", "--out", "{0}/a"], "is no file", id="script is a folder"),
+        pytest.param(["{0}/raises.py", "--out", "{0}/c"], "run it alone first", id="raises"),
         pytest.param(["{0}/none"], "none does not exist", id="run"),
         pytest.param(["{0}"], "holds no run, no losses, no dump", id="folder"),
         pytest.param(["{0}", "--", "x"], "To run a script, give --out FOLDER", id="arguments"),
@@ -82,10 +92,11 @@ def test_a_script_that_raises(tmp_path: Path) -> None:
 )
 def test_bad_input_is_one_sentence(tmp_path: Path, arguments: list[str], says: str) -> None:
     (tmp_path / "empty.py").write_text("import torch\n")
+    (tmp_path / "raises.py").write_text("import torch\nraise ValueError('no data')\n")
     done = isograd(*[part.format(tmp_path) for part in arguments])
     assert done.returncode == 2
     assert says in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.count("Traceback") == done.stderr.count("raise ValueError")
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def command(
     RUN is a folder that a watched training wrote, a loss log, a folder of dumps, a series of
     checkpoints, TensorBoard or MindSpore event files. With --out or --twice it is a script.
 
-    Exit status: 0 healthy; 1 there is an alert; 2 isograd was called wrongly or could not do its
-    work.
+    Exit status: 0 healthy; 1 there is an alert, or the training failed; 2 isograd was called
+    wrongly or could not do its work.
     """
     if out is not None or twice is not None:
         from isograd.watch.script import watch_script

@@ -330,6 +330,16 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class Compilation:
+    """A function that the framework compiled in plain steps: how often, in seconds together."""
+
+    where: str
+    function: str
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Host:
     """What isograd's own recorder knows of the host beside the framework's profiler.
 
@@ -349,6 +359,7 @@ class Host:
     excluded: dict[str, float] = field(default_factory=dict)
     cores: int = 0
     beside_s: float = 0.0
+    compilations: tuple[Compilation, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,14 @@ def profile_script(
     """Record the training of an unchanged script, and judge it; try_: try settings, too."""
     from isograd.profile.record.plan import DEFAULT_STEPS
     from isograd.profile.record.script import record_script
+    from isograd.runs.crash import crash_notice
 
-    record_script(script, arguments, out, steps or DEFAULT_STEPS)
+    with crash_notice(
+        f"isograd: the process ended while it ran {script}: it crashed in native code, was killed, "
+        "or called os._exit. Run the script alone first. If it ends well there, `python -X "
+        "faulthandler -m isograd profile …` shows the line."
+    ):
+        record_script(script, arguments, out, steps or DEFAULT_STEPS)
     report = profile_paths(out, progress=progress)
     if not try_:
         return report

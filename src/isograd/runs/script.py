@@ -44,7 +44,8 @@ def run_script(
     on_import: called with `torch` or `mindspore`, once each, as soon as it has been imported.
     """
     if not script.is_file():
-        raise UsageError(f"the script {script} does not exist", "Give the path of a Python file.")
+        wrong = "is no file" if script.exists() else "does not exist"
+        raise UsageError(f"the script {script} {wrong}", "Give the path of a Python file.")
     with _as_main(script, arguments), _import_hook(on_import):
         try:
             runpy.run_path(str(script), run_name="__main__")

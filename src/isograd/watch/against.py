@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,9 +33,12 @@ DEVIATIONS, LEAST_FACTOR, ROW = 6.0, 2.0, 3
 FACTOR_OF_FEW = {1: 10.0, 2: 5.0, 3: 3.0}
 #: Losses of the first step that are as near show that two runs start with the same weights.
 _SAME_START = 1e-3
+#: Rounding grows by less than this from one step to the next.
+_JUMP = 100.0
 #: A gradient or an update below this part of the usual one of its step is what rounding leaves, as
 #: of a bias before a normalisation; numbers below are taken for one another.
 ROUNDING = 1e-6
+_PARAMETERS = ("weight/", "gradient/", "update/")
 _KINDS = ("/norm", "/ratio", "/abs_mean")
 _SOURCE = (
     f"the reference's runs: mean ± {DEVIATIONS:g} standard deviations of the logarithm over the "
@@ -66,12 +69,15 @@ def judge_against(report: WatchReport, path: Path, references: Sequence[Path]) -
     port, runs = Run(path), [Run(one) for one in references]
     least, said = _least_factor(port, runs)
     found = _departures_of_scalars(port, runs, least)
-    paired, more = _departures_of_tensors(port, runs, least)
+    keys, of_names = _keys_of([port, *runs])
+    paired, more = _departures_of_tensors(port, runs, least, keys)
     if not paired and not found:
         _require_common(port, runs, references)
     departures = sorted([*found, *more], key=lambda one: one.step)
     alerts = tuple(_alert(one) for one in departures[:20])
-    notes = (f"{paired} series of tensors were paired with the reference's", *said)
+    notes = (f"{paired} series of tensors were paired with the reference's", *of_names, *said)
+    if alerts:
+        notes += tuple(_jumps(port, runs))
     curves = tuple(_with_band(curve, runs) for curve in report.curves)
     return report.with_alerts(alerts, notes=(*report.notes, *notes), curves=curves)
 
@@ -100,6 +106,27 @@ def _least_factor(port: Run, runs: Sequence[Run]) -> tuple[float, tuple[str, ...
     return least, (text + f"{max(FACTOR_OF_FEW) + 1} or more to see smaller ones",)
 
 
+def _jumps(port: Run, runs: Sequence[Run]) -> Iterable[str]:
+    """Where losses that agreed differ at once: rounding drifts apart, other batches jump."""
+    for run in runs:
+        steps, updates, values = _applied(port.scalars, "loss", port)
+        _, others, theirs = _applied(run.scalars, "loss", run)
+        _, here, there = np.intersect1d(updates, others, return_indices=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            near = np.abs(values[here] / theirs[there] - 1.0)
+        apart = np.flatnonzero(~(near <= _SAME_START))
+        if not apart.size or not apart[0]:
+            continue
+        at = int(apart[0])
+        if near[at] > _JUMP * max(float(near[:at].max()), _SAME_START / _JUMP):
+            yield (
+                f"the losses agree with {run.folder} until step {steps[here][at]} and differ there "
+                f"at once ({values[here][at]:.4g} for {theirs[there][at]:.4g}): from there the "
+                "batches are others, as where each epoch is shuffled in another way, or the "
+                "network's mode; give both the same, or alerts behind it may say no more than that"
+            )
+
+
 def _departures_of_scalars(port: Run, runs: Sequence[Run], least: float) -> list[Departure]:
     found = []
     for name in ("loss", "gradient_norm"):
@@ -115,10 +142,9 @@ def _departures_of_scalars(port: Run, runs: Sequence[Run], least: float) -> list
 
 
 def _departures_of_tensors(
-    port: Run, runs: Sequence[Run], least: float
+    port: Run, runs: Sequence[Run], least: float, keys: Sequence[Mapping[str, str]]
 ) -> tuple[int, list[Departure]]:
-    names = {_key(name): name for name in port.statistics.columns}
-    others = [{_key(name): name for name in run.statistics.columns} for run in runs]
+    names, *others = keys
     common = [key for key in names if all(key in other for other in others)]
     if port.statistics.row_count and not common:
         raise RunError(
@@ -139,6 +165,54 @@ def _departures_of_tensors(
         if departure is not None:
             found.append(departure)
     return len(common), found
+
+
+def _keys_of(runs: Sequence[Run]) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    """The columns of each run by their key, and what was done to the names.
+
+    Who watches a network within another (as Model.train puts it beside its loss) has a further name
+    before all of its parameters.  It is taken off where no parameter has a partner with it.
+    """
+    columns = [run.statistics.columns for run in runs]
+    plain = [{_key(name): name for name in names} for names in columns]
+    prefixes = [_common_prefix(names) for names in columns]
+    if _have_parameters(plain) or len(set(prefixes)) == 1:
+        return plain, ()
+    inner: list[dict[str, str]] = []
+    for names, prefix in zip(columns, prefixes, strict=True):
+        short = {name: _without(name, prefix) for name in names}
+        inner.append({_key(one): name for name, one in short.items() if one is not None})
+    if not _have_parameters(inner):
+        return plain, ()
+    said = ", ".join(f"{prefix!r} in {r.folder}" for r, prefix in zip(runs, prefixes, strict=True))
+    return inner, (f"parameters were paired without what stands before all of them: {said}",)
+
+
+def _have_parameters(keys: Sequence[Mapping[str, str]]) -> bool:
+    """Whether some parameter is in all of them."""
+    shared = set(keys[0]).intersection(*keys[1:])
+    return any(key.startswith(_PARAMETERS) for key in shared)
+
+
+def _common_prefix(columns: Iterable[str]) -> str:
+    """The components that the names of all parameters begin with."""
+    names = [c.partition("/")[2].rpartition("/")[0] for c in columns if c.startswith(_PARAMETERS)]
+    paths = [name.split(".")[:-1] for name in names]
+    shared = []
+    for components in zip(*paths, strict=False):
+        if len(set(components)) > 1:
+            break
+        shared.append(components[0])
+    return ".".join(shared)
+
+
+def _without(column: str, prefix: str) -> str | None:
+    """A column's name without the components before; None for a tensor that is outside of them."""
+    what, _, rest = column.partition("/")
+    name, _, statistic = rest.rpartition("/")
+    if prefix and name != prefix and not name.startswith((f"{prefix}.", f"{prefix} ")):
+        return None
+    return f"{what}/{name[len(prefix) :].removeprefix('.')}/{statistic}"
 
 
 def _key(column: str) -> str:

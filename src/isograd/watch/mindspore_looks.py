@@ -162,16 +162,34 @@ def running_averages(cell: Any) -> list[Any]:
 
 
 def rates_of(optimizer: Any) -> tuple[float, ...]:
-    """The learning rates of an optimizer's groups; empty where they cannot be read."""
+    """The learning rates of an optimizer's next step, by group; empty where they are not known."""
     groups = getattr(optimizer, "param_groups", None)
     if groups:
         return tuple(_number(group.get("lr")) for group in groups)
     rate = getattr(optimizer, "learning_rate", None)
-    if getattr(optimizer, "dynamic_lr", False):
-        with contextlib.suppress(Exception):  # a schedule of the user's may want anything
-            rate = optimizer.get_lr()
     rates = rate if isinstance(rate, (tuple, list)) else (rate,)
-    return tuple(_number(one) for one in rates if is_tensor(one) or isinstance(one, (int, float)))
+    if not getattr(optimizer, "dynamic_lr", False):
+        return tuple(_number(o) for o in rates if is_tensor(o) or isinstance(o, (int, float)))
+    listed = [_listed_rate(one, optimizer) for one in rates]
+    if None not in listed:
+        return tuple(rate for rate in listed if rate is not None)
+    # A schedule of the user's may want anything; its operators fail no earlier than they are read.
+    with contextlib.suppress(Exception):
+        rate = optimizer.get_lr()
+        return tuple(_number(one) for one in (rate if isinstance(rate, tuple) else (rate,)))
+    return ()
+
+
+def _listed_rate(schedule: Any, optimizer: Any) -> float | None:
+    """The next rate of a list with one for each step, NaN behind its end; None for no list."""
+    if not type(schedule).__module__.startswith("mindspore."):
+        return None
+    rates: Any = getattr(schedule, "learning_rate", None)
+    counter: Any = getattr(optimizer, "global_step", None)
+    if not is_tensor(rates) or rates.ndim != 1 or not is_tensor(counter):
+        return None
+    values, at = rates.asnumpy(), int(counter.asnumpy().reshape(-1)[0])
+    return float(values[at]) if at < values.size else math.nan
 
 
 def _number(value: Any) -> float:

@@ -436,11 +436,12 @@ class MindSporeWatcher:
         call.is_compiled = True
         self._compiled_depth += 1
         try:
+            rates = rates_of(lane.optimizer)  # behind the step those of the next one are read
             call.output = run()
         finally:
             self._compiled_depth -= 1
         if self._copies.has_stepped(lane.optimizer):
-            self._compiled_step(lane, call, before)
+            self._compiled_step(lane, call, before, rates)
         return call.output
 
     def _lane_of_compiled(self, owner: Any, function: Any) -> Lane | None:
@@ -453,7 +454,7 @@ class MindSporeWatcher:
                     return lane
         return self._lane(self._given[0]) if self._given else None
 
-    def _compiled_step(self, lane: Lane, call: ForwardCall, before: Any) -> None:
+    def _compiled_step(self, lane: Lane, call: ForwardCall, before: Any, rates: Any) -> None:
         lane.where = call.where
         loss = scalar_of(call.output)
         is_finite = self._copies.are_finite(lane.parameters)
@@ -466,7 +467,7 @@ class MindSporeWatcher:
         record = StepRecord(
             step=lane.step,
             loss=loss,
-            learning_rates=rates_of(lane.optimizer),
+            learning_rates=rates,
             batch=self._batch.facts([(_without_cells(call.args), call.kwargs)]),
             scale=facts,
         )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isograd.report.base import Report
+from isograd.runs.information import RunState
 from isograd.watch.alerts.rule import Severity
 from isograd.watch.judge import Alert
 
@@ -95,8 +96,9 @@ class WatchReport(Report):
 
     @property
     def needs_action(self) -> bool:
-        """Whether there is an alert."""
-        return self.verdict is WatchVerdict.UNHEALTHY
+        """Whether there is an alert, or the run did not end well."""
+        is_broken = self.run.get("state") in (RunState.FAILED.value, RunState.CRASHED.value)
+        return self.verdict is WatchVerdict.UNHEALTHY or is_broken
 
     def to_data(self) -> dict[str, Any]:
         """The contract's JSON."""

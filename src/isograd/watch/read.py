@@ -37,11 +37,7 @@ def read_run(folder: Path) -> WatchReport:
     if not run.scalars.row_count and information.state is not RunState.RUNNING:
         reason = f" ({information.reason})" if information.reason else ""
         if not any(True for _ in run.alerts()):
-            raise RunError(
-                f"{folder}: no step was recorded{reason}",
-                "The optimizer never stepped while it was watched: pass the optimizer that steps, "
-                "and keep the loop inside of `with`.",
-            )
+            raise RunError(f"{folder}: no step was recorded{reason}", _advice(information.state))
     alerts, origin = read_alerts(run.alerts())
     steps = int(run.scalars.steps.max()) + 1 if run.scalars.row_count else 0
     return WatchReport(
@@ -55,6 +51,18 @@ def read_run(folder: Path) -> WatchReport:
         curves=tuple(curves_of(run.scalars)),
         heats=tuple(heats_of(run.statistics)),
         notes=tuple(_notes(run)),
+    )
+
+
+def _advice(state: RunState) -> str:
+    """What to do where no step was recorded."""
+    if state is RunState.FAILED:
+        return "The program ended by this error before its first step: run it alone first."
+    if state is RunState.CRASHED:
+        return "The process was killed or crashed before its first step: run it alone first."
+    return (
+        "The optimizer never stepped while it was watched: pass the optimizer that steps, and "
+        "keep the loop inside of `with`."
     )
 
 

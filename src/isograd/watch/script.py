@@ -35,7 +35,7 @@ def watch_script(
     error: BaseException | None = None
     try:
         end = run_script(script, arguments, begin)
-        error = end.error
+        error = end.error or (SystemExit(end.status) if end.status else None)
         if end.trace:
             sys.stderr.write(end.trace)
     except BaseException as own:

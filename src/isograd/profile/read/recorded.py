@@ -15,6 +15,7 @@ from isograd.errors import ProfileError
 from isograd.profile.model import (
     PHASES,
     Collectives,
+    Compilation,
     Host,
     HostLine,
     Loader,
@@ -218,6 +219,10 @@ def _host(entry: dict[str, Any]) -> Host:
         excluded={str(name): _number(value) for name, value in entry["excluded"].items()},
         cores=int(entry["cores"]),
         beside_s=_number(entry.get("beside_s", 0.0)),
+        compilations=tuple(
+            Compilation(str(c["where"]), str(c["function"]), int(c["count"]), float(c["seconds"]))
+            for c in entry.get("compilations", ())
+        ),
     )
 
 

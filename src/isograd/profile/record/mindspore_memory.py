@@ -53,6 +53,10 @@ class MemoryWatch:
                 (None, Phase.UPDATE, begin_ns, end_ns),
             ]
 
+    def stop_hooks(self) -> None:
+        """Time no calls of cells any more; a second call does nothing."""
+        self._cells.stop()
+
     def stop(self, settle: Callable[[], None]) -> None:
         """Read what was seen; a second call does nothing."""
         self._cells.stop()

@@ -42,6 +42,15 @@ def _iterators() -> list[Any]:
     return [iterator for iterator in alive if iterator is not None]
 
 
+def _pipeline_classes() -> tuple[tuple[Any, str], ...]:
+    """What builds a pipeline, and its method that ends one."""
+    from mindspore.dataset.engine import datasets, iterators
+
+    found: list[tuple[Any, str]] = [(iterators.Iterator, "stop")]
+    to_device = getattr(datasets, "_ToDevice", None)  # of sink mode; private
+    return tuple(found if to_device is None else [*found, (to_device, "release")])
+
+
 def _forget_rank() -> None:
     os.environ.pop("RANK_ID", None)
 
@@ -58,6 +67,9 @@ class PipelineWatch:
         self._dataset: Any = None
         self._notes: list[str] = []
         self._before: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sampled: weakref.ref[Any] | None = None
+        self._is_free = False
+        self._in_use: weakref.ref[Any] | None = None
 
     def attach(self, begin: Callable[[], None], end: Callable[[], None], notes: list[str]) -> None:
         """Call begin and end around every wait; prepare pipelines built from now on.
@@ -70,6 +82,7 @@ class PipelineWatch:
         original = Iterator.__next__
 
         def next_batch(iterator: Any) -> Any:
+            self._in_use = weakref.ref(iterator)
             begin()
             self._dataset = getattr(iterator, "_Iterator__ori_dataset", None)
             try:
@@ -104,9 +117,26 @@ class PipelineWatch:
         The thread of MindSpore 2.10 that samples also counts every thread's work: a sample takes
         20 ms of a processor (2 cores), which steps that are timed may need.
         """
-        if self._manager is not None:
-            self._manager.start()
-            self._began = time.perf_counter()
+        if self._manager is None:
+            return
+        if self._is_free:
+            self._manager = None
+            self._notes.append(
+                "The pipeline's queues are not sampled: MindSpore looks at the first pipeline that "
+                "was built meanwhile, and that one has ended."
+            )
+            return
+        used, sampled = (None if r is None else r() for r in (self._in_use, self._sampled))
+        if used is not None and sampled is not None and used is not sampled:
+            self._release()
+            self._manager = None
+            self._notes.append(
+                "The pipeline's queues are not sampled: MindSpore looks at the first pipeline that "
+                "was built, which is still in use, and the training takes from another one."
+            )
+            return
+        self._manager.start()
+        self._began = time.perf_counter()
 
     def end_sampling(self) -> None:
         """Read the queues, after LEAST_SAMPLED_S at least; nothing where none are sampled."""
@@ -139,14 +169,71 @@ class PipelineWatch:
         manager.init()
         self._manager, self._before = manager, weakref.WeakSet(_iterators())
         self._is_prepared = True
+        for kind, end in _pipeline_classes():
+            self._follow(kind, end)
+
+    def _follow(self, kind: Any, end: str) -> None:
+        """See which pipeline is sampled, and when it ends.
+
+        MindSpore 2.10 keeps a bare pointer to the first pipeline that is built after `init`, and
+        uses it at `start`: once that pipeline is gone, the process ends by a segmentation fault.
+        """
+        build, leave = kind.__init__, getattr(kind, end)
+
+        def built(one: Any, *arguments: Any, **options: Any) -> None:
+            self._prepare_next()
+            try:
+                build(one, *arguments, **options)
+            except BaseException:
+                if self._sampled is None:  # it may be the one, and is gone
+                    self._manager = None
+                raise
+            if self._manager is not None and self._sampled is None:
+                self._sampled = weakref.ref(one, lambda _: self._ends())
+
+        def left(one: Any) -> None:
+            if self._sampled is not None and self._sampled() in (one, None):
+                self._ends()
+            leave(one)
+
+        kind.__init__ = built
+        setattr(kind, end, left)
+        self._undo.append(lambda: setattr(kind, "__init__", build))
+        self._undo.append(lambda: setattr(kind, end, leave))
+
+    def _ends(self) -> None:
+        """The sampled pipeline is about to end: nothing may be asked of it afterwards."""
+        if self._sampled is None:
+            return
+        self._sampled = None
+        if self._began is not None:
+            self.end_sampling()
+        elif self._manager is not None:
+            self._release()
+            self._is_free = True
+
+    def _prepare_next(self) -> None:
+        """The pipeline that was to be sampled has ended: the next one is."""
+        if self._manager is None or not self._is_free:
+            return
+        self._is_free = False
+        try:
+            self._manager.init()
+        except RuntimeError:
+            self._manager = None
+
+    def _release(self) -> None:
+        """Let MindSpore forget the pipeline, which only these two calls together do."""
+        self._manager.start()
+        self._manager.stop()
 
     def detach(self) -> None:
         """Put everything back; a second call does nothing."""
-        if self._manager is not None:  # the training has ended before
+        if self._manager is not None and not self._is_free:  # the training has ended before
             if self._began is None:
                 self._manager.start()
             self._manager.stop()
-            self._manager = None
+        self._manager = None
         if self._is_prepared:
             _SAMPLED.update(one for one in _iterators() if one not in self._before)
             self._is_prepared = False

@@ -19,6 +19,7 @@ from isograd.frameworks.base import Structure
 from isograd.profile.analyse.pipeline import ALONE
 from isograd.profile.model import (
     Collectives,
+    Compilation,
     Loader,
     MemoryPeak,
     ModuleTime,
@@ -29,6 +30,7 @@ from isograd.profile.model import (
     no_collectives,
 )
 from isograd.profile.read.open import FRAMEWORK_FOLDER
+from isograd.profile.record.compilations import CompilationWatch
 from isograd.profile.record.mindspore_memory import MemoryWatch
 from isograd.profile.record.mindspore_modules import CellClock
 from isograd.profile.record.mindspore_pipeline import PipelineWatch
@@ -70,6 +72,7 @@ class MindSporeSide:
         self._pipeline = pipeline or PipelineWatch()
         self._modules = CellClock(model)
         self._memory = MemoryWatch(model)
+        self._compilations = CompilationWatch()
         self._last_optimizer = optimizer
         self._source = source_of(model)
         self._profiler: Any = None
@@ -86,6 +89,8 @@ class MindSporeSide:
         self._wrap_cells()
         self._wrap_compiled()
         self._wrap_optimizer()
+        undo = self._compilations.attach(lambda: recorder.window, self._without_hooks)
+        self._undo.callback(undo)
         self._undo.callback(self._pipeline.detach)
         self._pipeline.attach(
             lambda: recorder.begin(Phase.DATA), lambda: recorder.end(Phase.DATA), self.notes
@@ -138,6 +143,12 @@ class MindSporeSide:
 
         executor.__call__ = call
         self._undo.callback(setattr, executor, "__call__", original)
+
+    def _without_hooks(self) -> None:
+        """MindSpore cannot compile cells with hooks: none are seen in this window any more."""
+        self._modules.stop()
+        self._memory.stop_hooks()
+        self._source.stop()
 
     def _wrap_optimizer(self) -> None:
         """An optimizer of another kind, as converted programs have it, is known by its step."""
@@ -328,6 +339,10 @@ class MindSporeSide:
     def collectives(self) -> Collectives:
         """Nothing: the profiler's files hold them."""
         return no_collectives()
+
+    def compilations(self) -> tuple[Compilation, ...]:
+        """Functions of `jit`, and cells in GRAPH_MODE."""
+        return self._compilations.found()
 
 
 def _profiler(folder: Path, *, profile_memory: bool = False) -> Any:

@@ -19,6 +19,7 @@ from isograd.errors import IsogradError, ProfileError, UsageError
 from isograd.frameworks.base import Structure
 from isograd.profile.model import (
     Collectives,
+    Compilation,
     Host,
     Loader,
     MemoryPeak,
@@ -103,6 +104,9 @@ class Side(Protocol):
 
     def collectives(self) -> Collectives:
         """Messages between ranks."""
+
+    def compilations(self) -> tuple[Compilation, ...]:
+        """Functions that were compiled in plain steps."""
 
 
 class ProfileRecorder:
@@ -300,6 +304,7 @@ class ProfileRecorder:
             excluded=_excluded(warm, _median(plain)),
             cores=processors(),
             beside_s=self._beside_s,
+            compilations=self._side.compilations(),
         )
 
 

@@ -12,6 +12,7 @@ from isograd.files import write_bytes
 from isograd.frameworks.base import Structure
 from isograd.profile.model import (
     Collectives,
+    Compilation,
     Loader,
     MemoryPeak,
     ModuleTime,
@@ -234,6 +235,10 @@ class TorchSide:
     def collectives(self) -> Collectives:
         """Buckets of DistributedDataParallel."""
         return self._buckets.collectives()
+
+    def compilations(self) -> tuple[Compilation, ...]:
+        """Nothing: what torch.compile does is not watched."""
+        return ()
 
 
 def _called(model: Any) -> list[Any]:

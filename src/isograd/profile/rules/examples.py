@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isograd.profile.model import (
+    Compilation,
     HostLine,
     Instants,
     Link,
@@ -314,6 +315,21 @@ def jitter() -> Profile:
     """Every fifth step takes twice as long."""
     steps = [80.0 if index % 5 == 4 else 40.0 for index in range(20)]
     return recording(40.0, [_WORK], steps_ms=steps)
+
+
+def _compiling(count: int) -> Profile:
+    compiled = Compilation("train.py:30", "train_step", count, 0.5 * count)
+    return recording(550.0, [_WORK], framework="mindspore", compilations=[compiled])
+
+
+def recompiling() -> Profile:
+    """Each of ten steps of 550 ms compiles for 500 ms."""
+    return _compiling(10)
+
+
+def last_batch() -> Profile:
+    """One step compiles, for the smaller batch at the end of an epoch."""
+    return _compiling(1)
 
 
 def _memory(growth_bytes: float) -> Profile:

@@ -10,6 +10,7 @@ import numpy as np
 from isograd.profile.model import (
     PHASES,
     Collectives,
+    Compilation,
     Host,
     HostLine,
     Loader,
@@ -50,6 +51,7 @@ def recording(
     pause_s: float = 0.0,
     framework: str = "torch",
     steps_ms: Sequence[float] | None = None,
+    compilations: Sequence[Compilation] = (),
 ) -> Profile:
     """A recorded run; its operators follow one another after the wait for data."""
     lengths = list(steps_ms or [step_ms] * PLAIN) + [step_ms] * PROFILED
@@ -82,6 +84,7 @@ def recording(
             plain_step_s=step_ms / 1e3,
             profiled_step_s=step_ms / 1e3,
             cores=2,
+            compilations=tuple(compilations),
         ),
         marks=marks,
         loader=loader,

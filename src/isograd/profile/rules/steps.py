@@ -11,6 +11,8 @@ from isograd.profile.model import Phase
 from isograd.profile.rules import examples as made
 from isograd.profile.rules.rule import ProfileFinding, Rule, claim, milliseconds
 
+#: Fewer compilations are those of a last batch, or of a second way through the step.
+RECOMPILED = 3
 #: A line through the memory after each step must explain this share of its variance.
 STRAIGHT = 0.9
 #: … and rise by this share of the peak from the first step to the last.
@@ -39,6 +41,30 @@ def check_jitter(analysis: Analysis) -> Iterable[ProfileFinding]:
         where=where,
         culprit=phase.value if phase is not None else "",
     )
+
+
+def check_compilations(analysis: Analysis) -> Iterable[ProfileFinding]:
+    """Functions that are compiled anew in step after step."""
+    host, steps = analysis.profile.host, len(analysis.steps)
+    found: list[ProfileFinding] = []
+    for one in () if host is None else host.compilations:
+        if one.count < RECOMPILED:
+            continue
+        found += claim(
+            analysis,
+            "step.recompilation",
+            one.seconds / max(steps, 1),
+            f"`{one.function}` was compiled {one.count} more times in {steps} steps, "
+            f"{milliseconds(one.seconds / one.count)} each.",
+            "MindSpore compiles anew for each new shape or dtype and each new Python number among "
+            "the arguments, and for each new call of jit. Keep shapes alike "
+            "(batch(…, drop_remainder=True), padding to a few lengths), give numbers that change "
+            "as tensors, call jit once before the loop, or compile for all shapes: "
+            "ms.jit(…, dynamic=1).",
+            where=one.where,
+            culprit=one.function,
+        )
+    return found
 
 
 def check_growth(analysis: Analysis) -> Iterable[ProfileFinding]:
@@ -79,6 +105,17 @@ RULES = (
         check_jitter,
         (made.example("every fifth step is twice as long", made.jitter, "Every 5 steps"),),
         (made.example("steps alike", made.healthy),),
+    ),
+    Rule(
+        "step.recompilation",
+        "Is a compiled function compiled again and again?",
+        f"{RECOMPILED} compilations after the warm-up, 5 % of the step",
+        check_compilations,
+        (made.example("each step compiles", made.recompiling, "was compiled 10 more times"),),
+        (
+            made.example("one compilation for the last batch", made.last_batch),
+            made.example("nothing compiled", made.healthy),
+        ),
     ),
     Rule(
         "memory.growth",

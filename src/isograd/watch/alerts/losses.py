@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from isograd.watch.observation import Network, StepRecord
 #: A median absolute deviation of a normal distribution, as a standard deviation.
 _MAD_TO_SIGMA = 1.4826
 _WINDOW = 50
+#: A learning rate that has risen by this factor in so many steps before a spike is named with it.
+_RISE, _RECENT = 3.0, 6
 
 
 def _finite(record: StepRecord) -> float | None:
@@ -28,10 +31,12 @@ def _spike(limits: Limits, network: Network) -> Check:
     fewest = int(number(limits, "history"))
     history: deque[float] = deque(maxlen=_WINDOW)
     first: float | None = None
+    rates: deque[tuple[int, float]] = deque(maxlen=_RECENT)
 
     def check(record: StepRecord) -> Iterator[Hit]:
         nonlocal first
         loss = _finite(record)
+        rates.append((record.step, max(record.learning_rates, default=math.nan)))
         if loss is None:
             return
         first = loss if first is None else first
@@ -41,11 +46,19 @@ def _spike(limits: Limits, network: Network) -> Check:
             level = max(abs(usual), float(np.median(np.abs(history))))
             limit = usual + max(deviations * spread, share * level, descent * (first - usual))
             if loss > limit and loss > max(history) + 0.5 * (limit - usual):
-                yield Hit(loss, limit, facts={"usual": usual})
+                yield Hit(loss, limit, facts={"usual": usual, "rise": _rise(rates)})
                 return
         history.append(loss)
 
     return check
+
+
+def _rise(rates: Iterable[tuple[int, float]]) -> str:
+    """What to say of the learning rate's jump before a spike, empty where there was none."""
+    for (_, before), (step, rate) in pairwise(rates):
+        if 0.0 < _RISE * before <= rate < math.inf:
+            return f"; the learning rate rose from {before:.4g} to {rate:.4g} at step {step}"
+    return ""
 
 
 def _diverges(limits: Limits, network: Network) -> Check:
@@ -143,7 +156,7 @@ RULES = (
         code="loss.spike",
         severity=Severity.ALERT,
         message="the loss is {value:.4g}; it was about {usual:.4g} before, and {limit:.4g} is the "
-        "most that its own variation explains",
+        "most that its own variation explains{rise}",
         advice="Look at this step's batch and at the gradients' norm; clip the gradients, or lower "
         "the learning rate.",
         make=_spike,

@@ -74,7 +74,7 @@ class _ToMindSpore:
         if attribute in _PARAMETRISED:
             self.notes.append(
                 f"{info.name} is a parametrisation of torch's, which MindSpore has not: fold it "
-                "into the weight before saving"
+                "into the weight before saving, or name the network with --into"
             )
         module = self._modules.get(module, module)
         if kind == "BatchNorm3d":

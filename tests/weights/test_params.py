@@ -120,6 +120,21 @@ def test_a_bias_keeps_its_name_beside_a_computed_weight(tmp_path: Path) -> None:
     assert not any(name.endswith((".weight_u", ".weight_v")) for name in pairs)
 
 
+def test_an_embedding_under_a_name_that_does_not_tell(tmp_path: Path) -> None:
+    """A matrix without a bias is a Linear's or an Embedding's; a conversion is no later step."""
+    table, values = np.ones((9, 3), np.float32), np.arange(9, dtype=np.float32).reshape(3, 3)
+    rest = {"fc.weight": values, "fc.bias": values[0]}
+    save_file({"tok.weight": table, **rest}, tmp_path / "a.safetensors")
+    save_file({"tok.embedding_table": table, **rest}, tmp_path / "b.safetensors")
+    for names in ("ab", "ba"):
+        sources = [open_source(tmp_path / f"{name}.safetensors") for name in names]
+        report = report_of(*sources)
+        assert report.pairing is not None
+        assert len(report.pairing.pairs) == 3
+        assert report.change_issues == ()
+        assert not report.needs_action
+
+
 def test_two_steps(tmp_path: Path) -> None:
     values = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
     save_file({"still": values, "small": values, "large": values}, tmp_path / "a.safetensors")

@@ -54,7 +54,18 @@ class _ToMindSpore:
     def __init__(self, infos: list[TensorInfo]) -> None:
         self._kinds = kinds_of(infos)
         self._modules = _feed_forwards(self._kinds, _FEED_FORWARD)
-        self.notes: list[str] = []
+        self.notes = [
+            f"{info.tied_to} and {info.name} are one matrix, and neither is taken for an "
+            "Embedding, whose weight is called embedding_table; --into tells"
+            for info in infos
+            if info.tied_to is not None and self._are_linear(info.tied_to, info.name)
+        ]
+
+    def _are_linear(self, *names: str) -> bool:
+        return all(
+            attribute == "weight" and self._kinds.get(module) == "Linear"
+            for module, attribute in map(split_name, names)
+        )
 
     def place(self, info: TensorInfo) -> tuple[str, Transform]:
         module, attribute = split_name(info.name)

@@ -10,9 +10,9 @@ from isograd.checkpoints.base import TensorInfo, TensorSource
 from isograd.checkpoints.parts import chosen_part, with_parts
 from isograd.errors import UsageError
 from isograd.frameworks.base import Structure
-from isograd.pairing import pair_parameters
 from isograd.weights.conventions import plan_by_convention
 from isograd.weights.folding import refuse_parts, unfolded, with_folded
+from isograd.weights.guesses import paired_by_guess
 from isograd.weights.model import Dropped, Move, Plan
 from isograd.weights.structure import framework_of, structure_of
 from isograd.weights.wrappers import without_wrappers
@@ -81,7 +81,7 @@ def _checked(plan: Plan) -> Plan:
 def plan_for_network(infos: list[TensorInfo], kind: str, network: Structure) -> Plan:
     """Plan what a network will load: every tensor gets its place, or is named as left over."""
     infos, made = with_folded(infos, network)
-    found = pair_parameters(structure_of(infos, kind, network), network)
+    found = paired_by_guess(structure_of(infos, kind, network), network, port_is_known=True)
     moves = [Move(pair.reference, pair.port, pair.transform, "network") for pair in found.pairs]
     moves = [unfolded(move, made) for move in moves]
     refuse_parts(moves, infos, network)

@@ -64,6 +64,37 @@ def test_an_order_of_channels_and_another_mean_are_found_together() -> None:
     assert (found.id, found.also) == ("data.channel_order", "data.normalize")
 
 
+def test_channels_exchanged_before_a_mean_are_mended_by_exchanging_them() -> None:
+    mean, deviation = "np.float32([.4, .5, .6])", "np.float32([.2, .3, .4])"
+    example = Example(
+        f"(x - {mean}) / {deviation}",
+        f"(x[..., ::-1] - {mean}) / {deviation}",
+        "rng.random((8, 8, 3)).astype('f')",
+    )
+    found = decide(observe(example))
+    assert found is not None
+    assert (found.id, found.also) == ("data.channel_order", "data.normalize")
+    assert found.candidate.fix.startswith("Convert after reading")
+    assert "same mean" not in found.candidate.fix
+
+
+def test_another_size_alone_is_mended_by_the_size() -> None:
+    example = Example(
+        "f.pillow_resize(x, height=16, width=16, name='bilinear')",
+        "f.pillow_resize(x, height=20, width=16, name='bilinear')",
+        "rng.integers(0, 256, (40, 30, 3), dtype=np.uint8)",
+        sees_input=True,
+    )
+    found = decide(observe(example))
+    assert found is not None
+    assert found.id == "data.resize"
+    assert found.candidate.text == (
+        "B resizes to 20 × 16 by bilinear, antialiased, A to 16 × 16 by bilinear, antialiased"
+    )
+    assert found.candidate.fix.startswith("Give both one size, 16 × 16")
+    assert "antialias" not in found.candidate.fix
+
+
 def test_a_cause_that_holds_on_the_fitted_samples_only_is_not_named() -> None:
     observations = observe(Example("x", "x + 1", "np.asarray(rng.integers(0, 50))"))
     odd = [Observation(one.a, one.a + 2) for one in observations[-2:]]

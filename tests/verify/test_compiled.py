@@ -286,6 +286,18 @@ def test_closing_ends_what_was_begun_ahead(
         )
 
 
+def test_what_has_no_partner_starts_each_step_where_the_eager_one_did(tmp_path: Path) -> None:
+    """Several ways step the same network: its own weight must not move once for each."""
+    alone = "self.own = Parameter(Tensor([0.5, 2.0], ms.float32))"
+    port = block("y = ops.tanh(self.fc(x))", "return (y + x) * self.own.mean()")
+    port = port.replace("self.fc = nn.Dense(4, 4)", f"self.fc = nn.Dense(4, 4); {alone}")
+    port = port.replace("learning_rate=0.1", "learning_rate=1.0")
+    port = "import mindspore as ms\nfrom mindspore import Parameter, Tensor\n" + port
+    found, session = stage_alone(tmp_path, REFERENCE, port)
+    assert session.pairing.unpaired_port == ("block.own",)
+    assert found.findings == []
+
+
 def test_a_gradient_that_is_zero_but_for_rounding_is_no_deviation(tmp_path: Path) -> None:
     """A softmax does not see its rows' constant; what is refused has its modules judged alone."""
     head = REFERENCE.partition("class Block")[0], PORT.partition("class Block")[0]

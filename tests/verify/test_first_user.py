@@ -204,3 +204,33 @@ def test_a_module_that_is_built_once_for_all_blocks_is_one_finding(tmp_path: Pat
     assert found.cause.id == "layer_norm.eps"
     (edit,) = fixes_of(report).edits
     assert edit.new == "nn.LayerNorm((8,), epsilon=1e-05)"
+
+
+def test_a_weight_of_another_size_is_no_gap(tmp_path: Path) -> None:
+    """The only parameter of its module, under the name that the other framework gives it."""
+    example = Example("self.a(x)", "self.a(x)", ((6, 8, 5),), {"a": ("nn.PReLU(8)", "nn.PReLU(1)")})
+    report = verify_example(tmp_path, example)
+    found = next(f for f in report.findings if f.code == "parameter.shape")
+    assert found.message == "weight has shape (8,) but (1,) in the port (a.w)"
+    assert found.fix is not None
+    assert "PReLU(num_parameters=8" in found.fix.text
+    assert not report.gaps
+
+
+def test_a_frozen_parameter_is_called_by_its_name(tmp_path: Path) -> None:
+    example = Example(
+        "self.a(x) * self.gain",
+        "self.a(x) * self.gain",
+        ((6, 8),),
+        {
+            "a": ("nn.Linear(8, 8)", "nn.Dense(8, 8)"),
+            "gain": (
+                "nn.Parameter(torch.ones(1))",
+                "ms.Parameter(ms.Tensor([1.0], ms.float32), name='gain', requires_grad=False)",
+            ),
+        },
+    )
+    report = verify_example(tmp_path, example)
+    found = next(f for f in report.findings if f.code == "parameter.trainable")
+    assert found.cause is not None
+    assert found.cause.text == "gain has requires_grad=False in the port"

@@ -182,6 +182,13 @@ def test_ties_are_kept_where_the_format_can(tmp_path: Path) -> None:
     assert open_source(tmp_path / "c.safetensors").names() == ("a.weight", "b.weight")
 
 
+def test_a_tied_matrix_that_may_be_an_embedding_is_named(tmp_path: Path) -> None:
+    found = {"tok.weight": np.ones((2, 3), np.float32), "out.weight": np.ones((2, 3), np.float32)}
+    source = open_source(write(tmp_path / "a.pth", found, {"out.weight": "tok.weight"}))
+    (note,) = make_plan(source, "mindspore").notes
+    assert note.startswith("tok.weight and out.weight are one matrix")
+
+
 @pytest.mark.parametrize(
     ("target", "overflowed", "flushed"), [("float16", 2, 1), ("bfloat16", 1, 0), ("float64", 0, 0)]
 )

@@ -15,12 +15,14 @@ from isograd.errors import CheckpointError
 from isograd.weights.convert import ConvertOptions, convert
 from isograd.weights.plan import make_plan
 
+from . import parametrized_networks
 from .networks import build_mindspore, build_torch
 
 torch = pytest.importorskip("torch")
 mindspore = pytest.importorskip("mindspore")
 
 NETWORKS = Path(__file__).with_name("networks.py")
+PARAMETRIZED = Path(__file__).with_name("parametrized_networks.py")
 
 
 def torch_state() -> dict[str, Any]:
@@ -82,6 +84,63 @@ def test_a_network_that_would_lack_something_gets_no_file(
     assert not target.exists()
     assert main([*call, "--partial"]) == 1
     assert len(open_source(target)) > 40
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_computed_weights_are_folded(dtype: str, tmp_path: Path) -> None:
+    network = parametrized_networks.build_torch().to(getattr(torch, dtype)).eval()
+    state = network.state_dict()
+    torch.save({f"module.{name}": value for name, value in state.items()}, tmp_path / "a.pth")
+    target, plan = tmp_path / "a.ckpt", tmp_path / "map.json"
+    call = ["weights", str(tmp_path / "a.pth"), "--into", f"{PARAMETRIZED}:build_mindspore"]
+    assert main([*call, "-o", str(target), "--write-map", str(plan)]) == 0
+    again = ["weights", str(tmp_path / "a.pth"), "-o", str(tmp_path / "b.ckpt")]
+    assert main([*again, "--map", str(plan)]) == 0
+    assert (tmp_path / "b.ckpt").read_bytes() == target.read_bytes()
+    found = open_source(target)
+    assert set(found.names()) == set(parametrized_networks.build_mindspore().parameters_dict())
+    sigma = network.second.weight_u @ network.second.weight_orig @ network.second.weight_v
+    expected = {
+        "second.weight": network.second.weight_orig / sigma,
+        "turn.weight_hh_l0": network.turn.weight_hh_l0,
+    }
+    for name in ("first", "line", "all", "up"):
+        expected[f"{name}.weight"] = getattr(network, name).weight
+        expected[f"{name}.bias"] = getattr(network, name).bias
+    tolerance = {"float32": 1e-6, "bfloat16": 0.02}[dtype]
+    for name, value in expected.items():
+        wanted = value.detach().float().numpy()
+        values = found.read(name).values.reshape(wanted.shape)
+        np.testing.assert_allclose(values, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_parts_stay_where_the_network_has_them(tmp_path: Path) -> None:
+    state = parametrized_networks.build_torch().state_dict()
+    torch.save(state, tmp_path / "a.pth")
+    call = ["weights", str(tmp_path / "a.pth"), "-o", str(tmp_path / "b.pth")]
+    assert main([*call, "--into", f"{PARAMETRIZED}:build_torch"]) == 0
+    back = torch.load(tmp_path / "b.pth", weights_only=True)
+    assert back.keys() == state.keys()
+    assert all(torch.equal(value, state[name]) for name, value in back.items())
+
+
+@pytest.mark.parametrize("way", ["pruned", "orthogonal"])
+def test_a_part_never_becomes_a_whole_weight(
+    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = torch.nn.Module()
+    network.first = torch.nn.Linear(4, 4)
+    if way == "pruned":
+        from torch.nn.utils import prune
+
+        prune.l1_unstructured(network.first, "weight", 0.5)
+    else:
+        torch.nn.utils.parametrizations.orthogonal(network.first)
+    torch.save(network.state_dict(), tmp_path / "a.pth")
+    call = ["weights", str(tmp_path / "a.pth"), "-o", str(tmp_path / "a.ckpt")]
+    assert main([*call, "--into", f"{PARAMETRIZED}:build_dense"]) == 2
+    assert "is what torch computes a weight from" in capsys.readouterr().err
+    assert not (tmp_path / "a.ckpt").exists()
 
 
 @pytest.mark.parametrize("names", ["torch", "keep"])

@@ -92,6 +92,49 @@ def test_two_frameworks_correspond(tmp_path: Path) -> None:
     assert report.needs_action
 
 
+def test_a_bias_keeps_its_name_beside_a_computed_weight(tmp_path: Path) -> None:
+    """The length of a weight norm and a vector of a spectral norm have the sizes of a bias."""
+    first = {
+        "wn.bias": np.zeros(4, np.float32),
+        "wn.parametrizations.weight.original0": np.ones((4, 1), np.float32),
+        "wn.parametrizations.weight.original1": np.ones((4, 4), np.float32),
+        "sn.bias": np.zeros(4, np.float32),
+        "sn.weight_orig": np.ones((4, 4), np.float32),
+        "sn.weight_u": np.ones(4, np.float32),
+        "sn.weight_v": np.ones(4, np.float32),
+    }
+    second = {
+        f"{module}.{name}": np.ones(shape, np.float32)
+        for module in ("wn", "sn")
+        for name, shape in (("weight", (4, 4)), ("bias", (4,)))
+    }
+    save_file(first, tmp_path / "a.safetensors")
+    save_file(second, tmp_path / "b.safetensors")
+    report = report_of(
+        open_source(tmp_path / "a.safetensors"), open_source(tmp_path / "b.safetensors")
+    )
+    assert report.pairing is not None
+    pairs = {pair.reference[0]: pair.port[0] for pair in report.pairing.pairs}
+    assert {pairs.get("wn.bias"), pairs.get("sn.bias")} == {"wn.bias", "sn.bias"}
+    assert "wn.parametrizations.weight.original0" in report.pairing.unpaired_reference
+    assert not any(name.endswith((".weight_u", ".weight_v")) for name in pairs)
+
+
+def test_an_embedding_under_a_name_that_does_not_tell(tmp_path: Path) -> None:
+    """A matrix without a bias is a Linear's or an Embedding's; a conversion is no later step."""
+    table, values = np.ones((9, 3), np.float32), np.arange(9, dtype=np.float32).reshape(3, 3)
+    rest = {"fc.weight": values, "fc.bias": values[0]}
+    save_file({"tok.weight": table, **rest}, tmp_path / "a.safetensors")
+    save_file({"tok.embedding_table": table, **rest}, tmp_path / "b.safetensors")
+    for names in ("ab", "ba"):
+        sources = [open_source(tmp_path / f"{name}.safetensors") for name in names]
+        report = report_of(*sources)
+        assert report.pairing is not None
+        assert len(report.pairing.pairs) == 3
+        assert report.change_issues == ()
+        assert not report.needs_action
+
+
 def test_two_steps(tmp_path: Path) -> None:
     values = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
     save_file({"still": values, "small": values, "large": values}, tmp_path / "a.safetensors")

@@ -33,6 +33,7 @@ from isograd.report.document import (
     Table,
     Tone,
 )
+from isograd.report.words import count_text
 
 _TONES = {
     Verdict.SAME: Tone.GOOD,
@@ -84,7 +85,7 @@ def _sentence(report: DataReport) -> str:
     if report.verdict is Verdict.SAME:
         return (
             f"Same: both yield the same {compared.samples:,} samples, paired by "
-            f"{compared.paired_by}, in {len(compared.fields)} fields."
+            f"{compared.paired_by}, in {count_text(len(compared.fields), 'field')}."
         )
     if report.verdict is Verdict.INCOMPLETE:
         return f"Incomplete: {compared.gaps[0] if compared.gaps else 'nothing was compared'}."

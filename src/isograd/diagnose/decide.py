@@ -89,6 +89,7 @@ def decide(
     )
     if not accepted:
         return Diagnosis((), tried, ratio_before, None, {})
+    accepted = [o for o in accepted if not _has_vanished(o, hypotheses)] or accepted
     fewest = min(len(o.trials) for o in accepted)
     accepted = [o for o in accepted if len(o.trials) == fewest]
     best = min(o.ratio for o in accepted)
@@ -108,6 +109,12 @@ def decide(
         for trial in sorted(chosen.trials, key=lambda t: _event(t.place, context))
     )
     return Diagnosis(causes, tried, ratio_before, chosen.ratio, chosen.ratios)
+
+
+def _has_vanished(outcome: Outcome, hypotheses: Mapping[str, FunctionHypothesis]) -> bool:
+    """Whether the estimated number is 0 as far as can be told, and 0 makes another function."""
+    numbers = [hypotheses[t.hypothesis].number for t in outcome.trials]
+    return outcome.floor and any(n is not None and not n.may_vanish for n in numbers)
 
 
 def explains(outcome: Outcome, threshold: float) -> bool:

@@ -83,12 +83,14 @@ class Number:
     name: the key of the values under which `change` gets it; of a rule, a field of it ("lr" is a
     factor on all learning rates, "lr.3" that of step 3).
     grid: where to start; usual: values that people write, preferred where they fit as well.
+    may_vanish: whether 0 is a value of it, and not another function.
     """
 
     name: str
     grid: tuple[float, ...]
     scale: Scale = Scale.LOG
     usual: tuple[float, ...] = ()
+    may_vanish: bool = True
 
     def to_scale(self, value: float) -> float:
         """The number on the scale of the search."""

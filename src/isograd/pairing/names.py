@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from isograd.pairing.conventions import stem_and_number
-from isograd.pairing.slots import Key, Slot, by_key, role_transforms, strict_signature
+from isograd.pairing.slots import (
+    Key,
+    Slot,
+    by_key,
+    role_transforms,
+    singles_of,
+    strict_signature,
+)
 from isograd.pairing.transforms import Transform
 
 #: Wrapper levels that are looked for, and the depth to which they are.
@@ -75,6 +82,31 @@ def pair_by_name(reference: list[Slot], port: list[Slot]) -> list[SlotPair]:
         transforms = role_transforms(slot, partner, same_name=True)
         if transforms is not None:
             pairs.append(SlotPair(slot, partner, "name", transforms))
+    return pairs
+
+
+def pair_parts_by_name(reference: list[Slot], port: list[Slot]) -> list[SlotPair]:
+    """Pairs of what is called the same in layers of which one lacks the weight of that name.
+
+    A weight that is computed is not stored: the bias beside it keeps its name all the same.
+    """
+    trust = NumberedNames(reference, port)
+    port_by_key = by_key(port)
+    pairs = []
+    for key, slot in by_key(reference).items():
+        partner = port_by_key.get(key)
+        if partner is None or not trust.trusts(key):
+            continue
+        if slot.main_role in partner.parts and partner.main_role in slot.parts:
+            continue
+        others = {single.main_role: single for single in singles_of(partner)}
+        for single in singles_of(slot):
+            other = others.get(single.main_role)
+            if other is None or single.shapes != other.shapes:
+                continue
+            transforms = role_transforms(single, other, same_name=True)
+            if transforms is not None:
+                pairs.append(SlotPair(single, other, "name", transforms))
     return pairs
 
 

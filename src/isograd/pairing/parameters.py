@@ -18,6 +18,7 @@ from isograd.pairing.names import (
     NumberedNames,
     SlotPair,
     pair_by_name,
+    pair_parts_by_name,
     without_wrappers,
 )
 from isograd.pairing.orientation import oriented
@@ -71,6 +72,12 @@ def pair_parameters(
     trust = NumberedNames(here, there)
     named += pair_by_name(here, there)
     rest = _left(here, there, named)
+    parts = pair_parts_by_name(*rest)
+    named += parts
+    rest = (
+        _without_parameters(rest[0], {name for pair in parts for name in pair.reference.names}),
+        _without_parameters(rest[1], {name for pair in parts for name in pair.port.names}),
+    )
 
     by_execution = bool(reference.calls) and bool(port.calls)
     found = _by_structure(*rest, trust, "execution" if by_execution else "definition")

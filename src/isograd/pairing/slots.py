@@ -22,6 +22,7 @@ from isograd.pairing.conventions import (
     place_of_attribute,
     slot_kind,
 )
+from isograd.pairing.parametrized import parametrized_in
 from isograd.pairing.transforms import (
     Identity,
     Shape,
@@ -43,6 +44,7 @@ class Slot:
     fused one; shapes: role -> shape of the whole.
     definition, execution: position in the order of definition and of first use.
     constant: a buffer that holds no statistics.
+    beside: whether it is the length of a weight norm or a vector of a spectral norm.
     """
 
     path: Key
@@ -54,6 +56,7 @@ class Slot:
     definition: int
     execution: int
     constant: bool = False
+    beside: bool = False
 
     @property
     def main_role(self) -> str:
@@ -93,6 +96,7 @@ def slots_of(structure: Structure) -> list[Slot]:
         grouped.setdefault(place, {})[role] = info
         owners[place] = owner
     keys = _unique_keys([place[0] for place in grouped], modules)
+    beside = _beside_weights(structure)
     slots = []
     for definition, (place, parts) in enumerate(grouped.items()):
         owner = owners[place]
@@ -107,9 +111,17 @@ def slots_of(structure: Structure) -> list[Slot]:
                 definition=definition,
                 execution=_use_of(next(iter(parts.values())).module, first_use),
                 constant=place[1],
+                beside=any(info.name in beside for info in parts.values()),
             )
         )
     return slots
+
+
+def _beside_weights(structure: Structure) -> set[str]:
+    """What scales a stored weight: it is no weight, bias or statistic, whatever its shape."""
+    found = parametrized_in({info.name: info.shape for info in structure.parameters})
+    lengths = {made.parts[0] for made in found if made.fold == "weight_norm"}
+    return lengths | {p for made in found if made.fold == "spectral_norm" for p in made.parts[1:]}
 
 
 def singles_of(slot: Slot) -> list[Slot]:
@@ -164,6 +176,8 @@ def transforms_of_shapes(
     """The same for slots that may be of different families."""
     if _is_integer(reference) != _is_integer(port):
         return None
+    if any(one.beside and _is_of_layer(other) for one, other in _both_ways(reference, port)):
+        return None
     roles = [(role, role) for role in reference.parts if role in port.parts]
     if not roles and len(reference.parts) == len(port.parts) == 1:
         roles = [(next(iter(reference.parts)), next(iter(port.parts)))]
@@ -176,6 +190,14 @@ def transforms_of_shapes(
             return None
         found[role, port_role] = transform
     return found
+
+
+def _both_ways(reference: Slot, port: Slot) -> tuple[tuple[Slot, Slot], ...]:
+    return (reference, port), (port, reference)
+
+
+def _is_of_layer(slot: Slot) -> bool:
+    return slot.library and slot.main_role != "value"
 
 
 def _transform(

@@ -48,7 +48,8 @@ def _missing(session: Session) -> Iterator[Finding]:
         kind = _kind(session, info.module)
         if port_module is None and conflict is None:
             conflict = _of_other_groups(session, kind, info)
-            port_module = None if conflict is None else theirs[conflict].module
+        if port_module is None and conflict is not None:
+            port_module = theirs[conflict].module
         if port_module is None or not info.trainable:
             continue
         if conflict is not None:
@@ -114,6 +115,8 @@ def _module_partners(session: Session) -> dict[str, str]:
     for pair in session.pairing.pairs:
         if len(pair.reference) == len(pair.port) == 1:
             partners.setdefault(ours[pair.reference[0]].module, theirs[pair.port[0]].module)
+    for name, other in session.pairing.shape_conflicts:
+        partners.setdefault(ours[name].module, theirs[other].module)
     return partners
 
 
@@ -129,7 +132,7 @@ def _mismatches(session: Session) -> Iterator[Finding]:
                 first.module,
                 f"the reference {words[not first.trainable]} {pair.reference[0]}, the port "
                 f"{words[not second.trainable]} {pair.port[0]}",
-                Cause("optimizer.frozen", "trainable", "frozen") if first.trainable else None,
+                _frozen(pair.port[0]) if first.trainable else None,
                 session,
                 second.module,
             )
@@ -163,6 +166,11 @@ def _mismatches(session: Session) -> Iterator[Finding]:
                 session,
                 second.module,
             )
+
+
+def _frozen(name: str) -> Cause:
+    text = f"{name} has requires_grad=False in the port"
+    return Cause("optimizer.frozen", "trainable", "frozen", text=text)
 
 
 def _harmless_dtypes(first: ParameterInfo, second: ParameterInfo) -> bool:

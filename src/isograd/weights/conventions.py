@@ -54,7 +54,18 @@ class _ToMindSpore:
     def __init__(self, infos: list[TensorInfo]) -> None:
         self._kinds = kinds_of(infos)
         self._modules = _feed_forwards(self._kinds, _FEED_FORWARD)
-        self.notes: list[str] = []
+        self.notes = [
+            f"{info.tied_to} and {info.name} are one matrix, and neither is taken for an "
+            "Embedding, whose weight is called embedding_table; --into tells"
+            for info in infos
+            if info.tied_to is not None and self._are_linear(info.tied_to, info.name)
+        ]
+
+    def _are_linear(self, *names: str) -> bool:
+        return all(
+            attribute == "weight" and self._kinds.get(module) == "Linear"
+            for module, attribute in map(split_name, names)
+        )
 
     def place(self, info: TensorInfo) -> tuple[str, Transform]:
         module, attribute = split_name(info.name)
@@ -74,7 +85,7 @@ class _ToMindSpore:
         if attribute in _PARAMETRISED:
             self.notes.append(
                 f"{info.name} is a parametrisation of torch's, which MindSpore has not: fold it "
-                "into the weight before saving"
+                "into the weight before saving, or name the network with --into"
             )
         module = self._modules.get(module, module)
         if kind == "BatchNorm3d":

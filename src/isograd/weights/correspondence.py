@@ -9,11 +9,12 @@ from typing import Any
 from isograd.checkpoints.base import TensorSource
 from isograd.checkpoints.parts import with_parts
 from isograd.frameworks.base import Structure
-from isograd.pairing import ParameterPairing, pair_parameters
+from isograd.pairing import ParameterPairing
 from isograd.report.base import Report
+from isograd.weights.guesses import paired_by_guess
 from isograd.weights.health import LARGE_CHANGE, SMALL_CHANGE, Change, Issue, change_of
 from isograd.weights.inventory import Inventory, take_inventory
-from isograd.weights.structure import structure_of
+from isograd.weights.structure import framework_of, structure_of
 
 _Listener = Callable[[int, int], None]
 #: Share of the names that two states of one training have in common.
@@ -78,7 +79,7 @@ def report_of(
     if second is None:
         return ParamsReport(inventory)
     other = take_inventory(second, read=read, listener=count)
-    pairing = pair_parameters(_network(first), _network(second))
+    pairing = paired_by_guess(_network(first), _network(second))
     changes = _changes(first, second, count) if read else ()
     return ParamsReport(inventory, other, pairing, changes, tuple(_change_issues(changes)))
 
@@ -107,6 +108,8 @@ def _counter(
 def _changes(
     first: TensorSource, second: TensorSource, count: Callable[[int], None]
 ) -> tuple[Change, ...]:
+    if framework_of(first.names(), first.kind) != framework_of(second.names(), second.kind):
+        return ()  # a conversion, no later state of the same training
     shared = [info for info in first if info.name in second]
     if len(shared) < _MOSTLY_THE_SAME * max(len(first), len(second)):
         return ()

@@ -33,6 +33,7 @@ def report_value(report: ConversionReport) -> dict[str, Any]:
                 "target": move.target,
                 "transform": transform_value(move.transform),
                 "why": move.why,
+                "fold": move.fold,
             }
             for move in plan.moves
         ],

@@ -97,7 +97,8 @@ def _is_changed(move: Move) -> bool:
 
 
 def _move_text(move: Move) -> str:
-    changed = transform_text(move.transform)
+    steps = [(move.fold or "").replace("_", " "), transform_text(move.transform)]
+    changed = ", then ".join(step for step in steps if step)
     return f"{', '.join(move.source)} → {', '.join(move.target)}" + (f", {changed}" * bool(changed))
 
 

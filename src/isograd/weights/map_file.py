@@ -12,6 +12,7 @@ from typing import Any
 
 from isograd.checkpoints.jsons import read_json
 from isograd.errors import CheckpointError
+from isograd.pairing.parametrized import Fold
 from isograd.pairing.transforms import (
     Chain,
     Concatenate,
@@ -38,6 +39,7 @@ def map_text(plan: Plan) -> str:
                 "source": list(move.source),
                 "target": list(move.target),
                 "transform": transform_value(move.transform),
+                **({} if move.fold is None else {"fold": move.fold}),
             }
             for move in plan.moves
         ],
@@ -58,6 +60,7 @@ def read_map(path: Path) -> Plan:
                 _names(entry["target"]),
                 _transform(entry.get("transform"), 0),
                 "map",
+                _fold(entry.get("fold")),
             )
             for entry in found["tensors"]
         )
@@ -74,6 +77,16 @@ def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or any(not isinstance(v, str) for v in value):
         raise ValueError(f"{value!r:.100} is no list of names")
     return tuple(value)
+
+
+def _fold(value: Any) -> Fold | None:
+    if value is None:
+        return None
+    if value == "weight_norm":
+        return "weight_norm"
+    if value == "spectral_norm":
+        return "spectral_norm"
+    raise ValueError(f"the fold {value!r:.50} is not known")
 
 
 def _transform(value: Any, depth: int) -> Transform:

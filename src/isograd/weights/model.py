@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from isograd.pairing.parametrized import Fold
 from isograd.pairing.transforms import Identity, Transform
 from isograd.report.base import Report
 from isograd.weights.casts import CastLoss
@@ -15,12 +16,14 @@ class Move:
     """Tensors of the source that become tensors of the target.
 
     why: what decided it: `name`, `convention`, `rename`, `map`, `network`.
+    fold: what the tensors of the source are the parts of; the transform is of the whole.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     transform: Transform = field(default_factory=Identity)
     why: str = "name"
+    fold: Fold | None = None
 
 
 @dataclass(frozen=True)

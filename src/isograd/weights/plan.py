@@ -10,8 +10,9 @@ from isograd.checkpoints.base import TensorInfo, TensorSource
 from isograd.checkpoints.parts import chosen_part, with_parts
 from isograd.errors import UsageError
 from isograd.frameworks.base import Structure
-from isograd.pairing import pair_parameters
 from isograd.weights.conventions import plan_by_convention
+from isograd.weights.folding import refuse_parts, unfolded, with_folded
+from isograd.weights.guesses import paired_by_guess
 from isograd.weights.model import Dropped, Move, Plan
 from isograd.weights.structure import framework_of, structure_of
 from isograd.weights.wrappers import without_wrappers
@@ -79,8 +80,11 @@ def _checked(plan: Plan) -> Plan:
 
 def plan_for_network(infos: list[TensorInfo], kind: str, network: Structure) -> Plan:
     """Plan what a network will load: every tensor gets its place, or is named as left over."""
-    found = pair_parameters(structure_of(infos, kind, network), network)
+    infos, made = with_folded(infos, network)
+    found = paired_by_guess(structure_of(infos, kind, network), network, port_is_known=True)
     moves = [Move(pair.reference, pair.port, pair.transform, "network") for pair in found.pairs]
+    moves = [unfolded(move, made) for move in moves]
+    refuse_parts(moves, infos, network)
     alone = set(found.alone_by_convention)
     conflicts = dict(found.shape_conflicts)
     shapes = {info.name: info.shape for info in network.parameters}
@@ -101,9 +105,16 @@ def plan_for_network(infos: list[TensorInfo], kind: str, network: Structure) -> 
         if name in names
     ]
     missing = [*found.unpaired_port]
-    notes = tuple(
-        f"{name} is a buffer that the network computes itself"
-        for name in found.unpaired_buffers_port
+    notes = (
+        *(
+            f"{name} is a buffer that the network computes itself"
+            for name in found.unpaired_buffers_port
+        ),
+        *(
+            f"{', '.join(move.source)} are taken for a {move.fold.replace('_', ' ')}"
+            for move in moves
+            if move.fold
+        ),
     )
     ambiguous = tuple(
         f"{', '.join(pair.reference)} → {', '.join(pair.port)} "

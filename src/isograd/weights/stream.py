@@ -9,6 +9,7 @@ import numpy as np
 
 from isograd.checkpoints.base import RawTensor, TensorSource, size_in_bytes
 from isograd.errors import CheckpointError
+from isograd.pairing.parametrized import folded_shape
 from isograd.pairing.transforms import (
     Chain,
     Concatenate,
@@ -20,6 +21,7 @@ from isograd.pairing.transforms import (
 from isograd.tensors import Array
 from isograd.weights.blocks import bytes_of, contiguous_blocks
 from isograd.weights.casts import CastLoss, cast, may_overflow, target_dtype
+from isograd.weights.folding import folded
 from isograd.weights.model import Move, Plan
 from isograd.weights.writers import Blocks, Entry
 
@@ -71,7 +73,7 @@ class TensorStream:
         table = iter(entries)
         for move in self._plan.moves:
             raws = [self._source.stored(name) for name in move.source]
-            for pieces in _pieces(move, [raw.bits for raw in raws]):
+            for pieces in _pieces(move, _whole(move, raws)):
                 entry = next(table)
                 yield entry, self._blocks(entry, raws[0].dtype, pieces)
             del raws
@@ -85,10 +87,12 @@ class TensorStream:
             target = target_dtype(dtype, self._dtype)
             if not may_overflow(dtype, target):
                 continue
-            for name in move.source:
+            raws = [self._source.stored(name) for name in move.source]
+            for name, bits in zip(move.source, _whole(move, raws), strict=False):
                 entry = Entry(name, target, (), 0)
-                for _ in self._blocks(entry, dtype, [self._source.stored(name).bits]):
+                for _ in self._blocks(entry, dtype, [bits]):
                     pass
+            del raws
             self._source.forget()
         return tuple(loss for loss in self.losses if loss.overflowed)
 
@@ -107,8 +111,11 @@ class TensorStream:
 
     def _shapes(self, move: Move) -> list[tuple[int, ...]]:
         """Shapes after the transform, by applying it to arrays that take no memory."""
-        hollow = [_hollow(self._source.info(name).shape) for name in move.source]
+        shapes = [self._source.info(name).shape for name in move.source]
         try:
+            if move.fold is not None:
+                shapes = [folded_shape(move.fold, shapes)]
+            hollow = [_hollow(shape) for shape in shapes]
             shapes = [array.shape for array in _light(move.transform, hollow)]
         except (ValueError, IndexError) as error:
             raise _does_not_fit(move, error) from error
@@ -123,6 +130,16 @@ def _sum(first: CastLoss, second: CastLoss) -> CastLoss:
         overflowed=first.overflowed + second.overflowed,
         flushed=first.flushed + second.flushed,
     )
+
+
+def _whole(move: Move, raws: list[RawTensor]) -> list[Array]:
+    """The bits that the transform takes: of the tensors, or of the weight that they make."""
+    if move.fold is None:
+        return [raw.bits for raw in raws]
+    try:
+        return [folded(move.fold, raws)]
+    except ValueError as error:
+        raise _does_not_fit(move, error) from error
 
 
 def _pieces(move: Move, arrays: list[Array]) -> list[list[Array]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isograd.checkpoints.base import TensorInfo
@@ -17,6 +19,18 @@ def _infos(**shapes: tuple[int, ...]) -> list[TensorInfo]:
 
 def _partners(pairing: NamePairing) -> dict[str, tuple[str, str]]:
     return {pair.reference: (pair.other, pair.how) for pair in pairing.pairs}
+
+
+def test_a_tied_tensor_is_compared_under_one_of_its_names() -> None:
+    reference = _infos(tok__weight=(9, 3), out__weight=(9, 3))
+    reference[1] = replace(reference[1], tied_to="tok.weight")
+    other = _infos(tok__embedding_table=(9, 3))
+    for pairing in (pair_names(reference, other), pair_names(other, reference)):
+        assert len(pairing.pairs) == 1
+        assert pairing.only_reference == pairing.only_other == ()
+        assert pairing.notes == ("out.weight: the tensor is compared under its other name",)
+    untied = _infos(tok__weight=(9, 3), out__weight=(9, 3))
+    assert pair_names(untied, other).only_reference == ("out.weight",)
 
 
 def test_conventions_of_both_frameworks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,24 @@ OPTIMIZERS = [
 ]
 
 
-def fed(name: str, settings: dict[str, Any]) -> UpdateLog:
-    """A log of four steps."""
+def halving(kind: Any) -> Any:
+    """A subclass whose own step halves the gradients before it calls its parent's."""
+
+    class Halving(kind):
+        def step(self, closure: Any = None) -> Any:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad *= 0.5
+            return super().step(closure)
+
+    return Halving
+
+
+def fed(name: str, settings: dict[str, Any], kind: Any = None) -> UpdateLog:
+    """A log of four steps; kind: a class in place of the one of torch's that is named."""
     generator = torch.Generator().manual_seed(0)
     model = torch.nn.Linear(5, 3).double()
-    optimizer = getattr(torch.optim, name)(model.parameters(), **settings)
+    optimizer = (kind or getattr(torch.optim, name))(model.parameters(), **settings)
     indices = {n: tensor_value(np.arange(p.numel())) for n, p in model.named_parameters()}
     log = UpdateLog(model, optimizer, indices)
     for _ in range(4):
@@ -51,6 +65,17 @@ def test_torchs_optimizers_are_understood(name: str, settings: dict[str, Any]) -
     outline = fed(name, settings).outline()
     assert outline
     assert all(found["rule"] is not None for found in outline.values())
+
+
+@pytest.mark.parametrize(("name", "settings"), OPTIMIZERS)
+def test_the_own_step_of_a_subclass_is_looked_through(name: str, settings: dict[str, Any]) -> None:
+    """AdamW inherits its step from Adam."""
+    kind = getattr(torch.optim, name)
+    before = inspect.unwrap(kind.step)
+    outline = fed(name, settings, halving(kind)).outline()
+    assert outline
+    assert all(found["rule"] is not None for found in outline.values())
+    assert inspect.unwrap(kind.step) is before
 
 
 def test_an_unknown_optimizer_is_not() -> None:

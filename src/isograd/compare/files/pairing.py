@@ -117,8 +117,8 @@ def _answer(
     taken: set[str],
 ) -> NamePairing:
     pairs = tuple(NamePair(name, *partners[name]) for name in mine if name in partners)
-    left = [name for name in mine if name not in partners]
-    right = [name for name in its if name not in taken]
+    left, tied = _without_ties(mine, set(partners))
+    right, other_tied = _without_ties(its, taken)
     alone = tuple(name for name in (*left, *right) if _attribute(name) in ALONE_BY_CONVENTION)
     by_structure = sum(pair.how == "structure" for pair in pairs)
     notes: tuple[str, ...] = ()
@@ -127,6 +127,12 @@ def _answer(
             f"{by_structure:,} pairs stand on shape and position alone, because their names do not "
             "tell; give a map with --map to be sure",
         )
+    same = (*tied, *other_tied)
+    if same:
+        notes += (
+            f"{', '.join(same[:3])}{' …' if len(same) > 3 else ''}: the tensor is compared under "
+            "its other name",
+        )
     return NamePairing(
         pairs=pairs,
         only_reference=tuple(name for name in left if name not in alone),
@@ -134,6 +140,14 @@ def _answer(
         alone_by_convention=alone,
         notes=notes,
     )
+
+
+def _without_ties(infos: Mapping[str, TensorInfo], paired: set[str]) -> tuple[list[str], list[str]]:
+    """The names without a partner, and those whose tensor has one under another name."""
+    held = {infos[name].tied_to or name for name in paired}
+    left = [name for name in infos if name not in paired]
+    tied = [name for name in left if (infos[name].tied_to or name) in held]
+    return [name for name in left if name not in tied], tied
 
 
 def _require(is_there: bool, name: str, side: str) -> None:

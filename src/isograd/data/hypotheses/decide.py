@@ -121,10 +121,18 @@ def _combined(
                         text=f"{candidate.text}; and {second.candidate.text}",
                         reference=candidate.reference,
                         port=candidate.port,
+                        fix=_both_fixes(first.id, candidate, second),
                         complexity=candidate.complexity + second.candidate.complexity,
                     ),
                     also=second.id,
                 )
+
+
+def _both_fixes(first: str, candidate: Candidate, second: Decision) -> str:
+    """What to do about both; channels that were exchanged before a mean are one fault, not two."""
+    if (first, second.id) == ("data.channel_order", "data.normalize"):
+        return f"{candidate.fix} Means and deviations may follow from it: compare again after that."
+    return f"{candidate.fix} {second.candidate.fix}".strip()
 
 
 def _after(candidate: Candidate, one: Observation) -> Observation | None:

@@ -147,6 +147,12 @@ def _resizers(height: int, width: int) -> dict[str, Callable[[Numbers], Numbers]
     return found
 
 
+_FIX_SIZE = "Give both one size, {} (height × width): Resize(n) makes n the shorter side only."
+_FIX_FILTER = """MindSpore's C++ resize does not antialias; on images of Pillow it does: decode \
+by vision.Decode(to_pil=True), and give Resize the interpolation by name (Inter.BILINEAR, \
+Inter.BICUBIC)."""
+
+
 def _propose_resize(observations: Sequence[Observation]) -> Iterator[Candidate]:
     if any(one.x is None for one in observations):
         return
@@ -162,15 +168,14 @@ def _propose_resize(observations: Sequence[Observation]) -> Iterator[Candidate]:
         if name == reference and observations[0].a.shape == observations[0].b.shape:
             continue
         shapes = observations[0].a.shape != observations[0].b.shape
-        size = f" to {_size(observations[0].b)} instead of {_size(observations[0].a)}"
+        sizes = [f" to {_size(v)}" * shapes for v in (observations[0].a, observations[0].b)]
+        fixes = [_FIX_SIZE.format(_size(observations[0].a))] * shapes
         yield Candidate(
-            f"B resizes by {name}, A by {reference}" + (size if shapes else ""),
+            f"B resizes{sizes[1]} by {name}, A{sizes[0]} by {reference}",
             lambda one, name=name: _resized(one, name, "b"),  # type: ignore[misc]
-            reference + (f" to {_size(observations[0].a)}" if shapes else ""),
-            name + (f" to {_size(observations[0].b)}" if shapes else ""),
-            "MindSpore's C++ resize does not antialias; on images of Pillow it does: decode by "
-            "vision.Decode(to_pil=True), and give Resize the interpolation by name "
-            "(Inter.BILINEAR, Inter.BICUBIC).",
+            f"{reference}{sizes[0]}",
+            f"{name}{sizes[1]}",
+            " ".join([*fixes, *[_FIX_FILTER] * (name != reference)]),
             levels=1.5,
             complexity=2,
         )

@@ -115,6 +115,7 @@ HYPOTHESES = (
         rank=6,
         examples=(
             Example("F.relu(x)", "ops.elu(x)", port_value="elu"),
+            Example("F.elu(x)", "ops.relu(x)", port_value="relu"),
             Example(
                 "self.act(self.fc(x))",
                 "self.act(self.fc(x))",

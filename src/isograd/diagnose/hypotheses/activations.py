@@ -99,7 +99,7 @@ HYPOTHESES = (
         "elu.alpha",
         ("elu", "celu"),
         "alpha",
-        Number("alpha", (1.0, 0.1, 0.3, 0.5, 2.0)),
+        Number("alpha", (1.0, 0.1, 0.3, 0.5, 2.0), may_vanish=False),
         "{function} with alpha {port} instead of {reference}",
         rank=2,
         examples=(Example("F.elu(x, 0.5)", "ops.elu(x)", port_value=1.0),),

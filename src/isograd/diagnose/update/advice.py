@@ -28,6 +28,8 @@ _CLASSES = {
         "nn.RMSProp starts its mean square at 1, torch at 0; use isograd.runtime's RMSprop"
     ),
 }
+#: Executed on MindSpore 2.10: this class takes amsgrad and computes without it.
+_IGNORES_AMSGRAD = "experimental.optim.Adam"
 _CORRECTED = (f"use an optimizer with bias correction, as {_ADAMW} has it", "")
 #: By the hypothesis' key, whatever the class: in the reference on, and off.
 _SWITCHES = {
@@ -64,6 +66,11 @@ def class_advice(kind: str, member: RuleHypothesis, ours: Rule) -> str | None:
 
     kind: the class as `nn.Adam` or `experimental.optim.Adam`.
     """
+    if member.name == "amsgrad" and ours.amsgrad and kind.endswith(_IGNORES_AMSGRAD):
+        if ours.weight_decay and not ours.decoupled:
+            return f"{_IGNORES_AMSGRAD} ignores amsgrad; use nn.Adam with use_amsgrad=True"
+        without = "" if ours.weight_decay else " and weight_decay=0.0"
+        return f"{_IGNORES_AMSGRAD} ignores amsgrad; use {_ADAMW} with amsgrad=True{without}"
     found = _CLASSES.get((kind.rpartition(".")[2], member.name))
     if found is None:
         return None

@@ -61,9 +61,9 @@ def explanation_words(
             parts.append(_clip(clipping, there))
         else:
             words = _member(explanation, member, rule, there)
-            advice = class_advice(kind, member, rule) or words.fix
-            settings = settings_of(member, rule, there)
-            parts.append(replace(words, fix=advice, settings=settings))
+            advice = class_advice(kind, member, rule)
+            settings = settings_of(member, rule, there) if advice is None else {}
+            parts.append(replace(words, fix=advice or words.fix, settings=settings))
         values = values[count:]
     return parts
 
@@ -176,6 +176,8 @@ def _eps(ours: Rule, theirs: Rule) -> Words:
     advice = f"an optimizer that adds eps={number(ours.eps)} {_place(ours)}"
     if ours.kind.value == "Adam" and theirs.eps_place is EpsPlace.RAW:
         advice += ", as mindspore.experimental.optim.AdamW does"
+        if ours.weight_decay and not ours.decoupled:
+            advice += ", with weight_decay=0.0 and the decay added to the gradients"
     return Words(text, _placed(ours), _placed(theirs), advice)
 
 

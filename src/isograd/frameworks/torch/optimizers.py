@@ -9,6 +9,7 @@ elements alone.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator
@@ -90,18 +91,21 @@ def before_step(optimizer: Optimizer, act: Callable[[], None]) -> Iterator[None]
         finally:
             handle.remove()
         return
-    original = known.__dict__["step"]
+    # AdamW inherits its step from Adam: the class that has it is the one to change.
+    owner = next(kind for kind in known.__mro__ if "step" in kind.__dict__)
+    original = owner.__dict__["step"]
 
+    @functools.wraps(original)
     def step(self: Optimizer, *arguments: Any, **keywords: Any) -> Any:
         if self is optimizer:
             act()
         return original(self, *arguments, **keywords)
 
-    known.step = step  # type: ignore[attr-defined]
+    owner.step = step  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        known.step = original  # type: ignore[attr-defined]
+        owner.step = original  # type: ignore[attr-defined]
 
 
 def _fields_of(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any] | None:

@@ -121,8 +121,11 @@ class WayRuns:
         count = min(STEPS, session.case.steps)
         kept = session.kept.steps_from(state, count)
         started: set[str] = set()
+        held = own
         for step, taken in enumerate(kept or self._taken(state, own, count)):
-            moved = own if step == 0 else session.transfer(taken.state)
+            # What has no partner stands where the eager steps had left it, for every way.
+            moved = own if step == 0 else {**held, **session.transfer(taken.state)}
+            held = {k[6:]: v for k, v in taken.port.items() if k.startswith("state.")}
             expected = self._wanted(taken.reference)
             eager = by_reference(session, taken.port)
             if step == 0:

@@ -18,7 +18,7 @@ from isograd.runtime.exact import (
     log1p,
     tanh,
 )
-from isograd.runtime.making import floating
+from isograd.runtime.making import floating, promote_types
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
@@ -197,3 +197,23 @@ def copysign(input: Any, other: Any) -> Any:
     if not isinstance(other, ms.Tensor):
         return -size if math.copysign(1.0, other) < 0 else size
     return ops.where(signbit(other), -size, size)
+
+
+def _of_one_dtype(*several: Any) -> Any:
+    """Three tensors in the dtype that torch computes in."""
+    first, second, third = (part.dtype for part in several)
+    if first == second == third:
+        return several
+    kind = promote_types(promote_types(first, second), third)
+    return tuple(part.astype(kind) for part in several)
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value * tensor1 * tensor2."""
+    return ops.addcmul(*_of_one_dtype(input, tensor1, tensor2), value)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value * tensor1 / tensor2; of divisors up to 1e-6 `ops.addcdiv` makes NaN."""
+    input, tensor1, tensor2 = _of_one_dtype(input, tensor1, tensor2)
+    return input + tensor1 * value / tensor2

@@ -261,11 +261,22 @@ def learns(tensor: Any) -> bool:
 
 
 def leaf(tensor: Any) -> Any:
-    """What `tensor.requires_grad = True` makes: something that `backward` leaves a gradient in."""
+    """What `tensor.requires_grad = True` makes: something that `backward` leaves a gradient in.
+
+    It is the same object, so whatever else holds the tensor holds the leaf.
+    """
     if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
         tensor.requires_grad = True
         return tensor
-    return tensor if _reached(tensor) else ms.Parameter(tensor)
+    if _reached(tensor):
+        return tensor
+    if type(tensor) is not ms.Tensor:  # a class of its own has a class of parameters
+        return ms.Parameter(tensor)
+    tensor.__class__ = ms.Parameter._get_base_class(ms.Tensor)
+    tensor.init_mode, tensor.is_default_input_init = None, False  # what its __new__ sets
+    ms.Parameter.__init__(tensor, tensor)
+    track([tensor])
+    return tensor
 
 
 def zero_grad(owner: Any, set_to_none: bool = True) -> Any:

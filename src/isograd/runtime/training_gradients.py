@@ -199,7 +199,7 @@ def _by(total: Any, parameters: list[Any], *, keeps: bool) -> tuple[Any, ...]:
 
 def _differentiate(tensors: list[Any], gradients: list[Any], *, keeps: bool) -> None:
     total = _total(tensors, gradients)
-    reached = _reached(total)
+    reached = parameters_reached(total)
     found = _by(total, reached, keeps=keeps)
     with no_grad():
         for parameter, gradient in zip(reached, found, strict=True):
@@ -226,7 +226,7 @@ def _leaves(tensor: Any) -> set[Any]:
     return leaves
 
 
-def _reached(tensor: Any) -> list[Any]:
+def parameters_reached(tensor: Any) -> list[Any]:
     """The parameters that learn and that a tensor was computed from, each once."""
     leaves = _leaves(tensor)
     known = {_leaf(parameter): parameter for parameter in _PARAMETERS.values()}
@@ -258,25 +258,6 @@ def learns(tensor: Any) -> bool:
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return False
     return bool(tensor.requires_grad if isinstance(tensor, ms.Parameter) else tensor._requires_grad)
-
-
-def leaf(tensor: Any) -> Any:
-    """What `tensor.requires_grad = True` makes: something that `backward` leaves a gradient in.
-
-    It is the same object, so whatever else holds the tensor holds the leaf.
-    """
-    if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
-        tensor.requires_grad = True
-        return tensor
-    if _reached(tensor):
-        return tensor
-    if type(tensor) is not ms.Tensor:  # a class of its own has a class of parameters
-        return ms.Parameter(tensor)
-    tensor.__class__ = ms.Parameter._get_base_class(ms.Tensor)
-    tensor.init_mode, tensor.is_default_input_init = None, False  # what its __new__ sets
-    ms.Parameter.__init__(tensor, tensor)
-    track([tensor])
-    return tensor
 
 
 def zero_grad(owner: Any, set_to_none: bool = True) -> Any:

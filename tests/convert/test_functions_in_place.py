@@ -41,6 +41,7 @@ w = x.data; torch.neg_(w); torch.fill_(w[0], 3)
 torch.index_put_(x, (torch.tensor([0]), torch.tensor([1])), torch.tensor(7.0))
 torch.nan_to_num_(torch.sqrt_(x), nan=0.5)
 torch.round_(x.mul_(1.26), decimals=1)
+x.addcdiv_(x * 1e-8, torch.full((3, 4), 1e-8), value=-0.5)
 torch.Tensor.add_(x, 1)
 torch.Tensor.mul_(x[0], 2)
 y = torch.Tensor.add_(x, 1, alpha=3); x = x + y

@@ -10,6 +10,7 @@ from isograd.convert.generated import library
 from isograd.convert.names import is_torch
 from isograd.convert.numpy_numbers import meeting_numpy
 from isograd.convert.text import Text, narrow
+from isograd.convert.tree import imported_from
 from isograd.scan.imports import absolute_name
 
 _NO_LIBRARY = "{0} needs torch, and has no counterpart that a port could import"
@@ -41,7 +42,7 @@ def write_imports(file: FileEdit, package: str) -> None:
         removed.append(node)
     made = _factories(file)
     file.spelling.settle("\n".join((file.text.result(), *made)))
-    settings = [_recording(file), meeting_numpy(file)]
+    settings = [_recording(file), meeting_numpy(file), _copying(file)]
     at = _add(file, removed)
     _add_settings(file, [statement for statement in settings if statement], at)
     between = file.text.newline * 2
@@ -204,6 +205,14 @@ def _recording(file: FileEdit) -> str:
     if not _BACKWARD & used or (is_by_optimizer and not _calls_before_optimizers(file)):
         return ""
     return f"{file.name('composites.record_gradients')}()"
+
+
+def _copying(file: FileEdit) -> str:
+    """The statement by which deep copies get memory of their own; empty where none is made."""
+    names = imported_from(file.tree, ("copy",))
+    if not names or "deepcopy" not in file.text.original:
+        return ""
+    return f"{file.name('composites.copies_own_their_memory')}()"
 
 
 def _runs(module: ast.Module) -> bool:

@@ -228,19 +228,21 @@ def bitwise_right_shift(input: Any, other: Any) -> Any:
     return _shifted(ops.bitwise_right_shift, input, other)
 
 
-def _of_three(function: Any, input: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
-    """By a function of MindSpore's that takes three of one dtype."""
-    if input.dtype != tensor1.dtype or input.dtype != tensor2.dtype:
-        kind = promote_types(promote_types(input.dtype, tensor1.dtype), tensor2.dtype)
-        input, tensor1, tensor2 = input.astype(kind), tensor1.astype(kind), tensor2.astype(kind)
-    return function(input, tensor1, tensor2, value)
+def _of_one_dtype(*several: Any) -> Any:
+    """Three tensors in the dtype that torch computes in."""
+    first, second, third = (part.dtype for part in several)
+    if first == second == third:
+        return several
+    kind = promote_types(promote_types(first, second), third)
+    return tuple(part.astype(kind) for part in several)
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2."""
-    return _of_three(ops.addcmul, input, tensor1, tensor2, value)
+    return ops.addcmul(*_of_one_dtype(input, tensor1, tensor2), value)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """input + value * tensor1 / tensor2."""
-    return _of_three(ops.addcdiv, input, tensor1, tensor2, value)
+    """input + value * tensor1 / tensor2; of divisors up to 1e-6 `ops.addcdiv` makes NaN."""
+    input, tensor1, tensor2 = _of_one_dtype(input, tensor1, tensor2)
+    return input + tensor1 * value / tensor2

@@ -1,8 +1,12 @@
-"""Torch's storages: the memory of a tensor, to be read."""
+"""The memory of tensors: torch's storages, to be read, and copies with memory of their own."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import mindspore as ms  # noqa: TID253
+from mindspore import ops  # noqa: TID253
 
 
 class Storage:
@@ -52,3 +56,27 @@ def storage(input: Any) -> Storage:
 def untyped_storage(input: Any) -> Storage:
     """`Tensor.untyped_storage`: the bytes of a tensor."""
     return Storage(input, is_bytes=True)
+
+
+def copies_own_their_memory() -> None:
+    """Let `copy.deepcopy` copy what tensors hold; MindSpore's copies share the memory."""
+    for kind in (ms.Tensor, ms.Parameter):
+        if not hasattr(kind.__deepcopy__, "__wrapped__"):
+            kind.__deepcopy__ = _apart(kind.__deepcopy__)
+
+
+def _apart(method: Any) -> Any:
+    """A method that copies a tensor, with memory of its own for the copy."""
+
+    def copied(self: Any, memo: Any) -> Any:
+        made = method(self, memo)
+        if self.has_init or not self.init_finished:  # its values are not made yet
+            return made
+        values = ops.stop_gradient(ms.Tensor(self)).copy()
+        if isinstance(self, ms.Parameter):
+            made.set_data(values)
+        else:
+            made.assign_value(values)
+        return made
+
+    return functools.wraps(method)(copied)

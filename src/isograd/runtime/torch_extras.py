@@ -12,7 +12,7 @@ from mindspore import ops  # noqa: TID253
 from isograd.runtime.making import tensor
 from isograd.runtime.module_functions import requires_grad_
 from isograd.runtime.torch_module import Module
-from isograd.runtime.training_gradients import leaf
+from isograd.runtime.training_gradients import parameters_reached, track
 
 
 class FrozenBatchNorm2d(Module):
@@ -95,6 +95,25 @@ def tensor_requires_grad_(input: Any, requires_grad: bool = True) -> Any:
         input.requires_grad = requires_grad
         return input
     return leaf(input) if requires_grad else input
+
+
+def leaf(tensor: Any) -> Any:
+    """What `tensor.requires_grad = True` makes: something that `backward` leaves a gradient in.
+
+    It is the same object, so whatever else holds the tensor holds the leaf.
+    """
+    if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
+        tensor.requires_grad = True
+        return tensor
+    if parameters_reached(tensor):
+        return tensor
+    if type(tensor) is not ms.Tensor:  # a class of its own has a class of parameters
+        return ms.Parameter(tensor)
+    tensor.__class__ = ms.Parameter._get_base_class(ms.Tensor)
+    tensor.init_mode, tensor.is_default_input_init = None, False  # what its __new__ sets
+    ms.Parameter.__init__(tensor, tensor)
+    track([tensor])
+    return tensor
 
 
 def leaf_attribute(owner: Any, name: str) -> None:

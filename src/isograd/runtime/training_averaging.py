@@ -11,6 +11,7 @@ import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.module_functions import buffers, parameters
+from isograd.runtime.storages import copies_own_their_memory
 from isograd.runtime.torch_module import Module
 from isograd.runtime.torch_norms import TrackingNorm
 from isograd.runtime.training_gradients import no_grad
@@ -79,6 +80,7 @@ class AveragedModel(Module):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        copies_own_their_memory()
         self.module = copy.deepcopy(model)
         self.register_buffer("n_averaged", ms.Tensor(0, ms.int64))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers

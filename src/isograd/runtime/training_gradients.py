@@ -236,7 +236,7 @@ def _by(total: Any, parameters: list[Any], *, keeps: bool) -> tuple[Any, ...]:
 def _differentiate(tensors: list[Any], gradients: list[Any], *, keeps: bool) -> None:
     with _recorded():
         total = _total(tensors, gradients)
-        reached = _reached(total)
+        reached = parameters_reached(total)
         found = _by(total, reached, keeps=keeps)
     with no_grad():
         for parameter, gradient in zip(reached, found, strict=True):
@@ -263,7 +263,7 @@ def _leaves(tensor: Any) -> set[Any]:
     return leaves
 
 
-def _reached(tensor: Any) -> list[Any]:
+def parameters_reached(tensor: Any) -> list[Any]:
     """The parameters that learn and that a tensor was computed from, each once."""
     leaves = _leaves(tensor)
     known = {_leaf(parameter): parameter for parameter in _PARAMETERS.values()}
@@ -295,14 +295,6 @@ def learns(tensor: Any) -> bool:
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return False
     return bool(tensor.requires_grad if isinstance(tensor, ms.Parameter) else tensor._requires_grad)
-
-
-def leaf(tensor: Any) -> Any:
-    """What `tensor.requires_grad = True` makes: something that `backward` leaves a gradient in."""
-    if isinstance(tensor, ms.Parameter) or not isinstance(tensor, ms.Tensor):
-        tensor.requires_grad = True
-        return tensor
-    return tensor if _reached(tensor) else ms.Parameter(tensor)
 
 
 def zero_grad(owner: Any, set_to_none: bool = True) -> Any:

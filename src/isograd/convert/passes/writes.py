@@ -7,10 +7,12 @@ import ast
 from isograd.convert import layout
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
+from isograd.convert.leaves import values_of
 from isograd.convert.model import Level
 from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.elements import is_buffer, rebinds
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.leaf_calls import leaf_of, makes_leaf
 from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of, tell_if_lost
 from isograd.convert.places import place
 from isograd.convert.tree import is_over_parameters, is_true
@@ -63,15 +65,41 @@ class Writes:
 class Leaves:
     """`[torch.zeros(3, requires_grad=True)]`: leaves that are held, returned or passed on."""
 
-    kinds = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.Return, ast.Call)
-    examples = (Example("leaves in a list", "values = [torch.zeros(3, requires_grad=True)]"),)
+    kinds = (
+        ast.List,
+        ast.Tuple,
+        ast.Dict,
+        ast.ListComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+        ast.Return,
+        ast.Yield,
+        ast.Call,
+        ast.IfExp,
+        ast.BoolOp,
+        ast.NamedExpr,
+        ast.AnnAssign,
+        ast.Lambda,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+    )
+    examples = (
+        Example("leaves in a list", "values = [torch.zeros(3, requires_grad=True)]"),
+        Example(
+            "a leaf under a condition",
+            """
+            def bias(wanted: bool, learns: bool):
+                return torch.zeros(3, requires_grad=learns) if wanted else None
+            """,
+        ),
+    )
     counterexamples = (Example("tensors in a list", "values = [torch.zeros(3)]"),)
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write what makes a tensor a leaf; what holds it is for other passes."""
         for value in _held_by(node, file):
-            if _makes_leaf(value, file):
-                file.replace(value, f"{file.name('composites.leaf')}({file.source(value)})")
+            if makes_leaf(value, file):
+                file.replace(value, leaf_of(value, file))
         return False
 
 
@@ -79,11 +107,16 @@ def _held_by(node: ast.AST, file: FileEdit) -> list[ast.expr]:
     """What a display, a function or a call of the project's holds or passes on."""
     if isinstance(node, (ast.List, ast.Tuple)):
         return node.elts
-    if isinstance(node, ast.Dict):
+    if isinstance(node, (ast.Dict, ast.BoolOp)):
         return node.values
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         return [node.elt]
-    if isinstance(node, ast.Return):
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)):
+        given = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        return [*given, node.body] if isinstance(node, ast.Lambda) else given
+    if isinstance(node, (ast.Return, ast.Yield, ast.NamedExpr, ast.AnnAssign, ast.DictComp)):
         return [] if node.value is None else [node.value]
     if isinstance(node, ast.Call) and file.use(node.func) is None:
         return [*node.args, *(part.value for part in node.keywords)]
@@ -94,11 +127,12 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     target = node.targets[0]
     if len(node.targets) != 1:
         return False
-    if _makes_leaf(node.value, file):
-        made = f"{file.name('composites.leaf')}({file.source(node.value)})"
+    if any(makes_leaf(value, file) for value in values_of(node.value)):
+        is_whole = makes_leaf(node.value, file)
+        made = leaf_of(node.value, file) if is_whole else file.source(node.value)
         if _is_of_module(target, file):  # where it would be a parameter of the network
             _replace(node, f"object.__setattr__(self, {target.attr!r}, {made})", file)  # type: ignore[attr-defined]
-        else:
+        elif is_whole:
             file.replace(node.value, made)
         return False
     if _begins_to_learn(target, node.value, file):
@@ -156,15 +190,6 @@ def _asked_to_learn(node: ast.Call, file: FileEdit) -> bool:
     call = file.name("composites.tensor_requires_grad_")
     _replace(node, f"{owner.id} = {call}({owner.id}{given})", file)
     return True
-
-
-def _makes_leaf(value: ast.expr, file: FileEdit) -> bool:
-    """`torch.randn(3, requires_grad=True)`."""
-    if not isinstance(value, ast.Call) or not file.api_of_call(value).startswith("torch."):
-        return False
-    if "torch.nn." in file.api_of_call(value):
-        return False
-    return any(part.arg == "requires_grad" and is_true(part.value) for part in value.keywords)
 
 
 def _begins_to_learn(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:

@@ -49,7 +49,7 @@ class AugmentedAssignments:
     """`x += y`: written into the tensor where others see it."""
 
     kinds = (ast.AugAssign,)
-    after = ("Writes",)
+    after = ("Writes", "LayerAttributes")
     examples = (
         Example(
             "a tensor that the caller holds, too",
@@ -147,7 +147,8 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
     if not is_shared and not is_quiet_leaf(target, file):
         return False
     call, value = file.name("composites.augmented"), file.argument(node.value)
-    layout.write_statement(file, node, f'{place} = {call}("{sign}", {place}, {value})')
+    written = file.source(target)  # where a layer of MindSpore's has another name for it
+    layout.write_statement(file, node, f'{written} = {call}("{sign}", {written}, {value})')
     return True
 
 

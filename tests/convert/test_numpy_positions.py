@@ -53,3 +53,44 @@ _COMPILED = _EAGER.replace("net.Net()(", "ms.jit(net.Net().construct)(")
 def test_arrays_that_a_module_holds_are_positions(tmp_path: Path, code: str) -> None:
     port, _ = converted(tmp_path, {"net.py": _CODE})
     assert run_port(port, code) == run_original(tmp_path, _TORCH)
+
+
+_FOLDS = """
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, Subset, SubsetRandomSampler
+
+
+class Rows(Dataset):
+    def __init__(self):
+        self.x = torch.arange(12.0).reshape(6, 2)
+        self.by = {0: np.where(np.arange(6) % 2 == 0)[0]}
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        j = self.by[0][0]
+        return self.x[i] + self.x[j]
+
+
+def pick(t, i):
+    t[i] = t[i] * 2
+    return t[i]
+
+
+rows = Rows()
+order = np.random.RandomState(0).permutation(6)
+print(pick(rows.x, order[0]).tolist())
+for fold in np.array_split(order, 3):
+    for batch in DataLoader(Subset(rows, fold), batch_size=2):
+        print(batch.sum().item())
+    print(sorted(float(b.sum()) for b in DataLoader(rows, sampler=SubsetRandomSampler(fold))))
+    print(pick(torch.nn.Parameter(rows.x).detach(), fold).sum().item())
+"""
+
+
+def test_positions_of_numpy_reach_tensors_through_anything(tmp_path: Path) -> None:
+    """A parameter, a value of a dictionary, a part of a dataset, and a sampler."""
+    port, _ = converted(tmp_path, {"net.py": _FOLDS})
+    assert run_port(port, "import net") == run_original(tmp_path, "import net")

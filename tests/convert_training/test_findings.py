@@ -82,3 +82,9 @@ def test_recording_begins_without_an_optimizer(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     without = convert(f"{HEAD}torch.ones(1).backward()\n", tmp_path / "other")
     assert "\ncompat.record_gradients()\n" in without.text
+
+
+def test_a_call_whose_arguments_are_not_known_is_said_not_to_be_converted(tmp_path: Path) -> None:
+    """It was said to have too many arguments."""
+    done = convert("import torch\n\ng = torch.func.grad(torch.sin)\n", tmp_path)
+    assert done.left == ["a call of torch.func.grad with arguments is not converted"]

@@ -122,3 +122,17 @@ def test_shuffled_shares_are_disjoint_and_differ_by_epoch() -> None:
     for sampler in samplers:
         sampler.set_epoch(1)
     assert [list(sampler) for sampler in samplers] != first
+
+
+def test_numpys_numbers_are_positions_and_sizes_add_up() -> None:
+    """`Subset(dataset, fold)` of an array, rows of it in lists, and datasets one after another."""
+    fold, values = np.arange(6)[::-1].copy(), np.arange(12.0).reshape(6, 2)
+    found = []
+    for module, make in ((loading, ms.Tensor), (theirs, torch.tensor)):
+        rows: Any = module.TensorDataset(make(values))  # type: ignore[attr-defined]
+        part: Any = module.Subset(rows, fold)  # type: ignore[attr-defined]
+        both: Any = module.ConcatDataset([rows, part, rows])  # type: ignore[attr-defined]
+        items = rows[fold[1]], rows[fold[:2]], part[0], part[[0, 2]], both[7]
+        found.append((plain(items), both.cumulative_sizes))
+    assert found[0] == found[1]
+    assert found[0][1] == [6, 12, 18]

@@ -274,8 +274,13 @@ class FileFacts:
         return (self.tree.function(name), name.id) in self.data_aliases.names
 
     def is_leaf(self, node: ast.expr) -> bool:
-        """Whether a name or an attribute holds what a gradient is asked of."""
-        if not isinstance(node, (ast.Name, ast.Attribute)) or not self.leaves:
+        """Whether a name or an attribute may hold what a gradient is asked of.
+
+        Of another path the class may be the same: `m.layers[-1].w` is a layer's `self.w`.
+        """
+        if isinstance(node, ast.Attribute):
+            return node.attr in self.attributes_of_leaves
+        if not isinstance(node, ast.Name) or not self.leaves:
             return False
         return place_of_leaf(node, self.tree) in self.leaves
 
@@ -283,6 +288,11 @@ class FileFacts:
     def leaves(self) -> Collection[Place]:
         """Where the file binds what a gradient is asked of."""
         return leaves_of(self.tree) if "requires_grad" in self.text.original else ()
+
+    @cached_property
+    def attributes_of_leaves(self) -> frozenset[str]:
+        """The attributes, of whatever object, that the file binds to such tensors."""
+        return frozenset(name.rpartition(".")[2] for _, name in self.leaves if "." in name)
 
     @cached_property
     def empty_tensors(self) -> frozenset[ast.expr]:

@@ -185,6 +185,8 @@ class _Located(Statements):
         return super().called(node, value, owner, arguments, keywords)
 
     def _keep_set(self, node: ast.AST, owner: Value, name: str, value: ast.expr | None) -> None:
+        if name in self.watched:
+            self.facts.layer_owners[place(node)] = owner
         if may_be_module(owner):
             self.facts.sets_of_modules.add(place(node))
         if getattr(getattr(node, "value", None), "id", "") == "self":
@@ -216,8 +218,6 @@ class _Located(Statements):
 
     def _bind_attribute(self, target: ast.Attribute, value: Value) -> None:
         owner = self._owner(target.value)
-        if target.attr in self.watched:
-            self.facts.layer_owners[place(target)] = owner
         if target.attr == "training":
             self.facts.has_modes = True
         self._keep_set(target, owner, target.attr, self.assigned)

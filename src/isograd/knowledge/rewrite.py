@@ -284,6 +284,8 @@ def bind(entry: Entry, call: Call) -> dict[str, str | list[str]] | NotRewritten:
     values = list(call.positional)
     if call.receiver:
         values.insert(0, call.receiver)
+    if values and not entry.signature:
+        return NotRewritten(f"a call of {entry.api} with arguments is not converted", values[0])
     while values:
         if not ordered:
             return NotRewritten(f"{entry.api} takes fewer positional arguments", values[0])

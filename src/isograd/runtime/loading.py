@@ -13,10 +13,16 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.making import tensor
+from isograd.runtime.writing import position
 
 
 def _permutation(count: int) -> list[int]:
     return [int(i) for i in np.argsort(ops.rand(count).asnumpy())]
+
+
+def _number(index: Any) -> Any:
+    """A position as Python's number if it is one of numpy's, which MindSpore's tensors refuse."""
+    return index.item() if isinstance(index, np.integer) else index
 
 
 class Dataset:
@@ -50,7 +56,7 @@ class TensorDataset(Dataset):
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
-        return tuple(part[index] for part in self.tensors)
+        return tuple(part[position(index)] for part in self.tensors)
 
     def __len__(self) -> int:
         return int(self.tensors[0].shape[0])
@@ -62,8 +68,10 @@ class Subset(Dataset):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
-    def __getitem__(self, index: int) -> Any:
-        return self.dataset[self.indices[index]]
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[_number(self.indices[i]) for i in index]]
+        return self.dataset[_number(self.indices[index])]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -74,16 +82,17 @@ class ConcatDataset(Dataset):
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
-        self.ends = [int(n) for n in np.cumsum([len(dataset) for dataset in self.datasets])]
+        sizes = [len(dataset) for dataset in self.datasets]
+        self.cumulative_sizes = list(itertools.accumulate(sizes))
 
     def __getitem__(self, index: int) -> Any:
         index = index % len(self)
-        number = bisect.bisect_right(self.ends, index)
-        start = self.ends[number - 1] if number else 0
+        number = bisect.bisect_right(self.cumulative_sizes, index)
+        start = self.cumulative_sizes[number - 1] if number else 0
         return self.datasets[number][index - start]
 
     def __len__(self) -> int:
-        return self.ends[-1]
+        return self.cumulative_sizes[-1]
 
 
 class ChainDataset(IterableDataset):
@@ -295,7 +304,7 @@ class DataLoader:
         if self._is_stream:
             return self._stream()
         if self.batch_sampler is None:
-            return (self.collate_fn(self.dataset[index]) for index in self.sampler)
+            return (self.collate_fn(self.dataset[_number(index)]) for index in self.sampler)
         if self.num_workers > 0:
             return self._parallel()
         return (self._loaded(positions) for positions in self.batch_sampler)
@@ -307,7 +316,7 @@ class DataLoader:
         return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
     def _loaded(self, positions: Iterable[int]) -> Any:
-        return self.collate_fn([self.dataset[position] for position in positions])
+        return self.collate_fn([self.dataset[_number(index)] for index in positions])
 
     def _stream(self) -> Iterator[Any]:
         items = iter(self.dataset)
@@ -324,7 +333,7 @@ class DataLoader:
         first = next(waiting, None)
         if first is None:
             return
-        items = [self.dataset[position] for position in first]
+        items = [self.dataset[_number(index)] for index in first]
         batches = list(waiting)
         if self.collate_fn is not default_collate or not all(_is_plain(item) for item in items):
             yield self.collate_fn(items)
@@ -355,7 +364,7 @@ class _Rows:
         return len(self.batches)
 
     def __getitem__(self, number: int) -> tuple[Any, ...]:
-        items = [_leaves(self.dataset[position]) for position in self.batches[int(number)]]
+        items = [_leaves(self.dataset[_number(index)]) for index in self.batches[int(number)]]
         return tuple(np.stack([np.asarray(p) for p in part]) for part in zip(*items, strict=True))
 
 

@@ -100,12 +100,17 @@ def numpy_gives_way() -> None:
     """Let numpy's numbers and arrays give way to tensors, as they do in torch.
 
     `np.sqrt(2) * x` is a tensor then; else numpy takes x for an array, and its gradient is lost.
+    Whole numbers and arrays of numpy's are positions of tensors, too.
     """
     if getattr(ms.Tensor, "__array_priority__", 0) == 1000:
         return
     ms.Tensor.__array_priority__ = 1000
     for name in ("__eq__", "__ne__", "__rtruediv__"):
         setattr(ms.Tensor, name, _taking_numpy(getattr(ms.Tensor, name)))
+    for name in ("__getitem__", "__setitem__"):
+        taking = _by_numpy(getattr(ms.Tensor, name))
+        setattr(ms.Tensor, name, taking)
+        setattr(ms.Parameter, name, taking)  # whose class does not derive from Tensor
 
 
 def _taking_numpy(operation: Any) -> Any:
@@ -119,6 +124,23 @@ def _taking_numpy(operation: Any) -> Any:
         return operation(self, other)
 
     return functools.wraps(operation)(method)
+
+
+def _by_numpy(operation: Any) -> Any:
+    """`x[i]` and `x[i] = y` for numbers and arrays of numpy's, which MindSpore's own refuse."""
+
+    def method(self: Any, key: Any, *values: Any) -> Any:
+        if isinstance(key, tuple):
+            key = tuple(map(_of_python, key))
+        return operation(self, _of_python(key), *values)
+
+    return functools.wraps(operation)(method)
+
+
+def _of_python(part: Any) -> Any:
+    if isinstance(part, np.generic):
+        return part.item()
+    return ms.Tensor(part) if isinstance(part, np.ndarray) else part
 
 
 def floating(input: Any) -> Any:

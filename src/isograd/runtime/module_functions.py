@@ -225,6 +225,22 @@ def requires_grad_(cell: Any, requires_grad: bool = True) -> Any:
     return cell
 
 
+def register_full_backward_hook(cell: Any, hook: Any, prepend: bool = False) -> Any:
+    """A hook of gradients, behind or before those that a cell has; its handle."""
+    if not isinstance(cell, nn.Cell):
+        return cell.register_full_backward_hook(hook, prepend)  # anything with torch's method
+    handle = cell.register_backward_hook(hook)
+    if prepend:
+        cell._backward_hook.move_to_end(handle.handle_id, last=False)
+    return handle
+
+
+def flatten_parameters(module: Any) -> None:
+    """A module's own method of this name; MindSpore's layers have none, and need none."""
+    if not isinstance(module, nn.Cell) or hasattr(module, "flatten_parameters"):
+        module.flatten_parameters()
+
+
 _NATIVE_NAMES = frozenset("gamma beta moving_mean moving_variance embedding_table w".split())
 #: What torch and MindSpore call the same parameter of a layer.
 TWINS = {

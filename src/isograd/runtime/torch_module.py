@@ -232,7 +232,7 @@ class Module(nn.Cell):  # type: ignore[misc]
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
         """A hook of gradients; runs inside mindspore.grad."""
-        return self.register_backward_hook(hook)
+        return module_functions.register_full_backward_hook(self, hook, prepend)
 
 
 #: What torch's layers call what MindSpore's hold.

@@ -21,7 +21,7 @@ _PACKING = tuple(
 )
 #: Bases that bring no children of their own.
 _PLAIN_BASES = frozenset(("torch.nn.Module", "torch.nn.Sequential"))
-_RECURRENT = ("torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU")
+RECURRENT = frozenset(("torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU"))
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def layers_of(
     why |= read or {}
     packing = next((api for api in sorted(used) if api.startswith(_PACKING)), "")
     if packing:
-        why |= dict.fromkeys(_RECURRENT, f"{packing} takes recurrent layers of torch's shape")
+        why |= dict.fromkeys(RECURRENT, f"{packing} takes recurrent layers of torch's shape")
     derived = frozenset(
         base.name
         for one in found

@@ -51,7 +51,7 @@ class AugmentedAssignments:
     """`x += y`: written into the tensor where others see it."""
 
     kinds = (ast.AugAssign,)
-    after = ("Writes",)
+    after = ("Writes", "LayerAttributes")
     examples = (
         Example(
             "a tensor that the caller holds, too",
@@ -152,10 +152,12 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
             layout.write_statement(file, node, code)
             return True
     is_shared = place in scope.bound and scope.sight(place, node).reach is Reach.SHARED
-    if not is_shared and not is_quiet_leaf(target, file):
+    is_read_twice = any(isinstance(part, ast.Call) for part in ast.walk(target))
+    if is_read_twice or not (is_shared or is_quiet_leaf(target, file)):
         return False
     call, value = file.name("composites.augmented"), file.argument(node.value)
-    layout.write_statement(file, node, f'{place} = {call}("{sign}", {place}, {value})')
+    written = file.source(target)  # where a layer of MindSpore's has another name for it
+    layout.write_statement(file, node, f'{written} = {call}("{sign}", {written}, {value})')
     return True
 
 

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.scan.values import ANY_MODULE, Api, ClassInfo, Instance, Made
@@ -19,15 +20,26 @@ _OF_LAYERS = frozenset(
 
 
 class LayerAttributes:
-    """`m.weight`, `m.weight = p`, `hasattr(m, "bias")`."""
+    """`m.weight`, `m.weight = p`, `m.weight *= 2`, `hasattr(m, "bias")`."""
 
-    kinds = (ast.Attribute, ast.Constant, ast.Assign)
+    kinds = (ast.Attribute, ast.Constant, ast.Assign, ast.AugAssign)
     examples = (
         Example(
             "a weight by torch's name",
             """
             norm = nn.BatchNorm2d(3)
             print(norm.weight.shape)
+            """,
+        ),
+        Example(
+            "a weight that changes, of a layer that is not known",
+            """
+            def init(m):
+                with torch.no_grad():
+                    m.weight *= 2
+
+
+            nn.Sequential(nn.Embedding(4, 2), nn.BatchNorm1d(2)).apply(init)
             """,
         ),
     )
@@ -49,6 +61,8 @@ class LayerAttributes:
             return _asked_by_text(node, file)
         if isinstance(node, ast.Assign):
             return _assigned(node, file)
+        if isinstance(node, ast.AugAssign):
+            return _changed(node, file)
         assert isinstance(node, ast.Attribute)
         if not isinstance(node.ctx, ast.Load):
             return False
@@ -88,6 +102,28 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
             layout.write_statement(file, node, code)
             return True
     return False
+
+
+def _changed(node: ast.AugAssign, file: FileEdit) -> bool:
+    """`m.weight *= 2`: a tensor is written to, as in torch, and a number is set."""
+    target, sign = node.target, SIGNS.get(type(node.op))
+    if not isinstance(target, ast.Attribute) or sign is None:
+        return False
+    name = _name(target.value, target.attr, target, file)
+    if name == target.attr or name is None:
+        return False
+    file.uses += 1
+    file.converted += 1
+    if name:
+        end = file.text.span(target)[1]
+        file.text.replace(end - len(target.attr), end, name)
+        return False
+    given = f'{file.source(target.value)}, "{target.attr}"'
+    held = f"{file.name('composites.layer_attribute')}({given})"
+    value = f'"{sign}", {held}, {file.argument(node.value)}'
+    code = f"{file.name('composites.augmented')}({value})"
+    layout.write_statement(file, node, f"{file.name('composites.set_buffer')}({given}, {code})")
+    return True
 
 
 def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:

@@ -26,6 +26,7 @@ _FUNCTIONS = {
     "get_submodule": 1,
     "get_parameter": 1,
     "requires_grad_": 1,
+    "register_full_backward_hook": 2,
 }
 #: Functions by another name than the method's: a tensor may have the method, too.
 _NAMES = {"requires_grad_": "tensor_requires_grad_"}

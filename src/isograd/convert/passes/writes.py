@@ -226,7 +226,7 @@ def _augmented(node: ast.AugAssign, file: FileEdit) -> bool:
         call = file.name("composites.write_data")
         if isinstance(target.value, ast.Name):
             tell_if_lost(target.value.id, node, file, is_whole=False)
-        new = f"{call}({owner}, {file.text.raw(target)} {sign} {value})"
+        new = f"{call}({owner}, {owner}.data {sign} {value})"
         if rebinds(target.value, node, file):
             new = f"{owner} = {new}"
         elif is_in_forward(node, file) and is_buffer(target.value, file):

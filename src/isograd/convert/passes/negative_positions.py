@@ -65,8 +65,9 @@ class NegativePositions:
         """Count the positions from the front where the port runs."""
         assert isinstance(node, ast.Subscript)
         at, facts = place(node), file.facts
-        is_picked = at in facts.picked and place(node.value) not in facts.lists
-        if not (is_picked or at in facts.by_position) or _has_no_gradient(node, file):
+        is_taken = at in facts.picked or at in facts.by_position
+        is_of_modules = place(node.value) in facts.lists
+        if not is_taken or is_of_modules or _has_no_gradient(node, file):
             return False
         if is_nonnegative(node.slice, file):
             return False

@@ -73,8 +73,8 @@ class NumpyIndices:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Take the elements by a function, which sees whether x is a tensor."""
         assert isinstance(node, ast.Subscript)
-        if is_array(node.value, file):
-            return False
+        if is_array(node.value, file) or place(node.value) in file.facts.lists:
+            return False  # of modules: PickedModules
         if not isinstance(node.ctx, ast.Load):
             return isinstance(node.ctx, ast.Store) and _stored(node, file)
         parts = parts_of(node.slice)

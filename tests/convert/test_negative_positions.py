@@ -107,6 +107,7 @@ def test_positions_from_the_front_are_written_as_they_stand() -> None:
     port, _ = port_of(_FROM_THE_FRONT)
     assert "compat.at(" not in port
     assert "from_front" not in port
+    assert "from_front" not in port
 
 
 @pytest.mark.parametrize(
@@ -122,4 +123,4 @@ def test_positions_that_are_changed_may_be_negative(change: str) -> None:
         {change}
         return x[first] * 2
     """
-    assert "compat.at(x, first)" in port_of(code)[0]
+    assert "x[compat.from_front(first, x)]" in port_of(code)[0]

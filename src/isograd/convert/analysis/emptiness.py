@@ -57,7 +57,9 @@ class Emptiness:
         for scope, name, value in self._bound:
             self._values.setdefault((scope, name), []).append(value)
         self._functions = self._defined()
+        self._is_settled = False
         self._settle()
+        self._is_settled = True
 
     # ---- what is asked
 
@@ -95,7 +97,10 @@ class Emptiness:
     def _may_subscript(self, node: ast.Subscript) -> bool:
         if self._is_mask(node.slice):
             return True
-        if place(node) in self._selections and self._is_given(node.slice):
+        # Most tensors of positions that a function gets take something (a table's rows): what such
+        # an index takes counts where it is reduced at once, and is not followed through names.
+        is_taken = self._is_settled and place(node) in self._selections
+        if is_taken and self._is_given(node.slice):
             return True
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return self.may(node.value) or any(

@@ -76,7 +76,12 @@ class NegativePositions:
         if isinstance(node.ctx, ast.Load):
             if isinstance(parent, ast.Attribute) and _is_written(parent):
                 return False
-            file.replace(node, f"{file.name('composites.at')}({owner}, {index})")
+            are_tensors = at in facts.by_position and at in facts.selections
+            if are_tensors and _may_be_read_twice(node.value):
+                new = f"{file.name('composites.from_front')}({index}, {owner})"
+                file.replace(node.slice, new)
+            else:
+                file.replace(node, f"{file.name('composites.at')}({owner}, {index})")
         elif isinstance(parent, ast.AugAssign) and _may_be_read_twice(node.value):
             new = f"{file.name('composites.from_front')}({index}, {owner})"
             file.replace(node.slice, new)

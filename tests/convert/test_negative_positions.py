@@ -107,7 +107,6 @@ def test_positions_from_the_front_are_written_as_they_stand() -> None:
     port, _ = port_of(_FROM_THE_FRONT)
     assert "compat.at(" not in port
     assert "from_front" not in port
-    assert "from_front" not in port
 
 
 @pytest.mark.parametrize(
@@ -123,4 +122,6 @@ def test_positions_that_are_changed_may_be_negative(change: str) -> None:
         {change}
         return x[first] * 2
     """
-    assert "x[compat.from_front(first, x)]" in port_of(code)[0]
+    # What another function gives may be no tensor: `at` asks where the port runs.
+    reads = ("x[compat.from_front(first, x)]", "compat.at(x, first)")
+    assert any(read in port_of(code)[0] for read in reads)

@@ -7,7 +7,7 @@ a level for a part of the network, and a dropped activation renumbers a Sequenti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from isograd.pairing.conventions import stem_and_number
@@ -70,15 +70,20 @@ def _numbers(keys: Iterable[Key]) -> dict[tuple[Key, str], set[str]]:
     return numbers
 
 
-def pair_by_name(reference: list[Slot], port: list[Slot]) -> list[SlotPair]:
-    """Pairs of slots with equal trusted keys and shapes that fit."""
+def _called_the_same(reference: list[Slot], port: list[Slot]) -> Iterator[tuple[Slot, Slot]]:
+    """The slots of equal keys, where their names are to be trusted."""
     trust = NumberedNames(reference, port)
     port_by_key = by_key(port)
-    pairs = []
     for key, slot in by_key(reference).items():
         partner = port_by_key.get(key)
-        if partner is None or not trust.trusts(key):
-            continue
+        if partner is not None and trust.trusts(key):
+            yield slot, partner
+
+
+def pair_by_name(reference: list[Slot], port: list[Slot]) -> list[SlotPair]:
+    """Pairs of slots with equal trusted keys and shapes that fit."""
+    pairs = []
+    for slot, partner in _called_the_same(reference, port):
         transforms = role_transforms(slot, partner, same_name=True)
         if transforms is not None:
             pairs.append(SlotPair(slot, partner, "name", transforms))
@@ -90,13 +95,8 @@ def pair_parts_by_name(reference: list[Slot], port: list[Slot]) -> list[SlotPair
 
     A weight that is computed is not stored: the bias beside it keeps its name all the same.
     """
-    trust = NumberedNames(reference, port)
-    port_by_key = by_key(port)
     pairs = []
-    for key, slot in by_key(reference).items():
-        partner = port_by_key.get(key)
-        if partner is None or not trust.trusts(key):
-            continue
+    for slot, partner in _called_the_same(reference, port):
         if slot.main_role in partner.parts and partner.main_role in slot.parts:
             continue
         others = {single.main_role: single for single in singles_of(partner)}

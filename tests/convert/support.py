@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +70,12 @@ def run_both(folder: Path, port: Path, code: str) -> tuple[Any, Any]:
     expected = run_original(folder, code.replace("TENSOR", "__import__('torch').tensor"))
     found = run_port(port, code.replace("TENSOR", "__import__('mindspore').Tensor"))
     return json.loads(expected), json.loads(found)
+
+
+def with_cases(start: str, bodies: Iterable[Sequence[str]]) -> str:
+    """A module's text that goes on with functions of these lines, all of them in `CASES`."""
+    lines, count = [start], 0
+    for count, body in enumerate(bodies, 1):
+        lines += [f"def case{count}():", *(f"    {line}" for line in body)]
+    names = ", ".join(f"case{number + 1}" for number in range(count))
+    return "\n".join([*lines, f"CASES = ({names})", ""])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.convert.support import converted, run_both
+from tests.convert.support import converted, port_of, run_both
 
 NET = """
 import torch
@@ -28,3 +28,8 @@ def test_a_mask_of_bytes_chooses_as_in_torch(tmp_path: Path) -> None:
     port, _ = converted(tmp_path, {"net.py": NET})
     expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.found()))")
     assert found == expected
+
+
+def test_a_comment_makes_no_bytes() -> None:
+    code = "import torch\n\n\ndef f(mask, x: torch.Tensor):  # uint8, x.byte()\n"
+    assert "ms.bool_" not in port_of(f"{code}    return torch.where(mask, x, -x)\n")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.convert.support import converted, run_both
+from tests.convert.support import converted, port_of, run_both
 
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
@@ -33,7 +33,7 @@ class Memory(nn.Module):
         return self.bank.sum()
 
 
-def told():
+def found_of():
     net = Memory()
     net(torch.ones(2, 3))
     best, teacher = copy.deepcopy(net.state_dict()), deepcopy(net)
@@ -52,5 +52,10 @@ def told():
 
 def test_copies_do_not_follow_what_they_were_made_of(tmp_path: Path) -> None:
     port, _ = converted(tmp_path, {"net.py": NET})
-    theirs, ours = run_both(tmp_path, port, "import json, net\nprint(json.dumps(net.told()))")
+    theirs, ours = run_both(tmp_path, port, "import json, net\nprint(json.dumps(net.found_of()))")
     assert ours == theirs
+
+
+def test_a_comment_copies_nothing() -> None:
+    code = "import copy\nimport torch\n\n\ndef f(x: torch.Tensor):  # no deepcopy\n"
+    assert "copies_own" not in port_of(f"{code}    return torch.relu(copy.copy([x])[0])\n")[0]

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_both, run_original, run_port, write_all
+from tests.convert.support import (
+    converted,
+    port_of,
+    run_both,
+    run_original,
+    run_port,
+    with_cases,
+    write_all,
+)
 
 #: What changes h, of which k is another name, and which has a gradient.
 STATEMENTS = """
@@ -90,19 +98,19 @@ class Kept(nn.Module):
 """
 
 
+def _case(statement: str) -> list[str]:
+    several = [statement] if statement.startswith("for ") else statement.split("; ")
+    return [
+        "x = torch.tensor([0.7, -1.2, 0.4], requires_grad=True)",
+        "h = x * 3; k = h",
+        *several,
+        "(h.sum() + 2 * k.sum()).backward()",
+        "return x.grad.tolist()",
+    ]
+
+
 def _written() -> str:
-    lines = [_START]
-    statements = STATEMENTS.strip().splitlines()
-    for number, statement in enumerate(statements):
-        lines.append(f"def case{number}():")
-        lines.append("    x = torch.tensor([0.7, -1.2, 0.4], requires_grad=True)")
-        lines.append("    h = x * 3; k = h")
-        lines += [f"    {part}" for part in statement.split("; ") if not part.startswith("for ")]
-        lines += [f"    {statement}"] * statement.startswith("for ")
-        lines.append("    (h.sum() + 2 * k.sum()).backward()")
-        lines.append("    return x.grad.tolist()")
-    names = ", ".join(f"case{number}" for number in range(len(statements)))
-    return "\n".join([*lines, f"CASES = ({names})", ""])
+    return with_cases(_START, map(_case, STATEMENTS.strip().splitlines()))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, port_of, run_both
+from tests.convert.support import converted, port_of, run_both, with_cases
 
 #: Expressions about h, which is computed from x.
 EXPRESSIONS = """
@@ -81,19 +81,19 @@ def added():
 """
 
 
+def _case(expression: str) -> list[str]:
+    return [
+        "x = torch.tensor([0.7, -1.2, 0.4], requires_grad=True)",
+        "h, k = x * 3, x * 2",
+        f"z = {expression}",
+        "loss = total(z) + h.sum() * 7",
+        "loss.backward()",
+        "return [loss.item(), *x.grad.tolist()]",
+    ]
+
+
 def _written() -> str:
-    lines = [_START]
-    expressions = EXPRESSIONS.strip().splitlines()
-    for number, expression in enumerate(expressions):
-        lines.append(f"def case{number}():")
-        lines.append("    x = torch.tensor([0.7, -1.2, 0.4], requires_grad=True)")
-        lines.append("    h, k = x * 3, x * 2")
-        lines.append(f"    z = {expression}")
-        lines.append("    loss = total(z) + h.sum() * 7")
-        lines.append("    loss.backward()")
-        lines.append("    return [loss.item(), *x.grad.tolist()]")
-    names = ", ".join(f"case{number}" for number in range(len(expressions)))
-    return "\n".join([*lines, f"CASES = ({names})", ""])
+    return with_cases(_START, map(_case, EXPRESSIONS.strip().splitlines()))
 
 
 @pytest.fixture(scope="module")

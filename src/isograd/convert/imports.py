@@ -209,10 +209,16 @@ def _recording(file: FileEdit) -> str:
 
 def _copying(file: FileEdit) -> str:
     """The statement by which deep copies get memory of their own; empty where none is made."""
-    names = imported_from(file.tree, ("copy",))
-    if not names or "deepcopy" not in file.text.original:
-        return ""
-    return f"{file.name('composites.copies_own_their_memory')}()"
+    modules = imported_from(file.tree, ("copy",))
+    by_module = any(
+        part.attr == "deepcopy" and getattr(part.value, "id", "") in modules
+        for part in file.tree.of(ast.Attribute)
+    )
+    by_name = any(
+        node.module == "copy" and any(part.name == "deepcopy" for part in node.names)
+        for node in file.tree.of(ast.ImportFrom)
+    )
+    return f"{file.name('composites.copies_own_their_memory')}()" if by_module or by_name else ""
 
 
 def _runs(module: ast.Module) -> bool:

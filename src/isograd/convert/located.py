@@ -18,13 +18,7 @@ from isograd.convert.analysis.named_arguments import (
 )
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import only_reads
-from isograd.convert.analysis.starting import (
-    Elsewhere,
-    elsewhere_of,
-    leaves_training,
-    looks_up,
-    takes_of_project,
-)
+from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
 from isograd.convert.tree import read_tree
@@ -75,6 +69,8 @@ WITH_MODES = re.compile(
 MODULE_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 #: What limits a tensor by two bounds.
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
+#: The first part of what a file imports from.
+_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _KINDS = frozenset(
     (ast.Name, ast.Attribute, ast.Call, ast.Assign, ast.FunctionDef, ast.AsyncFunctionDef,
      ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -292,7 +288,7 @@ def locate(
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
     facts.makes_complex = any(map(makes_complex, facts.apis)) or writes_complex(source.tree)
-    if takes_of_project(source.text, project):
+    if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)
     summary.exports = {
         key: value
@@ -300,6 +296,14 @@ def locate(
         if value is not None and value.__class__ is not Plain
     }
     return facts, summary
+
+
+def _takes_of_project(text: str, project: Project) -> bool:
+    """Whether a file may import other files of the project."""
+    return any(
+        root.startswith(".") or project.has(root)
+        for root in {found[1] for found in _IMPORTS.finditer(text)}
+    )
 
 
 def _elsewhere(module: ast.Module, state: State, facts: Facts) -> Elsewhere:

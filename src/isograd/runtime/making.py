@@ -100,7 +100,7 @@ def numpy_gives_way() -> None:
     """Let numpy's numbers and arrays give way to tensors, as they do in torch.
 
     `np.sqrt(2) * x` is a tensor then; else numpy takes x for an array, and its gradient is lost.
-    Whole numbers and arrays of numpy's are positions of tensors, too.
+    Integers and arrays of numpy's are positions of tensors, too.
     """
     if getattr(ms.Tensor, "__array_priority__", 0) == 1000:
         return
@@ -117,11 +117,7 @@ def _taking_numpy(operation: Any) -> Any:
     """An operation of tensors, for numbers and arrays of numpy's too."""
 
     def method(self: Any, other: Any) -> Any:
-        if isinstance(other, np.generic):
-            other = other.item()
-        elif isinstance(other, np.ndarray):
-            other = ms.Tensor(other)
-        return operation(self, other)
+        return operation(self, _of_python(other))
 
     return functools.wraps(operation)(method)
 
@@ -138,6 +134,7 @@ def _by_numpy(operation: Any) -> Any:
 
 
 def _of_python(part: Any) -> Any:
+    """A number of numpy's as Python's, an array as a tensor; anything else as it is."""
     if isinstance(part, np.generic):
         return part.item()
     return ms.Tensor(part) if isinstance(part, np.ndarray) else part
@@ -185,11 +182,11 @@ def exactly(function: Any, input: Any) -> Any:
 
 def of_one_dtype(tensors: Any) -> Any:
     """The tensors in the dtype of their sum, as torch puts them side by side."""
-    kinds = {part.dtype for part in tensors}
-    if len(kinds) == 1:
-        return tensors
-    kind = functools.reduce(promote_types, kinds)
-    return [part.astype(kind) for part in tensors]
+    kind, is_one = tensors[0].dtype, True
+    for part in tensors[1:]:  # no set of dtypes, which the static graph refuses
+        if part.dtype != kind:
+            kind, is_one = promote_types(kind, part.dtype), False
+    return tensors if is_one else [part.astype(kind) for part in tensors]
 
 
 def without_empty(tensors: Any) -> Any:

@@ -18,7 +18,7 @@ from isograd.runtime.exact import (
     log1p,
     tanh,
 )
-from isograd.runtime.making import floating, of_one_float_dtype, promote_types
+from isograd.runtime.making import floating, of_one_dtype, of_one_float_dtype, promote_types
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
@@ -142,7 +142,7 @@ def bitwise_not(input: Any) -> Any:
 def round(input: Any, decimals: int = 0) -> Any:
     """To the nearest number with so many decimals, halves to even."""
     if decimals < 0:
-        # 10.0**-1 is no tenth: torch divides by a whole number here.
+        # 10.0**-1 is no tenth: torch divides by an integer here.
         return ops.round(input / 10.0**-decimals) * 10.0**-decimals
     return ops.round(input * 10.0**decimals) / 10.0**decimals if decimals else ops.round(input)
 
@@ -228,21 +228,12 @@ def bitwise_right_shift(input: Any, other: Any) -> Any:
     return _shifted(ops.bitwise_right_shift, input, other)
 
 
-def _of_one_dtype(*several: Any) -> Any:
-    """Three tensors in the dtype that torch computes in."""
-    first, second, third = (part.dtype for part in several)
-    if first == second == third:
-        return several
-    kind = promote_types(promote_types(first, second), third)
-    return tuple(part.astype(kind) for part in several)
-
-
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2."""
-    return ops.addcmul(*_of_one_dtype(input, tensor1, tensor2), value)
+    return ops.addcmul(*of_one_dtype((input, tensor1, tensor2)), value)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 / tensor2; of divisors up to 1e-6 `ops.addcdiv` makes NaN."""
-    input, tensor1, tensor2 = _of_one_dtype(input, tensor1, tensor2)
+    input, tensor1, tensor2 = of_one_dtype((input, tensor1, tensor2))
     return input + tensor1 * value / tensor2

@@ -85,7 +85,7 @@ def avg_pool_in(dimensions: int) -> Callable[..., Any]:
             counts = np.multiply.outer(counts, ends if count_include_pad else matrix.sum(1))
         divisor = counts if divisor_override is None else np.full(counts.shape, divisor_override)
         if not ops.is_floating_point(input):
-            # Whole numbers stay whole: what is divided is cut towards zero.
+            # Integers stay integers: what is divided is cut towards zero.
             total = resample(input.astype(ms.float64), matrices)
             return ops.trunc(total / ms.Tensor(divisor)).astype(input.dtype)
         total = resample(input, matrices)

@@ -159,7 +159,7 @@ def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The least over axes; equal elements share the gradient, as in torch."""
     if input.dtype == ms.bool_:
         return amin(input.astype(ms.uint8), dim, keepdim).astype(ms.bool_)
-    if not ops.is_floating_point(input):  # the least whole number has no opposite
+    if not ops.is_floating_point(input):  # the least integer has no opposite
         axes = axes_of(dim, input)
         return input.min(axis=axes, keepdims=keepdim) if axes else input
     return -amax(-input, dim, keepdim)
@@ -193,7 +193,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The sum of what is not nan, of whole numbers in int64, as torch has it."""
+    """The sum of what is not nan, of integers in int64, as torch has it."""
     input = summand(input) if dtype is None else input.astype(dtype)
     if ops.is_floating_point(input):
         input = ops.where(ops.isnan(input), ops.zeros_like(input), input)

@@ -22,7 +22,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
 
 
 def relu6(input: Any, inplace: bool = False) -> Any:
-    """Nothing below 0 or above 6; MindSpore's takes no whole numbers and no float64."""
+    """Nothing below 0 or above 6; MindSpore's takes no integers and no float64."""
     if input.dtype in (ms.float32, ms.float16):
         return ops.relu6(input)
     return hardtanh(input, 0, 6)
@@ -59,7 +59,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """Cut at both ends, where the gradient is 0; whole numbers at whole ends."""
+    """Cut at both ends, where the gradient is 0; integers at integer ends."""
     if not ops.is_floating_point(input):
         return ops.clamp(input, int(min_val), int(max_val)).astype(input.dtype)
     is_between = ops.logical_and(input > min_val, input < max_val)

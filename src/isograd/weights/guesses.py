@@ -31,13 +31,13 @@ def _left(found: ParameterPairing) -> int:
 
 def _otherwise(structure: Structure, names: Iterable[str]) -> Structure:
     """The network with the other kind for the matrices of these names that are alone."""
-    held: dict[str, list[str]] = {}
+    wanted, held = set(names), dict[str, list[str]]()
     for info in structure.parameters:
         held.setdefault(info.module, []).append(info.name)
     alone = {
         info.module
         for info in structure.parameters
-        if info.name in set(names)
+        if info.name in wanted
         and (info.attribute, len(info.shape)) == ("weight", 2)
         and held[info.module] == [info.name]
     }

@@ -9,7 +9,7 @@ from isograd.convert.places import Place, place
 from isograd.convert.tree import Tree, pairs_of
 from isograd.scan.behaviour import PLAIN_RESULTS, RAGGED_RESULTS, SHAPE_RESULTS
 
-#: Give one element of everything, unless they are told an axis or `reduction="none"`.
+#: Give one element of everything, unless they get an axis or `reduction="none"`.
 REDUCTIONS = frozenset(
     """sum nansum mean nanmean norm vector_norm matrix_norm count_nonzero any all prod std var max
     min amax amin argmax argmin median nanmedian logsumexp dot vdot inner dist item tolist numel

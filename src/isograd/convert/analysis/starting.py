@@ -9,17 +9,13 @@ nobody in the project) starts training at the end of its own constructor.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.tree import Tree
-from isograd.scan.state import Project
 from isograd.scan.values import Api, ClassInfo, Foreign, Namespace, Plain, Tensor, Value
 
-#: The first part of what a file imports from.
-_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 #: Functions that give an object by its name, or all that there are.
 _LOOKS_UP = frozenset(
     """builtins.globals builtins.locals builtins.eval builtins.exec builtins.__import__
@@ -118,14 +114,6 @@ def _is_of_modules(node: ast.expr) -> bool:
     """`sys.modules[name]`."""
     return any(
         isinstance(part, ast.Attribute) and part.attr == "modules" for part in ast.walk(node)
-    )
-
-
-def takes_of_project(text: str, project: Project) -> bool:
-    """Whether a file may import other files of the project."""
-    return any(
-        root.startswith(".") or project.has(root)
-        for root in {found[1] for found in _IMPORTS.finditer(text)}
     )
 
 

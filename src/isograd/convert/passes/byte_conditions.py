@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.tree import imported_from
 
 #: What makes bytes; torch takes nothing but them and truth values for conditions.
-_BYTES = re.compile(r"\buint8\b|\.byte\(|\bByteTensor\b")
+_BYTES = frozenset(
+    ("torch.uint8", "torch.Tensor.byte", "torch.ByteTensor", "torch.cuda.ByteTensor")
+)
 
 
 class ByteConditions:
@@ -44,7 +46,7 @@ class ByteConditions:
         use = file.use(node.func)
         if use is None or use.api not in ("torch.where", "torch.Tensor.where"):
             return False
-        if not _BYTES.search(file.text.original) or len(node.args) + len(node.keywords) < 2:
+        if len(node.args) + len(node.keywords) < 2 or not _makes_bytes(file):
             return False
         named = [part.value for part in node.keywords if part.arg == "condition"]
         condition = next(iter([*named, *node.args]), None)
@@ -53,3 +55,15 @@ class ByteConditions:
         code = layout.closed(file.source(condition))
         file.replace(condition, f"{code}.astype({file.name('ms.bool_')})")
         return False
+
+
+def _makes_bytes(file: FileEdit) -> bool:
+    """Whether a file names bytes of torch's or numpy's."""
+    facts = file.facts
+    if not _BYTES.isdisjoint({*facts.apis, *(member.api for member in facts.members.values())}):
+        return True
+    names = imported_from(file.tree, ("numpy",))
+    return any(
+        part.attr == "uint8" and getattr(part.value, "id", "") in names
+        for part in file.tree.of(ast.Attribute)
+    )

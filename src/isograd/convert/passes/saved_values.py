@@ -26,11 +26,8 @@ _LINEAR = (ast.Add, ast.Sub, ast.FloorDiv, ast.BitAnd, ast.BitOr, ast.BitXor)
 #: What is asked of a tensor without its values.
 _FORM = frozenset("shape dtype ndim size itemsize".split())
 _COPYING, _WRITING = "deepcopy", "overwrite"
-#: The same, by the classes of torch.
-_LAYERS_OF_TORCH = frozenset(
-    f"torch.nn.{name}"
-    for name in "ReLU ReLU6 Sigmoid Tanh ELU CELU SELU Dropout Softmax Hardtanh".split()
-)
+#: The same, by the classes of torch, of which one is written otherwise.
+_LAYERS_OF_TORCH = frozenset(f"torch.nn.{name}".replace("SeLU", "SELU") for name in _LAYERS)
 
 
 def by_result(api: str) -> bool:

@@ -154,7 +154,7 @@ def decide(
     if not found.findings:
         _look_at_trees(found, trees, by_hand)
         _look_at_changes(found, trees, settings)
-        _look_at_apis(found, trees, dict(facts), refused)
+        _look_at_apis(found, edits, trees, dict(facts), refused)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
@@ -184,26 +184,22 @@ def _look_at_changes(
 
 def _look_at_apis(
     found: _Found,
+    edits: list[FileEdit],
     trees: list[tuple[str, ast.Module]],
     facts: Mapping[str, Facts],
     refused: Mapping[str, str],
 ) -> None:
+    owner_of = {edit.file: edit.tree.owner for edit in edits}
     for name, tree in trees:
         named = facts[name].apis | {member.api for member in facts[name].members.values()}
         if named.isdisjoint(refused):
             continue
-        loops = [(_class_around(p.loop, tree), p.forward) for p in found.plans.get(name, ())]
+        loops = [
+            (getattr(owner_of[name](plan.loop), "name", ""), plan.forward)
+            for plan in found.plans.get(name, ())
+        ]
         for node, reason in in_compiled_code(tree, facts[name], loops, refused):
             found.say(name, node, reason)
-
-
-def _class_around(loop: ast.AST, tree: ast.Module) -> str:
-    """The class of a file that holds a loop; empty where none does."""
-    line = loop.lineno  # type: ignore[attr-defined]
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0):
-            return node.name
-    return ""
 
 
 def _named(api: str, tree: ast.Module | None) -> ast.AST | None:

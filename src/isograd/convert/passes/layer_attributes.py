@@ -66,14 +66,10 @@ class LayerAttributes:
         assert isinstance(node, ast.Attribute)
         if not isinstance(node.ctx, ast.Load):
             return False
-        name = _name(node.value, node.attr, node, file)
-        if name == node.attr or name is None:
+        name = _renamed(node, file)
+        if name is None:
             return False
-        file.uses += 1
-        file.converted += 1
         if name:
-            end = file.text.span(node)[1]
-            file.text.replace(end - len(node.attr), end, name)
             file.layer_names[node] = f"{{}}.{name}"
         else:
             finder = file.name("composites.layer_attribute")
@@ -82,20 +78,28 @@ class LayerAttributes:
         return False
 
 
+def _renamed(node: ast.Attribute, file: FileEdit) -> str | None:
+    """The name of MindSpore's layer, written in place of torch's.
+
+    Empty where the run has to find it; None where the attribute stays.
+    """
+    name = _name(node.value, node.attr, node, file)
+    if name == node.attr or name is None:
+        return None
+    file.uses += 1
+    file.converted += 1
+    if name:
+        end = file.text.span(node)[1]
+        file.text.replace(end - len(node.attr), end, name)
+    return name
+
+
 def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     """`m.weight = p`."""
     for target in node.targets:
         if not isinstance(target, ast.Attribute):
             continue
-        name = _name(target.value, target.attr, target, file)
-        if name == target.attr or name is None:
-            continue
-        file.uses += 1
-        file.converted += 1
-        end = file.text.span(target)[1]
-        if name:
-            file.text.replace(end - len(target.attr), end, name)
-        elif len(node.targets) == 1:
+        if _renamed(target, file) == "" and len(node.targets) == 1:
             module = file.source(target.value)
             finder = f'{file.name("composites.native_name")}({module}, "{target.attr}")'
             code = f"setattr({module}, {finder}, {file.argument(node.value)})"
@@ -109,14 +113,7 @@ def _changed(node: ast.AugAssign, file: FileEdit) -> bool:
     target, sign = node.target, SIGNS.get(type(node.op))
     if not isinstance(target, ast.Attribute) or sign is None:
         return False
-    name = _name(target.value, target.attr, target, file)
-    if name == target.attr or name is None:
-        return False
-    file.uses += 1
-    file.converted += 1
-    if name:
-        end = file.text.span(target)[1]
-        file.text.replace(end - len(target.attr), end, name)
+    if _renamed(target, file) != "":
         return False
     given = f'{file.source(target.value)}, "{target.attr}"'
     held = f"{file.name('composites.layer_attribute')}({given})"

@@ -235,9 +235,8 @@ class Scope(Bindings):
 
     def _reaching(self, name: str, at: ast.AST) -> list[Binding]:
         """The bindings whose tensor a name may hold at a node."""
-        own = [
-            b for b in self._bindings if b.name == name and not isinstance(b.statement, ast.Call)
-        ]
+        bound = self._bindings_by_name.get(name, ())
+        own = [b for b in bound if not isinstance(b.statement, ast.Call)]
         before = [
             b
             for b in own

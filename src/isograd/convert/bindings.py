@@ -26,7 +26,6 @@ from isograd.convert.tree import (
     names_of,
     pairs_of,
 )
-from isograd.static_graph.scope import children
 
 ScopeNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
@@ -82,7 +81,7 @@ class Bindings:
             node = nodes.pop()
             found.append(node)
             if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                nodes.extend(children(node))
+                nodes.extend(self._tree.children.get(node, ()))
         return found
 
     @cached_property
@@ -100,6 +99,13 @@ class Bindings:
     @cached_property
     def _bindings(self) -> list[Binding]:
         return [binding for node in self.nodes for binding in self._bound_by(node)]
+
+    @cached_property
+    def _bindings_by_name(self) -> dict[str, list[Binding]]:
+        found: dict[str, list[Binding]] = {}
+        for binding in self._bindings:
+            found.setdefault(binding.name, []).append(binding)
+        return found
 
     def _bound_by(self, node: ast.AST) -> Iterator[Binding]:
         if isinstance(node, ast.Assign):

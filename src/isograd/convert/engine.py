@@ -69,7 +69,10 @@ class Engine:
         self._entries = entries
         self._index = index
         self._settings = settings
-        self._rounds = [passes_by_kind(is_early=True), passes_by_kind(is_early=False)]
+        self._rounds = [
+            {kind: [item.convert for item in passes] for kind, passes in by_kind.items()}
+            for by_kind in (passes_by_kind(is_early=True), passes_by_kind(is_early=False))
+        ]
         self._kinds = {*chain(*self._rounds), *_ALWAYS}
 
     def read(self, source: Source, facts: Facts, place: Place) -> FileEdit | None:
@@ -124,15 +127,15 @@ class Engine:
 
     def _run(self, file: FileEdit) -> None:
         done, formatted = file.done, file.tree.formatted
-        for passes in self._rounds:
+        for converts in self._rounds:
             for node in file.tree.nodes:
-                if node.__class__ not in passes or node in done:
+                if node.__class__ not in converts or node in done:
                     continue
                 if node in formatted and not file.is_in_place(node):
                     _told(node, file)
                     continue
-                for item in passes[node.__class__]:
-                    if item.convert(node, file):
+                for convert in converts[node.__class__]:
+                    if convert(node, file):
                         break
 
     def _checked(self, file: FileEdit, source: Source) -> Port:

@@ -187,14 +187,16 @@ class FileEdit(FileFacts):
                 text = narrow(ast.unparse(keyword.value))
                 return NotRewritten(f"the arguments in **{text} are not known")
             keywords |= {name: self.argument(value) for name, value in known.items()}
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        arguments = tuple(self.argument(part) for part in node.args)
+        given = [*zip(node.args, arguments, strict=True)]
+        given += [(part.value, keywords[part.arg]) for part in node.keywords if part.arg]
         return Call(
-            tuple(self.argument(part) for part in node.args),
+            arguments,
             keywords,
             receiver,
-            frozenset(self.argument(part) for part in given if is_integer(part, self.tree)),
-            frozenset(self.source(part) for part in given if self.is_parameter(part)),
-            frozenset(self.argument(part) for part in given if only_computes(part, self.tree)),
+            frozenset(code for part, code in given if is_integer(part, self.tree)),
+            frozenset(self.source(part) for part, _ in given if self.is_parameter(part)),
+            frozenset(code for part, code in given if only_computes(part, self.tree)),
         )
 
     def argument(self, node: ast.expr) -> str:

@@ -101,6 +101,8 @@ class FileFacts:
     own_roots: frozenset[str] = frozenset()
     uses: int = 0
     converted: int = 0
+    #: What `use` has found.
+    _uses: dict[ast.AST, Use | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.imported.torch
@@ -115,7 +117,7 @@ class FileFacts:
             if node.id not in own or not self._is_behind(node, own[node.id]):
                 part, api = resolve(node, self.tree, known[node.id], self.names)
                 self.named[part] = api
-        self.named.update(dtypes_of_python(self.tree, self.use))
+        self.named.update(dtypes_of_python(self.tree, self._use))
 
     def _is_behind(self, node: ast.Name, definition: ast.ClassDef | ast.FunctionDef) -> bool:
         """Whether a name is read when the file has defined it anew: `class Dataset(Dataset)`."""
@@ -146,7 +148,12 @@ class FileFacts:
         return frozenset(key for call in made for given in call.args[:1] for key in keys_of(given))
 
     def use(self, node: ast.AST) -> Use | None:
-        """The API of torch that a name or an attribute names, or None."""
+        """The API of torch that a name or an attribute names, or None; looked up once."""
+        if node not in self._uses:
+            self._uses[node] = self._use(node)
+        return self._uses[node]
+
+    def _use(self, node: ast.AST) -> Use | None:
         api = self.named.get(node)
         if api is not None:
             assert isinstance(node, ast.expr)

@@ -10,7 +10,11 @@ from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.class_questions import WORDS, given_to, questions
 from isograd.convert.analysis.comparisons import compared
-from isograd.convert.analysis.complex_numbers import makes_complex, writes_complex
+from isograd.convert.analysis.complex_numbers import (
+    makes_complex,
+    may_write_complex,
+    writes_complex,
+)
 from isograd.convert.analysis.named_arguments import (
     called_by_name,
     is_made_in_place,
@@ -287,7 +291,9 @@ def locate(
         facts.asking = questions(source.tree, state)
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
-    facts.makes_complex = any(map(makes_complex, facts.apis)) or writes_complex(source.tree)
+    facts.makes_complex = any(map(makes_complex, facts.apis)) or (
+        may_write_complex(source.text) and writes_complex(source.tree)
+    )
     if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)
     summary.exports = {

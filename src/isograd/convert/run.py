@@ -176,8 +176,8 @@ def _read_one(run: Run, path: Path, file: str) -> None:
     if any(word in read.source.text for word in WORDS):
         run.list_fields |= fields_with_lists(read.source.tree)
     run.has_states = run.has_states or STATE in read.source.text
-    if b"torch" in read.code:
-        run.looks_up = run.looks_up or LOOKS_UP.search(read.code) is not None
+    if not run.looks_up and b"attr" in read.raw and b"torch" in read.code:
+        run.looks_up = LOOKS_UP.search(read.code) is not None
 
 
 def _settle(run: Run) -> None:

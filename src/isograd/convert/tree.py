@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from typing import TypeVar, overload
 
 from isograd.static_graph.scope import below, children
@@ -20,8 +21,8 @@ _NAMED = frozenset(
 )
 #: Nodes without others in them.
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
-#: Methods of torch's modules that give their Parameters.
-_PARAMETERS = frozenset(("parameters", "named_parameters"))
+_START = attrgetter("lineno", "col_offset")
+_END = attrgetter("end_lineno", "end_col_offset")
 _Node = TypeVar("_Node", bound=ast.AST)
 _Other = TypeVar("_Other", bound=ast.AST)
 Loop = ast.For | ast.comprehension
@@ -33,12 +34,13 @@ class BoundNames:
     """What binds the names of a function.
 
     values: of plain assignments; sizes: how often a name is one of several that take `x.shape`;
-    stores: how often it is bound at all.
+    stores: how often it is bound at all; arguments: of the function and of those in it.
     """
 
     values: dict[str, list[ast.expr]] = field(default_factory=dict)
     sizes: Counter[str] = field(default_factory=Counter)
     stores: Counter[str] = field(default_factory=Counter)
+    arguments: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -56,16 +58,24 @@ class Tree:
     formatted: set[ast.AST] = field(default_factory=set)
     #: What binds a name in a body: stored names, functions and classes.
     binding: list[ast.AST] = field(default_factory=list)
-    #: How names are bound in the functions that were asked for (`analysis.integers`).
+    #: How names are bound in the functions that were asked for (`analysis.bound_names`).
     bound_in: dict[ast.AST, BoundNames] = field(default_factory=dict)
-    #: The nodes below those that were asked for.
+    #: The nodes below each that has some.
+    children: dict[ast.AST, list[ast.AST]] = field(default_factory=dict)
     _walked: dict[ast.AST, list[ast.AST]] = field(default_factory=dict)
+    _of: dict[tuple[type[ast.AST], ...], list[ast.AST]] = field(default_factory=dict)
 
     def walked(self, node: ast.AST) -> list[ast.AST]:
         """The node and all below it, as `below` gives them; walked once."""
-        if node not in self._walked:
-            self._walked[node] = below(node)
-        return self._walked[node]
+        found = self._walked.get(node)
+        if found is None:
+            found = [node]
+            for part in found:
+                found += self.children.get(part, ())
+            if node not in self.parents and node is not self.module:  # made by a pass
+                found = below(node)
+            self._walked[node] = found
+        return found
 
     @cached_property
     def _by_kind(self) -> dict[type, list[ast.AST]]:
@@ -87,6 +97,11 @@ class Tree:
         return frozenset((*self.stored, *defined, *imported))
 
     @cached_property
+    def times_bound(self) -> Counter[str]:
+        """How often anything but an import or a parameter binds a name, anywhere in the file."""
+        return Counter(getattr(node, "id", getattr(node, "name", "")) for node in self.binding)
+
+    @cached_property
     def values_of_module(self) -> dict[str, list[ast.expr]]:
         """What assignments outside of functions bind to names."""
         found: dict[str, list[ast.expr]] = {}
@@ -105,8 +120,12 @@ class Tree:
     def of(self, *kinds: type[ast.AST]) -> list[ast.AST]: ...
     def of(self, *kinds: type[ast.AST]) -> Sequence[ast.AST]:
         """The nodes of these kinds, inner ones first; kinds that nobody asked for have none."""
-        found = [self._by_kind.get(kind, []) for kind in kinds]
-        return found[0] if len(found) == 1 else sorted(chain(*found), key=_inner_first)
+        if len(kinds) == 1:
+            return self._by_kind.get(kinds[0], [])
+        if kinds not in self._of:
+            found = list(chain.from_iterable(self._by_kind.get(kind, []) for kind in kinds))
+            self._of[kinds] = _inner_first(found)
+        return self._of[kinds]
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, innermost first."""
@@ -220,24 +239,10 @@ def counted_by(loop: ast.For | ast.comprehension) -> list[str]:
     return []
 
 
-def is_over_parameters(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
-    """Whether a loop goes through a network's or an optimizer's parameters, by what it asks."""
-    return any(_gives_parameters(part) for part in ast.walk(loop.iter))
-
-
-def _gives_parameters(node: ast.AST) -> bool:
-    """`net.parameters()`, `group["params"]`."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr in _PARAMETERS
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Constant) and node.slice.value == "params"
-    return False
-
-
 def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
     """Walk a module once."""
     tree = Tree(module)
-    parents, nodes = tree.parents, tree.nodes
+    parents, nodes, known = tree.parents, tree.nodes, tree.children
     stack: list[ast.AST] = [module]
     while stack:
         node = stack.pop()
@@ -249,10 +254,12 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
         if kind in _LEAVES:
             continue
         found = children(node)
-        for child in found:
-            parents[child] = node
-        stack += found
-    nodes.sort(key=_inner_first)
+        if found:
+            known[node] = found
+            for child in found:
+                parents[child] = node
+            stack += found
+    _inner_first(nodes)
     return tree
 
 
@@ -272,14 +279,11 @@ def _note(tree: Tree, node: ast.AST) -> None:
         tree.binding.append(node)
 
 
-def _inner_first(node: ast.AST) -> tuple[int, int, int, int]:
-    """By the end, then by the start from behind: what is inside comes before what is around it."""
-    return (
-        node.end_lineno,  # type: ignore[attr-defined]
-        node.end_col_offset,  # type: ignore[attr-defined]
-        -node.lineno,  # type: ignore[attr-defined]
-        -node.col_offset,  # type: ignore[attr-defined]
-    )
+def _inner_first(nodes: list[ast.AST]) -> list[ast.AST]:
+    """Sorted by the end, then by the start from behind: what is inside before what is around it."""
+    nodes.sort(key=_START, reverse=True)
+    nodes.sort(key=_END)
+    return nodes
 
 
 def _is_in_body(node: ast.AST, function: _Function) -> bool:

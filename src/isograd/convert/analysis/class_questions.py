@@ -29,6 +29,7 @@ _OF_CLASSES = frozenset(("issubclass", "isclass", "isfunction"))
 _KINDS = frozenset(("type", "FunctionType"))
 #: What is no class of torch's: values, instances, and functions and classes of the project.
 _NO_CLASSES = (Plain, Tensor, Instance, Made, FunctionInfo, ClassInfo)
+_LOOKED_AT = (ast.ClassDef, ast.arg, ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call)
 #: The names without which no text holds such a question.
 WORDS = ("isinstance", *_OF_CLASSES)
 
@@ -54,7 +55,9 @@ def questions(module: ast.Module, state: State) -> Questions:
     waiting: list[tuple[ast.AST, str, frozenset[str]]] = [(module, "", frozenset())]
     while waiting:
         node, name, parameters = waiting.pop()
-        if isinstance(node, ast.ClassDef):
+        if node.__class__ not in _LOOKED_AT:
+            pass
+        elif isinstance(node, ast.ClassDef):
             name, parameters = node.name, frozenset()
         elif isinstance(node, ast.arg):
             local.add(node.arg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 #: What makes complex numbers of real ones, and the dtypes of them.
 _COMPLEX = frozenset(
@@ -15,6 +16,15 @@ def makes_complex(api: str) -> bool:
     return api.startswith("torch.") and (
         api.startswith("torch.fft.") or api.rpartition(".")[2] in _COMPLEX
     )
+
+
+#: How each number ends that is complex; a text without it holds none.
+_ENDING = re.compile(r"[0-9]\.?[jJ]")
+
+
+def may_write_complex(text: str) -> bool:
+    """Whether a complex number may be written out in a text; to look at its tree takes longer."""
+    return _ENDING.search(text) is not None
 
 
 def writes_complex(tree: ast.AST) -> bool:

@@ -58,13 +58,17 @@ class Emptiness:
             self._values.setdefault((scope, name), []).append(value)
         self._functions = self._defined()
         self._is_settled = False
-        self._settle()
+        self._has_sources = self._finds_sources()
+        if self._has_sources:
+            self._settle()
         self._is_settled = True
 
     # ---- what is asked
 
     def may(self, node: ast.AST) -> bool:
         """Whether an expression may be without elements; of a list, whether one of it may."""
+        if not self._has_sources:
+            return False
         if node in self._made or self._is_taken(node):
             return True
         if isinstance(node, ast.Name):
@@ -181,6 +185,14 @@ class Emptiness:
         return is_length and any(self.may(part) for part in node.args)  # type: ignore[attr-defined]
 
     # ---- names and functions
+
+    def _finds_sources(self) -> bool:
+        """Whether anything in the file makes what may be empty; most files need no more."""
+        return (
+            bool(self._made or self._selections)
+            or any(self._is_mask(node.slice) for node in self._tree.of(ast.Subscript))
+            or any(map(self._is_source, self._tree.of(ast.Call)))
+        )
 
     def _settle(self) -> None:
         """Follow what may be empty until nothing is added."""

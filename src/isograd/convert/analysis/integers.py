@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert.tree import BoundNames, Tree
+from isograd.convert.analysis.bound_names import bound_names, is_sizes
+from isograd.convert.tree import Tree
 
 #: Operators that make an integer of integers.
 _WHOLE = (
@@ -36,17 +37,8 @@ def is_integer(node: ast.expr, tree: Tree, depth: int = 0) -> bool:
         name = getattr(node.func, "id", "")
         return is_size or (name in ("int", "len") and name not in tree.own_names)
     if isinstance(node, ast.Subscript):
-        return _is_sizes(node.value) and is_integer(node.slice, tree, depth + 1)
+        return is_sizes(node.value) and is_integer(node.slice, tree, depth + 1)
     return isinstance(node, ast.Name) and _is_integer_name(node, tree, depth)
-
-
-def _is_sizes(node: ast.expr) -> bool:
-    """`x.shape`, `x.shape[1:]` or `x.size()`: a tuple of integers."""
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Slice) and _is_sizes(node.value)
-    if isinstance(node, ast.Call):
-        return getattr(node.func, "attr", "") == "size" and not (node.args or node.keywords)
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -61,9 +53,7 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
         return False
     parameters = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     declared = next((part for part in parameters if part.arg == node.id), None)
-    if function not in tree.bound_in:
-        tree.bound_in[function] = _bound_in(tree.walked(function))
-    bound = tree.bound_in[function]
+    bound = bound_names(function, tree)
     values = bound.values.get(node.id, [])
     stores, sizes = bound.stores[node.id], bound.sizes[node.id]
     if stores != len(values) + sizes or any(value is node for value in values):
@@ -76,19 +66,3 @@ def _is_integer_name(node: ast.Name, tree: Tree, depth: int) -> bool:
     elif not values and not sizes:
         return False
     return all(is_integer(value, tree, depth + 1) for value in values)
-
-
-def _bound_in(nodes: list[ast.AST]) -> BoundNames:
-    """What binds the names of a function of these nodes, inner functions included."""
-    found = BoundNames()
-    for part in nodes:
-        if isinstance(part, ast.Assign):
-            is_sizes = _is_sizes(part.value)
-            for target in part.targets:
-                if isinstance(target, ast.Name):
-                    found.values.setdefault(target.id, []).append(part.value)
-                elif is_sizes and isinstance(target, (ast.Tuple, ast.List)):
-                    found.sizes.update(one.id for one in target.elts if isinstance(one, ast.Name))
-        elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.stores[part.id] += 1
-    return found

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.attributes import child_added
+from isograd.convert.analysis.bound_names import bound_names
 from isograd.convert.facts import Facts
 from isograd.convert.tree import Tree, defaults_of, is_none, is_type_of
 from isograd.scan.values import Api
@@ -158,6 +159,8 @@ class Held:
     tree: Tree
     named: Mapping[ast.AST, str]
     bound: Mapping[tuple[ast.AST, str], list[ast.expr]]
+    #: The attributes of the classes that were asked for, as `_bound_otherwise` gives them.
+    _otherwise: dict[ast.ClassDef, set[str]] = field(default_factory=dict)
 
     def classes(self, node: ast.expr) -> frozenset[str]:
         """The classes; empty where others may be."""
@@ -184,9 +187,14 @@ class Held:
             classes = [*(own[name] for name in names if name in own)]
             if len(classes) != len(names):
                 return []
-        if any(_is_bound_otherwise(node.attr, self.tree.walked(one)) for one in classes):
+        if any(node.attr in self._bound_otherwise(one) for one in classes):
             return []
         return [value for one in classes for value in self.bound.get((one, node.attr), [])]
+
+    def _bound_otherwise(self, owner: ast.ClassDef) -> set[str]:
+        if owner not in self._otherwise:
+            self._otherwise[owner] = _bound_otherwise(self.tree.walked(owner))
+        return self._otherwise[owner]
 
     def _behind(self, value: ast.expr) -> list[ast.expr]:
         """What `self.conv` is bound to, where a name takes it; else the value."""
@@ -200,12 +208,14 @@ class Held:
         owner = self.tree.parents.get(function) if function is not None else None
         if function is None or not isinstance(owner, ast.ClassDef):
             return []
+        if bound_names(function, self.tree).stores[node.id] != 1:
+            return []
         stores = [
             part
             for part in self.tree.walked(function)
             if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
         ]
-        target = self.tree.parents.get(stores[0]) if len(stores) == 1 else None
+        target = self.tree.parents.get(stores[0]) if stores else None
         taken = None if target is None else self.tree.parents.get(target)
         if not isinstance(target, ast.Tuple) or not isinstance(taken, ast.Assign):
             return []
@@ -234,7 +244,7 @@ class Held:
         function = self.tree.function(call)
         if not isinstance(call.func, ast.Name) or function is None:
             return frozenset()
-        values = _values_in(self.tree.walked(function), call.func.id)
+        values = list(bound_names(function, self.tree).values.get(call.func.id, ()))
         values += [value for value in (defaults_of(function).get(call.func.id),) if value]
         apis = {self.named.get(value, "") for value in values if not is_none(value)}
         return frozenset() if "" in apis else frozenset(apis)
@@ -245,11 +255,10 @@ class Held:
 
     def _tested(self, node: ast.expr) -> list[ast.expr]:
         """The classes of an `isinstance(node, …)` that holds where an expression is read."""
-        text, inner = ast.unparse(node), node
-        up: ast.AST = inner
+        up: ast.AST = node
         for part in self.tree.above(node):
             for test in _tests_before(up, part):
-                found = self._classes_of_test(test, text)
+                found = self._classes_of_test(test, node)
                 if found:
                     return found
             if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -257,23 +266,26 @@ class Held:
             up = part
         return []
 
-    def _classes_of_test(self, test: ast.expr, text: str) -> list[ast.expr]:
+    def _classes_of_test(self, test: ast.expr, node: ast.expr) -> list[ast.expr]:
         """The classes in `isinstance(name, (A, B))`, `type(name) is A` or either of such tests.
 
         Also in `kind is A`, where `kind = type(name)`.
         """
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-            found = [self._classes_of_test(value, text) for value in test.values]
+            found = [self._classes_of_test(value, node) for value in test.values]
             return [part for one in found for part in one] if all(found) else []
         if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "isinstance":
-            if len(test.args) == 2 and ast.unparse(test.args[0]) == text:
+            if len(test.args) == 2 and ast.unparse(test.args[0]) == ast.unparse(node):
                 return _parts(test.args[1])
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             left = test.left
             kinds = bound_locally(left, self.tree) if isinstance(left, ast.Name) else [left]
-            subjects = {ast.unparse(_subject(kind)) for kind in kinds if is_type_of(kind)}
-            is_of_it = bool(kinds) and all(map(is_type_of, kinds)) and subjects == {text}
-            if is_of_it and isinstance(test.ops[0], (ast.Eq, ast.Is, ast.In)):
+            if not kinds or not all(map(is_type_of, kinds)):
+                return []
+            subjects = {ast.unparse(_subject(kind)) for kind in kinds}
+            if subjects == {ast.unparse(node)} and isinstance(
+                test.ops[0], (ast.Eq, ast.Is, ast.In)
+            ):
                 return _parts(test.comparators[0])
         return []
 
@@ -288,16 +300,6 @@ def is_path(node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)
-
-
-def _values_in(nodes: list[ast.AST], name: str) -> list[ast.expr]:
-    return [
-        part.value
-        for part in nodes
-        if isinstance(part, ast.Assign)
-        for target in part.targets
-        if isinstance(target, ast.Name) and target.id == name
-    ]
 
 
 def _is_all_children(node: ast.expr) -> bool:
@@ -322,8 +324,8 @@ def _children_in_order(owner: ast.ClassDef) -> list[ast.expr]:
     return found if added == len(found) else []
 
 
-def _is_bound_otherwise(name: str, nodes: list[ast.AST]) -> bool:
-    """Whether `self.name` is bound by more than plain assignments: loops, `with`, unpacking.
+def _bound_otherwise(nodes: list[ast.AST]) -> set[str]:
+    """The attributes bound by more than plain assignments: loops, `with`, unpacking.
 
     nodes: of the class.
     """
@@ -333,27 +335,21 @@ def _is_bound_otherwise(name: str, nodes: list[ast.AST]) -> bool:
         if isinstance(statement, (ast.Assign, ast.AnnAssign))
         for target in getattr(statement, "targets", [getattr(statement, "target", None)])
     }
-    return any(
-        isinstance(part, ast.Attribute)
-        and part.attr == name
+    return {
+        part.attr
+        for part in nodes
+        if isinstance(part, ast.Attribute)
         and isinstance(part.ctx, ast.Store)
         and id(part) not in plain
-        for part in nodes
-    )
+    }
 
 
 def bound_locally(node: ast.Name, tree: Tree) -> list[ast.expr]:
     """All values of a name in its function; none where anything but an assignment binds it."""
-    scope: ast.AST = tree.function(node) or tree.module
-    nodes = tree.walked(scope)
-    values = _values_in(nodes, node.id)
-    stores = 0
-    for part in nodes if values else ():
-        if isinstance(part, ast.arg) and part.arg == node.id:
-            return []
-        is_name = isinstance(part, ast.Name) and part.id == node.id
-        stores += is_name and isinstance(part.ctx, ast.Store)  # type: ignore[attr-defined]
-    return values if stores == len(values) else []
+    bound = bound_names(tree.function(node) or tree.module, tree)
+    values = bound.values.get(node.id, [])
+    is_all = bound.stores[node.id] == len(values) and node.id not in bound.arguments
+    return list(values) if is_all else []
 
 
 def _tests_before(inner: ast.AST, part: ast.AST) -> list[ast.expr]:

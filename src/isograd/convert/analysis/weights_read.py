@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from isograd.convert.analysis.parameter_loops import is_over_parameters
 from isograd.convert.file_facts import FileFacts
 from isograd.convert.places import place
-from isograd.convert.tree import is_none, is_over_parameters
+from isograd.convert.tree import is_none
 from isograd.scan.values import ANY_MODULE, Made
 
 CONV1D = "torch.nn.Conv1d"

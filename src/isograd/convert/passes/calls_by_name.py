@@ -73,6 +73,8 @@ def _places(name: ast.Name, file: FileEdit) -> list[str | None]:
 
 def _values(name: ast.Name, file: FileEdit) -> list[ast.expr]:
     """All that a name may hold here; nothing where anything but assignments may have bound it."""
+    if name.id not in file.tree.stored:
+        return []
     scope = scope_of(name, file)
     statements = scope.statements_of(name.id, name)
     if name.id in scope.parameters or not statements:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, types_and_settings
+from isograd.convert.analysis.parameter_loops import is_over_parameters
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import is_buffer
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.order import Stage
 from isograd.convert.places import place
-from isograd.convert.tree import is_over_parameters
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability
 from isograd.scan.values import PARAMETER, Tensor

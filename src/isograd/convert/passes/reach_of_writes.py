@@ -90,11 +90,7 @@ def all_values_of(node: ast.Name, file: FileEdit) -> list[ast.expr]:
     if node.id in scope.parameters:
         return []
     values = scope.values_of(node.id) or file.tree.values_of_module.get(node.id, [])
-    bound = sum(
-        node.id in (getattr(part, "id", ""), getattr(part, "name", ""))
-        for part in file.tree.binding
-    )
-    return values if len(values) == bound else []
+    return values if len(values) == file.tree.times_bound[node.id] else []
 
 
 def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:

@@ -149,8 +149,10 @@ def _guarded(code: str, value: str, file: FileEdit) -> str:
 
 def _layer(node: ast.Call, file: FileEdit) -> bool:
     """`self.criterion(logits[mask], labels[mask])`, `self.head(x[mask])`."""
+    if node.keywords or not any(map(file.emptiness.may, node.args)):
+        return False
     held = file.layers_held(node.func)
-    if not held or node.keywords or not any(map(file.emptiness.may, node.args)):
+    if not held:
         return False
     given = ", ".join(file.source(part) for part in node.args)
     layer = file.source(node.func)

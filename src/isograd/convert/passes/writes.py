@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.analysis.parameter_loops import is_over_parameters
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.leaves import values_of
@@ -15,7 +16,7 @@ from isograd.convert.passes.example import Example
 from isograd.convert.passes.leaf_calls import leaf_of, makes_leaf
 from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of, tell_if_lost
 from isograd.convert.places import place
-from isograd.convert.tree import is_over_parameters, is_true
+from isograd.convert.tree import is_true
 from isograd.scan.values import PARAMETER, Instance, Made
 
 _ONE = "{0} and {1} share one storage from here on in torch; the port copies the values"

@@ -13,6 +13,8 @@ from isograd.convert.text import Text, wide
 from isograd.knowledge.rewrite import ROOMY, is_closed
 
 _SPACE = re.compile(r"[ \t]*")
+#: What stands between an argument's brackets and other arguments.
+_BETWEEN = re.compile(r"(?:[\s,\\]|#[^\n]*)*")
 
 
 @dataclass(frozen=True)
@@ -73,27 +75,36 @@ def _in_place(file: FileEdit, node: ast.Call, code: str) -> bool:
     if not isinstance(made, ast.Call) or (not made.args and not made.keywords):
         return False
     inner = Text(wide(code))
-    given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
-    old = [_original(file, part) for part in given]
-    old.sort(key=lambda part: part.start)
+    opening = file.text.original.index("(", file.text.span(node.func)[1])
+    old = _originals(file, node, opening)
     wanted: list[ast.expr | ast.keyword] = [*made.args, *made.keywords]
     new = [_made(inner, part) for part in wanted]
     new.sort(key=lambda part: part.start)
     matched = _match(old, new)
     if matched is None:
         return False
-    function_end = file.text.span(node.func)[1]
-    opening = file.text.original.index("(", function_end)
     _write_parts(file, old, new, matched, opening)
     file.replace(node.func, inner.raw(made.func))
     return True
 
 
-def _original(file: FileEdit, node: ast.expr | ast.keyword) -> _Part:
-    start, end = file.text.span(node)
-    if isinstance(node, ast.keyword):
-        return _Part(node.arg or "**", file.argument(node.value), start, end)
-    return _Part("", file.argument(node), start, end)
+def _originals(file: FileEdit, node: ast.Call, opening: int) -> list[_Part]:
+    """The arguments of a call as they stand, each with the brackets around it."""
+    found: list[_Part] = []
+    text, at = file.text.original, opening + 1
+    for part in sorted([*node.args, *node.keywords], key=file.text.span):
+        start, end = file.text.span(part)
+        first = _BETWEEN.match(text, at).end()  # type: ignore[union-attr] # matches nothing, too
+        inner = first
+        while inner < start:  # brackets of its own
+            inner = _BETWEEN.match(text, inner + 1).end()  # type: ignore[union-attr]
+            end = _BETWEEN.match(text, end).end() + 1  # type: ignore[union-attr]
+        start, at = min(first, start), end
+        if isinstance(part, ast.keyword):
+            found.append(_Part(part.arg or "**", file.argument(part.value), start, end))
+        else:
+            found.append(_Part("", file.argument(part), start, end))
+    return found
 
 
 def _made(text: Text, node: ast.expr | ast.keyword) -> _Part:

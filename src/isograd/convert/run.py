@@ -197,6 +197,8 @@ def _settle(run: Run) -> None:
             facts.made,
             facts.in_inference,
             facts.looks_up,
+            facts.constructors,
+            facts.leaves_training,
         )
         for path, facts in run.facts.items()
     )

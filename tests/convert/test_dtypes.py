@@ -69,6 +69,23 @@ nn.TransformerEncoderLayer(3, 1, 4, dtype=torch.float64)(x.double()) * 0
 nn.Transformer(3, 1, 1, 1, 4, dtype=torch.float64).decoder.norm.weight
 nn.Transformer.generate_square_subsequent_mask(2, dtype=torch.float64)
 nn.Linear(3, 2, **{"device": None, "dtype": torch.float64}).bias * 0
+F.relu6(x.double())
+F.relu6(n + 4)
+nn.ReLU6()(n - 3)
+F.prelu(x.double()[:, :, None], torch.tensor([0.2, 0.5, 1.0]).double())
+nn.PReLU(3).double()(x.double())
+F.hardshrink(x.double(), 1.25)
+nn.Hardshrink()(x.double())
+F.softshrink(x.double())
+nn.Softshrink(1.5)(x.double())
+nn.BCELoss()(torch.sigmoid(x.double()), (x > 0).double())
+F.soft_margin_loss(x, n - 2)
+F.soft_margin_loss(x, x.sign().double())
+nn.SoftMarginLoss(reduction="none")(x.double(), x.sign())
+F.l1_loss(x, x.double() / 3)
+F.log_softmax(x.double(), 1)
+F.margin_ranking_loss(x, -x, n.sign() * 2 - 1)
+nn.MarginRankingLoss(0.5)(x, -x, n - 2)
 """.split("\n")[1:-1]
 
 FUNCTIONS = """import numpy as np

@@ -51,7 +51,7 @@ class Facts:
     torch's makes complex numbers. works_in_place: whether a layer is made so. asking: what it asks
     of classes. calls: names called, and whether an argument may be a class. no_modules: arguments
     that neither are nor hold modules. constructors: of the classes of modules. leaves_training:
-    whether something may set a module to inference.
+    whether something may set a module to inference. makes_doubles: whether it names float64.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -93,6 +93,7 @@ class Facts:
     no_modules: set[Place] = field(default_factory=set)
     constructors: Mapping[str, Constructor] = field(default_factory=dict)
     leaves_training: bool = False
+    makes_doubles: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""

@@ -22,6 +22,7 @@ from isograd.convert.analysis.named_arguments import (
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
+from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
 from isograd.convert.tree import read_tree
@@ -301,6 +302,7 @@ def locate(
     facts.constructors = _constructors(source.tree, state, facts)
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
+    facts.makes_doubles = not DOUBLES.isdisjoint(facts.apis)
     facts.makes_complex = any(map(makes_complex, facts.apis)) or writes_complex(source.tree)
     if _takes_of_project(source.text, project):
         facts.elsewhere = _elsewhere(source.tree, state, facts)

@@ -5,6 +5,8 @@ Types of Python's stand for dtypes, layers take one, and old constructors take a
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.convert.support import converted, port_of, run_both
@@ -163,3 +165,48 @@ def test_a_name_of_the_projects_own_is_no_type_of_pythons() -> None:
         return torch.zeros(3, dtype=float)
     """)
     assert "dtype=float)" in port
+
+
+JOINED = """
+import torch
+from torch import nn
+
+
+class Padded(nn.Module):
+    def forward(self, labels, pad):
+        if pad:
+            more = -torch.ones((labels.shape[0], 1), device=labels.device)
+            labels = torch.cat([labels, more], dim=1)
+        return labels
+
+
+def joined(x):
+    wide = x.double()
+    return torch.cat((x, wide)), torch.stack([wide, x]), torch.hstack([torch.zeros(2, 1), x])
+
+
+def found_of():
+    whole = torch.tensor([[1, 0], [-1, 1]])
+    parts = [Padded()(whole, True), *joined(whole.float()), *joined(whole)]
+    return [[part.tolist(), part.dtype == torch.float64] for part in parts]
+"""
+
+
+def test_what_a_caller_passes_stands_beside_another_dtype(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": JOINED})
+    expected, found = run_both(
+        tmp_path, port, "import json, net\nprint(json.dumps(net.found_of()))"
+    )
+    assert found == expected
+
+
+def test_what_was_computed_stands_beside_fractions_as_it_is() -> None:
+    port, _ = port_of("""
+    import torch
+
+
+    def f(x, y):
+        x = torch.relu(x)
+        return torch.cat([x, torch.zeros(2, 2)], 1) + torch.cat([x, y])
+    """)
+    assert "of_one_dtype" not in port

@@ -78,9 +78,12 @@ def test_a_spectral_layer_and_its_loss_are_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "level"),
     [
-        ("y = torch.exp(1j * x)", Level.FINISH),
-        ("y = 2 * 1j * torch.cos(x)", Level.FINISH),
-        ("y = 1j * x", Level.LOOK),
+        ("y = torch.exp(x ** 1j)", Level.FINISH),
+        ("y = (2 * 1j) ** torch.cos(x)", Level.FINISH),
+        ("y = 1j ** x", Level.LOOK),
+        ("y = torch.exp(1j * x)", None),
+        ("y = 2 * 1j + torch.cos(x)", None),
+        ("y = 1j / x", None),
         ("y = 2 * 1j", None),
         ("y = torch.tensor([-0.5 + 0.25j, 2 - 1j])", None),
     ],
@@ -89,6 +92,37 @@ def test_pythons_complex_numbers_are_told_beside_tensors(line: str, level: Level
     _, findings = port_of(f"import torch\nx = make()\n{line}\nz = torch.exp(y)\n")
     told = [finding for finding in findings if finding.code == "complex-number"]
     assert [finding.level for finding in told] == ([] if level is None else [level])
+
+
+NUMBERS = """
+import math
+
+import torch
+
+
+def waves(x, w):
+    y = torch.exp(-1j * x * w) + (x - 2j)
+    return [torch.real(y), torch.imag(y), torch.abs(y * (1 + 2j) / (2j * math.pi))]
+
+
+def found_of():
+    x, z = torch.arange(4.0).reshape(2, 2), 1 + 2j
+    found = [*waves(x, 0.5), (z * x).real, (x / 2j).imag, (1j + x).imag, (x.double() * 1j).imag]
+    t = torch.tensor([0.3, 1.0, 2.0], requires_grad=True)
+    torch.real(torch.exp(1j * t) * (2 - 1j)).sum().backward()
+    numbers = [z * 3, 2 * 1j, z * math.pi - 1j]
+    return [part.tolist() for part in (*found, t.grad)], [[one.real, one.imag] for one in numbers]
+"""
+
+
+def test_pythons_complex_numbers_are_tensors_beside_tensors(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"net.py": NUMBERS})
+    assert not [finding for finding in report.findings if finding.level is Level.FINISH]
+    code = "import json, net\nprint(json.dumps(net.found_of()))"
+    (expected, numbers), (found, same) = run_both(tmp_path, port, code)
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(same, numbers)
 
 
 MAGNITUDES = """

@@ -5,6 +5,8 @@ Types of Python's stand for dtypes, layers take one, and old constructors take a
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.convert.support import converted, port_of, run_both
@@ -69,6 +71,23 @@ nn.TransformerEncoderLayer(3, 1, 4, dtype=torch.float64)(x.double()) * 0
 nn.Transformer(3, 1, 1, 1, 4, dtype=torch.float64).decoder.norm.weight
 nn.Transformer.generate_square_subsequent_mask(2, dtype=torch.float64)
 nn.Linear(3, 2, **{"device": None, "dtype": torch.float64}).bias * 0
+F.relu6(x.double())
+F.relu6(n + 4)
+nn.ReLU6()(n - 3)
+F.prelu(x.double()[:, :, None], torch.tensor([0.2, 0.5, 1.0]).double())
+nn.PReLU(3).double()(x.double())
+F.hardshrink(x.double(), 1.25)
+nn.Hardshrink()(x.double())
+F.softshrink(x.double())
+nn.Softshrink(1.5)(x.double())
+nn.BCELoss()(torch.sigmoid(x.double()), (x > 0).double())
+F.soft_margin_loss(x, n - 2)
+F.soft_margin_loss(x, x.sign().double())
+nn.SoftMarginLoss(reduction="none")(x.double(), x.sign())
+F.l1_loss(x, x.double() / 3)
+F.log_softmax(x.double(), 1)
+F.margin_ranking_loss(x, -x, n.sign() * 2 - 1)
+nn.MarginRankingLoss(0.5)(x, -x, n - 2)
 """.split("\n")[1:-1]
 
 FUNCTIONS = """import numpy as np
@@ -146,3 +165,48 @@ def test_a_name_of_the_projects_own_is_no_type_of_pythons() -> None:
         return torch.zeros(3, dtype=float)
     """)
     assert "dtype=float)" in port
+
+
+JOINED = """
+import torch
+from torch import nn
+
+
+class Padded(nn.Module):
+    def forward(self, labels, pad):
+        if pad:
+            more = -torch.ones((labels.shape[0], 1), device=labels.device)
+            labels = torch.cat([labels, more], dim=1)
+        return labels
+
+
+def joined(x):
+    wide = x.double()
+    return torch.cat((x, wide)), torch.stack([wide, x]), torch.hstack([torch.zeros(2, 1), x])
+
+
+def found_of():
+    whole = torch.tensor([[1, 0], [-1, 1]])
+    parts = [Padded()(whole, True), *joined(whole.float()), *joined(whole)]
+    return [[part.tolist(), part.dtype == torch.float64] for part in parts]
+"""
+
+
+def test_what_a_caller_passes_stands_beside_another_dtype(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": JOINED})
+    expected, found = run_both(
+        tmp_path, port, "import json, net\nprint(json.dumps(net.found_of()))"
+    )
+    assert found == expected
+
+
+def test_what_was_computed_stands_beside_fractions_as_it_is() -> None:
+    port, _ = port_of("""
+    import torch
+
+
+    def f(x, y):
+        x = torch.relu(x)
+        return torch.cat([x, torch.zeros(2, 2)], 1) + torch.cat([x, y])
+    """)
+    assert "of_one_dtype" not in port

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.convert.support import converted, port_of, run_original, run_port
+from tests.convert.support import converted, port_of, run_both, run_original, run_port
 
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
@@ -55,14 +55,74 @@ def test_every_layer_starts_in_torchs_mode(tmp_path: Path) -> None:
     assert found == expected
 
 
+_HANDED_IN = """
+import torch
+from torch import nn
+
+class Wrap(nn.Module):
+    def __init__(self, model, scale=3, *more):
+        super().__init__()
+        self.model, self.drop, self.scale = model, nn.Dropout(0.5), scale
+
+    def forward(self, x):
+        return self.model(x) * self.scale
+
+class Plain(nn.Module):
+    def __init__(self, cfg, width, depth):
+        super().__init__()
+        self.width, self.depth = width, depth
+        self.norm = nn.BatchNorm1d(width)
+
+    def forward(self, x):
+        for _ in range(self.depth):
+            x = x[:, :self.width]
+        return self.norm(x)
+
+TABLE = {"wrap": Wrap}
+
+def make():
+    return nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+
+def load():
+    net = make()
+    net.eval()
+    return net
+
+def modes(net):
+    return [int(part.training) for part in net.modules()]
+
+def made():
+    found = [Wrap(load()), TABLE["wrap"](load()), nn.Sequential(load(), nn.BatchNorm1d(2))]
+    found.append(nn.ModuleList([load(), make()]))
+    kept = {"teacher": make()}
+    kept["teacher"].eval()
+    found.append(Wrap(kept["teacher"]))
+    fresh = make()
+    found.append(Wrap(fresh))
+    vgg = nn.Sequential(nn.Dropout())
+    vgg.eval()
+    found.append(nn.Sequential(vgg, nn.ReLU()))
+    found.append(Plain(None, 3, int("2")))
+    for part in [make()]:
+        part.train(False)
+        found.append(Wrap(part, 3))
+    found.append(nn.Sequential(*[load() for _ in range(2)], nn.Dropout()))
+    found.append(Wrap(Wrap(load())))
+    return [modes(one) for one in found]
+"""
+
+
+def test_a_module_keeps_the_mode_of_what_it_is_handed(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"net.py": _HANDED_IN})
+    assert not [one for one in report.findings if one.code != "look"]
+    assert 'Plain(None, 3, int("2")).set_train()' in (port / "net.py").read_text()
+    expected, found = run_both(tmp_path, port, "import json, net\nprint(json.dumps(net.made()))")
+    assert found == expected
+
+
 @pytest.mark.parametrize(
     ("source", "code"),
     [
-        pytest.param(
-            "vgg = nn.Sequential(nn.Dropout())\nvgg.eval()\nnet = nn.Sequential(vgg, nn.ReLU())\n",
-            "mode-of-argument",
-            id="a part was set to inference before the whole was made",
-        ),
         pytest.param(
             "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.teacher = nn.Dropout()\n        self.teacher.eval()\n",

@@ -126,3 +126,40 @@ def test_another_process_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(port, "_NETWORKS", {})
     with pytest.raises(TypeError, match="a whole Scaled was saved by another process"):
         port.load(tmp_path / "net.ckpt")
+
+
+class Counting(ms.nn.Cell):  # type: ignore[misc]
+    """A network that writes into a buffer and keeps plain values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = ms.nn.Dense(2, 2)
+        self.register_buffer("count", ms.Tensor([0.0, 0.0]))
+        self.scale, self.seen = 1.0, []
+
+    def step(self) -> None:
+        self.count.copy_(self.count + 1)
+        self.layer.weight.set_data(self.layer.weight + 1)
+        self.scale += 1.0
+        self.seen.append(1)
+
+    def found(self) -> Any:
+        return [self.count.tolist(), self.layer.weight.tolist(), self.scale, len(self.seen)]
+
+
+def test_a_whole_network_is_what_it_was_when_it_was_saved(tmp_path: Path) -> None:
+    network, expected = Counting(), []
+    for number in range(2):
+        network.step()
+        network.set_train(not number)
+        port.save(network, tmp_path / f"{number}.ckpt")
+        expected.append((network.found(), network.training))
+    network.step()
+    now = network.found()
+    for number in range(2):
+        loaded = port.load(tmp_path / f"{number}.ckpt")
+        assert (loaded.found(), loaded.training) == expected[number]
+        loaded.step()
+        again = port.load(tmp_path / f"{number}.ckpt")
+        assert again.found() == expected[number][0]
+    assert network.found() == now

@@ -52,6 +52,7 @@ class Run:
     facts: dict[Path, Facts] = field(default_factory=dict)
     failed: dict[Path, Finding] = field(default_factory=dict)
     has_complex: bool = False
+    makes_doubles: bool = False
     works_in_place: bool = False
     looks_up: bool = False
     #: Files whose trees are kept for the second reading, and how much text that is.

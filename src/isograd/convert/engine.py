@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from isograd.convert.doubles import INSTEAD_OF_SINGLES
 from isograd.convert.entries import Entries
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
@@ -113,6 +114,8 @@ class Engine:
     def _instead(self) -> dict[str, str]:
         """Names of templates that something else stands for in this project."""
         found = dict(INSTEAD) if self._settings.has_complex else {}
+        if self._settings.makes_doubles:
+            found |= INSTEAD_OF_SINGLES
         return found | COMPILED if self._settings.compiles_steps else found
 
     def convert(self, source: Source, facts: Facts, place: Place) -> Port:

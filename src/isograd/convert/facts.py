@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.attribute_sets import AttributeSet
 from isograd.convert.analysis.class_questions import Questions
+from isograd.convert.analysis.handed_in import Constructor
 from isograd.convert.analysis.starting import Elsewhere
 from isograd.convert.places import Place, place
 from isograd.scan.values import ClassInfo, Tensor, Value
@@ -47,7 +49,9 @@ class Facts:
     learns, other than that it does not. private: where modules' own dictionaries of parameters are
     named. reads_private: whether they are more than read there. makes_complex: whether something of
     torch's makes complex numbers. works_in_place: whether a layer is made so. asking: what it asks
-    of classes. calls: names called, and whether an argument may be a class.
+    of classes. calls: names called, and whether an argument may be a class. no_modules: arguments
+    that neither are nor hold modules. constructors: of the classes of modules. leaves_training:
+    whether something may set a module to inference. makes_doubles: whether it names float64.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -86,6 +90,10 @@ class Facts:
     works_in_place: bool = False
     asking: Questions = field(default_factory=Questions)
     calls: set[tuple[str, bool]] = field(default_factory=set)
+    no_modules: set[Place] = field(default_factory=set)
+    constructors: Mapping[str, Constructor] = field(default_factory=dict)
+    leaves_training: bool = False
+    makes_doubles: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""

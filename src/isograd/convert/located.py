@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Mapping
 
 from isograd.convert.analysis.attribute_sets import attribute_set
 from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
@@ -15,6 +16,8 @@ from isograd.convert.analysis.complex_numbers import (
     may_write_complex,
     writes_complex,
 )
+from isograd.convert.analysis.handed_in import Constructor, constructors_of, is_no_module
+from isograd.convert.analysis.handed_in import leaves_training as may_leave_training
 from isograd.convert.analysis.named_arguments import (
     called_by_name,
     is_made_in_place,
@@ -23,6 +26,7 @@ from isograd.convert.analysis.named_arguments import (
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
+from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
 from isograd.convert.tree import read_tree
@@ -172,6 +176,7 @@ class _Located(Statements):
             self.facts.built.add(place(node))
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
+            self._keep_arguments(node, arguments, keywords)
         word = getattr(node.func, "id", "")
         if word == "setattr" and len(node.args) == len(arguments) == 3:
             name = str(getattr(node.args[1], "value", ""))
@@ -183,6 +188,14 @@ class _Located(Statements):
         if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):
             self.facts.in_inference.add(owner.of.name)
         return super().called(node, value, owner, arguments, keywords)
+
+    def _keep_arguments(
+        self, node: ast.Call, arguments: list[Value], keywords: dict[str, Value]
+    ) -> None:
+        """Keep which arguments of a call are no modules."""
+        given = list(zip(node.args, arguments, strict=False))
+        given += [(k.value, keywords[k.arg]) for k in node.keywords if k.arg in keywords]
+        self.facts.no_modules.update(place(part) for part, value in given if is_no_module(value))
 
     def _keep_set(self, node: ast.AST, owner: Value, name: str, value: ast.expr | None) -> None:
         if name in self.watched:
@@ -289,8 +302,11 @@ def locate(
     facts.compared = compared(source.tree, state)
     if any(word in source.text for word in WORDS):
         facts.asking = questions(source.tree, state)
+    facts.leaves_training = may_leave_training(source.tree)
+    facts.constructors = _constructors(source.tree, state, facts)
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
+    facts.makes_doubles = not DOUBLES.isdisjoint(facts.apis)
     facts.makes_complex = any(map(makes_complex, facts.apis)) or (
         may_write_complex(source.text) and writes_complex(source.tree)
     )
@@ -304,6 +320,18 @@ def locate(
     return facts, summary
 
 
+def _apis(state: State) -> Callable[[ast.AST], str]:
+    """The API of torch that stands at a node."""
+    apis = {(line, column): api for line, column, api, _ in state.uses}
+    return lambda node: apis.get((node.lineno, node.col_offset), "")  # type: ignore[attr-defined]
+
+
+def _constructors(module: ast.Module, state: State, facts: Facts) -> Mapping[str, Constructor]:
+    """The constructors of the modules that a file defines."""
+    names = frozenset(info.name for info in facts.classes.values() if info.is_module)
+    return constructors_of(module, names, _apis(state)) if names else {}
+
+
 def _takes_of_project(text: str, project: Project) -> bool:
     """Whether a file may import other files of the project."""
     return any(
@@ -314,10 +342,7 @@ def _takes_of_project(text: str, project: Project) -> bool:
 
 def _elsewhere(module: ast.Module, state: State, facts: Facts) -> Elsewhere:
     """What a file takes of others; nothing is known yet of what they take of it."""
-    apis = {(line, column): api for line, column, api, _ in state.uses}
-
-    def api_of(node: ast.AST) -> str:
-        return apis.get((node.lineno, node.col_offset), "")  # type: ignore[attr-defined]
+    api_of = _apis(state)
 
     def is_module_class(node: ast.ClassDef) -> bool:
         info = facts.classes.get(place(node))

@@ -172,6 +172,7 @@ def _read_one(run: Run, path: Path, file: str) -> None:
         run.kept[path] = read
         run.kept_bytes += len(read.raw)
     run.has_complex = run.has_complex or facts.makes_complex
+    run.makes_doubles = run.makes_doubles or facts.makes_doubles
     run.works_in_place = run.works_in_place or facts.works_in_place
     if any(word in read.source.text for word in WORDS):
         run.list_fields |= fields_with_lists(read.source.tree)
@@ -197,6 +198,8 @@ def _settle(run: Run) -> None:
             facts.made,
             facts.in_inference,
             facts.looks_up,
+            facts.constructors,
+            facts.leaves_training,
         )
         for path, facts in run.facts.items()
     )
@@ -358,6 +361,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.list_fields,
         run.reads_states,
         frozenset().union(*(facts.buffers for facts in run.facts.values())),
+        run.makes_doubles,
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -30,6 +30,7 @@ class Settings:
     list_fields: fields of named tuples to which the project gives a list.
     reads_states: whether it may read the names or the order of what a `state_dict()` holds.
     buffers: those that its classes register.
+    makes_doubles: whether it names float64, which not all of MindSpore's layers take.
     """
 
     target: str = "ops"
@@ -46,6 +47,7 @@ class Settings:
     list_fields: frozenset[str] = frozenset()
     reads_states: bool = False
     buffers: frozenset[tuple[str, str]] = frozenset()
+    makes_doubles: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

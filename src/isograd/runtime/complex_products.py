@@ -13,7 +13,7 @@ from mindspore import ops  # noqa: TID253
 
 def product(input: Any, other: Any) -> Any:
     """`input * other`, of tensors and numbers of any kind."""
-    if not (_is_complex(input) or _is_complex(other)):
+    if _is_plain(input, other):
         return input * other
     a, b = _real_parts(input)
     c, d = _real_parts(other)
@@ -26,7 +26,7 @@ def product(input: Any, other: Any) -> Any:
 
 def quotient(input: Any, other: Any) -> Any:
     """`input / other`, of tensors and numbers of any kind."""
-    if not (_is_complex(input) or _is_complex(other)):
+    if _is_plain(input, other):
         return input / other
     a, b = _real_parts(input)
     c, d = _real_parts(other)
@@ -34,6 +34,32 @@ def quotient(input: Any, other: Any) -> Any:
         return _made(a / c, b / c)
     size = c * c + d * d
     return _made((a * c + b * d) / size, (b * c - a * d) / size)
+
+
+def complex_sum(input: Any, other: Any) -> Any:
+    """`input + other`, of tensors and numbers of any kind."""
+    if _is_plain(input, other):
+        return input + other
+    return _operand(input) + _operand(other)
+
+
+def complex_difference(input: Any, other: Any) -> Any:
+    """`input - other`, of tensors and numbers of any kind."""
+    if _is_plain(input, other):
+        return input - other
+    return _operand(input) - _operand(other)
+
+
+def _operand(value: Any) -> Any:
+    """A complex number of Python's as a tensor, because MindSpore's operators take none."""
+    return ms.Tensor(value, ms.complex64) if isinstance(value, complex) else value
+
+
+def _is_plain(input: Any, other: Any) -> bool:
+    """Whether the operator itself takes two values: real ones, or two numbers."""
+    if not (isinstance(input, ms.Tensor) or isinstance(other, ms.Tensor)):
+        return True
+    return not (_is_complex(input) or _is_complex(other))
 
 
 def _is_complex(value: Any) -> bool:

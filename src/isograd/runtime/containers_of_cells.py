@@ -117,6 +117,18 @@ def set_mode(module: Any, mode: bool = True) -> Any:
     return module.train() if mode else module.eval()
 
 
+def start_training(module: Any) -> Any:
+    """Training for a module that was just made and its parts; the module.
+
+    torch's modules start in training and keep the modes of modules that they are given: parts whose
+    mode was set before stay in it.
+    """
+    for _, cell in module.cells_and_names():
+        if "training" not in getattr(cell, "_func_graph_flags", {}):
+            cell.add_flags(training=True)
+    return module
+
+
 #: What MindSpore's layers call what torch's hold.
 _NATIVE = {
     "weight": ("gamma", "embedding_table", "w"),

@@ -144,7 +144,15 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """log(1 + exp(-target * input))."""
-    return reduced(-log_sigmoid(target * input), reduction)
+    return reduced(-log_sigmoid(target.astype(input.dtype) * input), reduction)
+
+
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean"
+) -> Any:
+    """Of scores in an order, by a target of any dtype, which MindSpore's does not take."""
+    target = target.astype(input1.dtype)
+    return ops.margin_ranking_loss(input1, input2, target, float(margin), reduction)
 
 
 def poisson_nll_loss(

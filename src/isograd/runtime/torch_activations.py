@@ -38,7 +38,7 @@ class ReLU(Activation, nn.ReLU):  # type: ignore[misc]
 class ReLU6(Activation, nn.ReLU6):  # type: ignore[misc]
     """torch.nn.ReLU6."""
 
-    function = staticmethod(ops.relu6)
+    function = staticmethod(torch_functions.relu6)
 
 
 class SiLU(Activation, nn.SiLU):  # type: ignore[misc]
@@ -176,7 +176,7 @@ class PReLU(Module, nn.PReLU):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """The input above 0, a learnt share of it below."""
-        return ops.prelu(input, self.weight)
+        return torch_functions.prelu(input, self.weight)
 
 
 class Softplus(WithSettings):
@@ -206,7 +206,7 @@ class Hardshrink(WithSettings, nn.HShrink):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """Zero near zero."""
-        return ops.hardshrink(input, self.lambd)
+        return torch_functions.hardshrink(input, self.lambd)
 
 
 class Softshrink(WithSettings, nn.SoftShrink):  # type: ignore[misc]
@@ -216,7 +216,7 @@ class Softshrink(WithSettings, nn.SoftShrink):  # type: ignore[misc]
 
     def construct(self, input: Any) -> Any:
         """Nearer to zero by lambd."""
-        return ops.softshrink(input, self.lambd)
+        return torch_functions.softshrink(input, self.lambd)
 
 
 class Threshold(WithSettings, nn.Threshold):  # type: ignore[misc]

@@ -28,6 +28,29 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return hardtanh(input, 0, 6)
 
 
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """Zero near zero; MindSpore's takes no float64."""
+    if input.dtype != ms.float64:
+        return ops.hardshrink(input, lambd)
+    return ops.where(ops.abs(input) > lambd, input, ops.zeros_like(input))
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """Nearer to zero by lambd; MindSpore's takes no float64."""
+    if input.dtype != ms.float64:
+        return ops.softshrink(input, lambd)
+    return input - ops.clamp(input, -lambd, lambd)
+
+
+def prelu(input: Any, weight: Any) -> Any:
+    """The input above 0, a learnt share of it below; MindSpore's takes no float64."""
+    if input.dtype != ms.float64:
+        return ops.prelu(input, weight)
+    if weight.size > 1:
+        weight = weight.reshape(-1, *(1,) * (input.ndim - 2))
+    return ops.where(input > 0, input, input * weight)
+
+
 def silu(input: Any, inplace: bool = False) -> Any:
     """The input times its sigmoid."""
     return ops.silu(input)

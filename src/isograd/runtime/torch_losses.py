@@ -163,7 +163,7 @@ class MarginRankingLoss(AnyLoss, nn.MarginRankingLoss):  # type: ignore[misc]
 
     inputs: ClassVar[tuple[str, ...]] = ("input1", "input2", "target")
     arguments: ClassVar[dict[str, Any]] = {"margin": 0.0, **_OLD, "reduction": "mean"}
-    function = staticmethod(ops.margin_ranking_loss)
+    function = staticmethod(losses.margin_ranking_loss)
 
 
 class CosineEmbeddingLoss(AnyLoss, nn.CosineEmbeddingLoss):  # type: ignore[misc]

@@ -22,8 +22,11 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import nn  # noqa: TID253
 
+from isograd.runtime.storages import copies_own_their_memory
+
 _STRUCTURE = "__structure__"
-#: The networks that this process has saved as a whole, by the marks in their files.
+#: The networks that this process has saved as a whole, by the marks in their files: each as it was,
+#: but for its Parameters, whose values are in the file.
 _NETWORKS: dict[str, Any] = {}
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -125,9 +128,9 @@ def _described(value: Any, path: str, tensors: dict[str, Any]) -> Any:
 
 def _of_network(network: Any, path: str, tensors: dict[str, Any]) -> Any:
     """A whole network: its weights and modes.  Its code is not kept, but the network in memory."""
-    known = (mark for mark, kept in _NETWORKS.items() if kept is network)
-    mark = next(known, "") or f"{type(network).__qualname__} {uuid.uuid4().hex}"
-    _NETWORKS[mark] = network
+    mark = f"{type(network).__qualname__} {uuid.uuid4().hex}"
+    copies_own_their_memory()
+    _NETWORKS[mark] = copy.deepcopy(network, {id(part): part for part in network.get_parameters()})
     weights = [_described(part.value(), path, tensors) for part in network.get_parameters()]
     modes = [cell.training for _, cell in network.cells_and_names()]
     return {"network": [mark, weights, modes]}
@@ -145,7 +148,7 @@ def _network(content: Any, tensors: dict[str, Any]) -> Any:
     for parameter, value in zip(network.get_parameters(), weights, strict=True):
         parameter.set_data(_built(value, tensors))
     for (_, cell), mode in zip(network.cells_and_names(), modes, strict=True):
-        cell.training = mode
+        cell.add_flags(training=mode)
     return network
 
 

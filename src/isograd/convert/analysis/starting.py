@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.carrying import Carrying
+from isograd.convert.analysis.handed_in import Constructor
 from isograd.convert.tree import Tree
 from isograd.scan.values import Api, ClassInfo, Foreign, Namespace, Plain, Tensor, Value
 
@@ -45,7 +46,8 @@ class Starting:
     taken: the file that takes a name of others or calls a method of this name; empty for several.
     escaping: classes that files other than their own pass around.  made: classes that calls make.
     looks_up: whether something is asked for by a name that is computed.  in_inference: classes that
-    start in inference in torch, too.
+    start in inference in torch, too.  constructors: of the classes of modules; None where files
+    have several.  leaves_training: whether something may set a module to inference.
     """
 
     taken: Mapping[str, str] = field(default_factory=dict)
@@ -53,6 +55,8 @@ class Starting:
     made: frozenset[str] = frozenset()
     looks_up: bool = False
     in_inference: frozenset[str] = frozenset()
+    constructors: Mapping[str, Constructor | None] = field(default_factory=dict)
+    leaves_training: bool = False
 
     def is_taken(self, name: str, file: str) -> bool:
         """Whether a file other than the given one takes a name, or calls such a method."""
@@ -69,21 +73,28 @@ class Said:
     made: Collection[str]
     in_inference: Collection[str]
     looks_up: bool
+    constructors: Mapping[str, Constructor]
+    leaves_training: bool
 
 
 def starting_of(files: Iterable[Said]) -> Starting:
     """The facts of a project from those of its files."""
     said = list(files)
     taken: dict[str, str] = {}
+    constructors: dict[str, Constructor | None] = {}
     for one in said:
         for name in (*one.elsewhere.names, *one.called):
             taken[name] = "" if taken.get(name, one.file) != one.file else one.file
+        for name, made in one.constructors.items():
+            constructors[name] = None if name in constructors else made
     return Starting(
         taken,
         frozenset().union(*(one.elsewhere.escaping for one in said)),
         frozenset().union(*(one.made for one in said)),
         any(one.looks_up for one in said),
         frozenset().union(*(one.in_inference for one in said)),
+        constructors,
+        any(one.leaves_training for one in said),
     )
 
 

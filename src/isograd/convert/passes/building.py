@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert.analysis.layers import is_path
-from isograd.convert.analysis.starting import leaves_training
+from isograd.convert.analysis.handed_in import Constructor
 from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.order import Stage
 from isograd.convert.places import place
+from isograd.convert.tree import pairs_of
 
 _CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 _MODULE = "torch.nn.Module"
+#: Functions that may give a module that was there before.
+_GIVES_MODULES = tuple(
+    f"torch.{name}" for name in ("nn.utils.", "load", "compile", "hub.", "jit.", "ao.", "fx.")
+)
+_NO_MODULES = (ast.Constant, ast.JoinedStr, ast.Compare, ast.UnaryOp, ast.Lambda)
 
 
 class Building:
@@ -72,15 +77,11 @@ def start_training(node: ast.Call, file: FileEdit) -> None:
     """Start training behind a call that builds a module, if it has modes and is no part."""
     if not has_modes(file) or _sets_mode(node, file) or file.carrying.is_carried(node):
         return
-    file.replace(node, f"{file.source(node)}.set_train()")
-    for given in (*node.args, *(part.value for part in node.keywords)):
-        if _is_in_inference(given, file):
-            message = (
-                f"{ast.unparse(given)} was set to inference before; in the port set_train() of the "
-                "module that takes it sets it to training"
-            )
-            advice = f"Call set_train(False) of it behind {ast.unparse(node.func)}(…)."
-            file.finding(node, "mode-of-argument", message, advice)
+    if takes_modules(node, file):
+        start = file.name("composites.start_training")
+        file.replace(node, f"{start}({file.source(node)})")
+    else:
+        file.replace(node, f"{file.source(node)}.set_train()")
 
 
 def _sets_mode(node: ast.Call, file: FileEdit) -> bool:
@@ -91,24 +92,65 @@ def _sets_mode(node: ast.Call, file: FileEdit) -> bool:
     return is_said or name in file.settings.starting.in_inference
 
 
-def _is_in_inference(given: ast.expr, file: FileEdit) -> bool:
-    """Whether something sets an argument to inference before a module takes it."""
-    if isinstance(given, ast.Starred):
-        return _is_in_inference(given.value, file)
-    if leaves_training(given):
-        return True
-    if not is_path(given):
+def takes_modules(node: ast.Call, file: FileEdit) -> bool:
+    """Whether the call of a module may hand it modules that something set to inference."""
+    if not file.settings.starting.leaves_training:
         return False
-    text, scope = ast.unparse(given), file.tree.scope(given)
-    for call in file.tree.of(ast.Call):
-        if call.lineno > given.lineno or not leaves_training(call):
-            continue
-        assert isinstance(call.func, ast.Attribute)
-        parent = file.tree.parents.get(call)
-        bound = [ast.unparse(t) for t in parent.targets] if isinstance(parent, ast.Assign) else []
-        if text in (ast.unparse(call.func.value), *bound) and file.tree.scope(call) is scope:
-            return True
-    return False
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    made = file.settings.starting.constructors.get(name) or Constructor()
+    is_spread = any(isinstance(part, ast.Starred) for part in node.args)
+    names = () if is_spread or place(node) not in file.facts.built else made.names
+    plain = {part for name, part in zip(names, node.args, strict=False) if name in made.plain}
+    plain |= {part.value for part in node.keywords if part.arg in made.plain}
+    given = (*node.args, *(part.value for part in node.keywords))
+    return any(part not in plain and _may_be_in_inference(part, file) for part in given)
+
+
+def _may_be_in_inference(node: ast.expr, file: FileEdit) -> bool:
+    """Whether an argument may be, or hold, a module that was there before."""
+    if isinstance(node, _NO_MODULES) or place(node) in file.facts.no_modules:
+        return False
+    if isinstance(node, ast.Dict):
+        return any(_may_be_in_inference(part, file) for part in node.values)
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return any(_may_be_in_inference(part, file) for part in node.elts)
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        return _may_be_in_inference(node.elt, file)
+    if isinstance(node, (ast.IfExp, ast.BoolOp)):
+        parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values
+        return any(_may_be_in_inference(part, file) for part in parts)
+    if isinstance(node, ast.BinOp):
+        return any(_may_be_in_inference(part, file) for part in (node.left, node.right))
+    if isinstance(node, ast.Starred):
+        return _may_be_in_inference(node.value, file)
+    if isinstance(node, ast.Call):
+        return _is_given_by_call(node, file)
+    return not isinstance(node, ast.Name) or not _is_new(node, file)
+
+
+def _is_given_by_call(node: ast.Call, file: FileEdit) -> bool:
+    """Whether what a call gives may hold a module that was there before."""
+    api = file.api_of_call(node)
+    if file.carrying.is_module_call(node):
+        return takes_modules(node, file)
+    return not api or api.startswith(_GIVES_MODULES)
+
+
+def _is_new(node: ast.Name, file: FileEdit) -> bool:
+    """Whether nothing but calls that make a module for the one around it bind a name."""
+    scope, found = file.tree.scope(node), []
+    for statement in file.tree.of(ast.Assign):
+        if file.tree.scope(statement) is scope:
+            pairs = [p for t in statement.targets for p in pairs_of(t, statement.value)]
+            found += [value for target, value in pairs if getattr(target, "id", "") == node.id]
+    is_bound = sum(getattr(part, "id", "") == node.id for part in file.tree.binding)
+    return len(found) == is_bound == 1 and all(
+        isinstance(value, ast.Call)
+        and file.carrying.is_module_call(value)
+        and file.carrying.is_carried(value)
+        and not takes_modules(value, file)
+        for value in found
+    )
 
 
 def has_modes(file: FileEdit) -> bool:

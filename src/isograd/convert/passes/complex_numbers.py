@@ -22,6 +22,11 @@ _IN_PARTS: dict[type[ast.operator], str] = {
     ast.Mult: "composites.product",
     ast.Div: "composites.quotient",
 }
+#: MindSpore's own take complex tensors and real ones, but no number of Python's.
+_BESIDE_NUMBERS: dict[type[ast.operator], str] = {
+    ast.Add: "composites.complex_sum",
+    ast.Sub: "composites.complex_difference",
+}
 #: What gives complex numbers, and methods that give what they are asked of in another form.
 _COMPLEX = frozenset(
     (
@@ -44,24 +49,24 @@ _ADVICE = "Compose it of real tensors: ops.Complex()(real, imaginary), for exp o
 
 
 class ComplexNumbers:
-    """`abs(spectrum)`, which is complex in MindSpore, and `1j * x`, which raises there."""
+    """`abs(spectrum)`, which is complex in MindSpore, and `x ** 1j`, which raises there."""
 
     kinds = (ast.Call, ast.Constant)
     examples = (
         Example(
-            "an imaginary factor",
+            "an imaginary exponent",
             """
             def f(x: torch.Tensor, y: torch.Tensor):
-                return torch.exp(1j * x)
+                return torch.exp(x ** 1j)
             """,
         ),
     )
     counterexamples = (
         Example(
-            "a real factor",
+            "a real exponent",
             """
             def f(x: torch.Tensor, y: torch.Tensor):
-                return torch.exp(2 * x)
+                return torch.exp(x ** 2)
             """,
         ),
     )
@@ -73,7 +78,7 @@ class ComplexNumbers:
         assert isinstance(node, ast.Constant)
         if isinstance(node.value, complex) and "torch" in file.text.original:
             whole, is_sure = _operation(node, file)
-            if whole is not None:
+            if whole is not None and not _is_written(whole):
                 level = Level.FINISH if is_sure else Level.LOOK
                 message = (_NUMBER if is_sure else _MAY_BE).format(ast.unparse(whole))
                 file.finding(node, "complex-number", message, _ADVICE, level=level)
@@ -81,7 +86,10 @@ class ComplexNumbers:
 
 
 class ComplexProducts:
-    """`spectrum * weights`: MindSpore's own has no gradient, and takes no real tensor beside it."""
+    """`spectrum * weights`: MindSpore's own has no gradient, and takes no real tensor beside it.
+
+    Nor does it take a complex number of Python's, `1j * x`.
+    """
 
     kinds = (ast.BinOp,)
     examples = (
@@ -106,8 +114,10 @@ class ComplexProducts:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write it in real parts."""
         assert isinstance(node, ast.BinOp)
-        call = _IN_PARTS.get(type(node.op))
-        if call is None or not file.settings.has_complex:
+        call = _IN_PARTS.get(type(node.op)) or _BESIDE_NUMBERS.get(type(node.op))
+        if call is None or not file.settings.has_complex or _is_of_numbers(node):
+            return False
+        if type(node.op) in _BESIDE_NUMBERS and not _has_number(node):
             return False
         if not any(_is_complex(part, file, set()) for part in (node.left, node.right)):
             return False
@@ -120,6 +130,10 @@ class ComplexProducts:
 
 def _is_complex(node: ast.expr, file: FileEdit, seen: set[str]) -> bool:
     """Whether an expression, or what its name holds, was made of complex numbers."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, complex)
+    if isinstance(node, ast.UnaryOp):
+        return _is_complex(node.operand, file, seen)
     if isinstance(node, ast.Subscript):
         return _is_complex(node.value, file, seen)
     if isinstance(node, ast.BinOp):
@@ -148,6 +162,25 @@ def _is_complex(node: ast.expr, file: FileEdit, seen: set[str]) -> bool:
             )
         )
     return any(_is_complex(value, file, seen) for value in scope_of(node, file).values_of(name))
+
+
+def _is_written(whole: ast.expr) -> bool:
+    """Whether an operation with a number of Python's is written otherwise by `ComplexProducts`."""
+    return isinstance(whole, ast.BinOp) and type(whole.op) in (*_IN_PARTS, *_BESIDE_NUMBERS)
+
+
+def _is_of_numbers(node: ast.BinOp) -> bool:
+    """Whether both operands are numbers as they are written."""
+    return _is_number(node.left) and _is_number(node.right)
+
+
+def _has_number(node: ast.expr) -> bool:
+    """Whether a complex number is written out among the operands of an expression."""
+    if isinstance(node, ast.BinOp):
+        return _has_number(node.left) or _has_number(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _has_number(node.operand)
+    return isinstance(node, ast.Constant) and isinstance(node.value, complex)
 
 
 def _random(node: ast.Call, file: FileEdit) -> bool:

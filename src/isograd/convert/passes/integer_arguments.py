@@ -7,6 +7,7 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.integer_expressions import may_be_integer
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.known_dtypes import known_dtype
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument
 
@@ -84,9 +85,24 @@ class JoinedParts:
             _may_be_empty(part, file) for part in given
         ):
             file.replace(parts, f"{file.name('composites.without_empty')}({file.source(parts)})")
-        elif len({may_be_integer(part, file) for part in given}) == 2:
+        elif len({may_be_integer(part, file) for part in given}) == 2 or _may_differ(given, file):
             file.replace(parts, f"{file.name('composites.of_one_dtype')}({file.source(parts)})")
         return False
+
+
+def _may_differ(given: list[ast.expr], file: FileEdit) -> bool:
+    """Whether parts are known to be of several dtypes, or of one beside what a caller passes."""
+    known = {known_dtype(part, part, file) for part in given} - {""}
+    is_open = any(_is_passed(part, file) for part in given)
+    return len(known) > 1 or (bool(known) and is_open)
+
+
+def _is_passed(part: ast.expr, file: FileEdit) -> bool:
+    """Whether a part is a parameter of the function, as it was passed."""
+    if not isinstance(part, ast.Name):
+        return False
+    scope = scope_of(part, file)
+    return part.id in scope.parameters and not scope.statements_of(part.id, part)
 
 
 def _may_be_empty(part: ast.expr, file: FileEdit) -> bool:

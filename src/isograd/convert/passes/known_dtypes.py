@@ -72,6 +72,8 @@ def known_dtype(node: ast.expr, at: ast.AST, file: FileEdit, depth: int = 8) -> 
         made = scope_of(at, file).statements_of(node.id, at)
         found = {_of_statement(one, node.id, file, depth - 1) for one in made}
         return found.pop() if len(found) == 1 else ""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return known_dtype(node.operand, at, file, depth - 1)
     if isinstance(node, ast.BinOp):
         return _of_both(node, at, file, depth - 1)
     if not isinstance(node, ast.Call):

@@ -95,7 +95,7 @@ def _write(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> bool:
     assert isinstance(method, ast.FunctionDef)
     if not method.args.args:
         return False
-    code = f"{method.args.args[0].arg}.set_train()"
+    code = _start(method.args.args[0].arg, node, file)
     returns = list(_returns(method))
     if any(not _is_alone(part, file) for part in returns):
         return False
@@ -105,6 +105,16 @@ def _write(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> bool:
     if not isinstance(last, (ast.Return, ast.Raise)):
         _insert_behind(last, method, code, file)
     return True
+
+
+def _start(name: str, node: ast.ClassDef, file: FileEdit) -> str:
+    """Code that starts training; modules that the constructor may be handed keep their mode."""
+    starting = file.settings.starting
+    made = starting.constructors.get(node.name)
+    is_handed = made is None or not made.plain.issuperset(made.names)
+    if starting.leaves_training and is_handed:
+        return f"{file.name('composites.start_training')}({name})"
+    return f"{name}.set_train()"
 
 
 def _write_constructor(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> bool:
@@ -128,7 +138,7 @@ def _write_constructor(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> b
         "",
         f"{indent}def __init__(self, *args, **kwargs):",
         f"{indent}    super().__init__(*args, **kwargs)",
-        f"{indent}    self.set_train()",
+        f"{indent}    {_start('self', node, file)}",
     )
     text.insert(text.line_end(last.end_lineno), text.newline + text.newline.join(lines))
     return True

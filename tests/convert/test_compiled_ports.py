@@ -41,6 +41,11 @@ NETWORKS = {
         "nn.Conv2d(3, 4, 3)",
         "self.made(x).max(dim=1)[0] - torch.aminmax(x, dim=1).min.mean()",
     ),
+    "Chosen": (
+        "nn.Conv2d(3, 4, 3)",
+        "self.made(x) * max((x * x).mean(), 0.1) * min(30, x.std().item(), 2.5)"
+        " * max([0.01, self.made.weight.sum()]) * min(x.shape[-1], 4)",
+    ),
     "Sorted": ("nn.Conv2d(3, 4, 3)", "self.made(x).sort(dim=-1, descending=True)[0][..., :3]"),
     "Middle": (
         "nn.Conv2d(3, 4, 3)",

@@ -111,6 +111,37 @@ def test_a_device_beside_sizes_and_is_cuda_compile(tmp_path: Path) -> None:
     )
 
 
+_STARRED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x, size=3):
+        b, c, d, device, size, = *x.shape, x.device, size
+        first, *_, where = *x.shape, x.device
+        there, *rest, k = x.device, *x.shape, 5
+        *most, last = *x.shape, x.device
+        rows, own, dtype = x.shape[0], x.device, x.dtype
+        y = x.reshape(b, c * d) * size + torch.ones(first, 1, device=there) * len(rest) * k
+        return y.reshape(rows, -1).to(dtype) + torch.ones(d).expand(*most).sum((1, 2)).unsqueeze(1)
+"""
+
+
+def test_a_device_beside_sizes_that_a_star_takes_compiles(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": _STARRED})
+    found = run_port(
+        port,
+        """
+        import net, mindspore as ms, numpy as np
+        print(ms.jit(net.Net().construct)(ms.Tensor(np.ones((2, 4, 6), "f4"))).asnumpy().tolist())
+        """,
+    )
+    assert found == run_original(
+        tmp_path, "import net, torch\nprint(net.Net()(torch.ones(2, 4, 6)).tolist())\n"
+    )
+
+
 @pytest.mark.parametrize(
     "line", ["if 1: a, device = x.shape[0], x.device", "x, device = x + 1, x.device"]
 )

@@ -78,3 +78,64 @@ def test_a_compiled_loss_of_what_a_mask_takes(tmp_path: Path) -> None:
     code = "import json, logits; print(json.dumps(logits.losses))"
     expected, found = run_both(tmp_path, port, code)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+WRITTEN = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.arange(4.0) / 4)
+
+    def part(self, x, keep):
+        x[keep] = self.w.sum() * x.new_ones(4)
+        return x
+
+    def forward(self, x, labels):
+        x = x * 2
+        k = labels == 0
+        row = k[1]
+        x[k] = (x.clone() * self.w)[k]
+        y = x.clone()
+        y[labels > 5] = (x.clone() * 7)[labels > 5]
+        y[labels[:, 0] == 0] = self.w * 3
+        y[k] += self.w
+        y[x > 9] -= 1
+        y = self.part(y, labels == 1)
+        y[~k] = y[:1, :1].mean((0,)) * 2
+        z = y.sum(-1)
+        z[k] += self.w.sum()
+        i = torch.tensor(1)
+        z[i] = self.w.sum()
+        y[:, row] = (x * 3)[:, row]
+        return (y * y).mean() + (z * z).mean() + (x[k, 1:] ** 2).mean()
+"""
+
+
+def test_masks_compile_with_their_gradients(tmp_path: Path) -> None:
+    """MindSpore's graph would broadcast what a mask of leading axes takes to the whole tensor."""
+    port, report = converted(tmp_path, {"net.py": WRITTEN})
+    assert not report.findings
+    code = """
+    import json
+    import net
+    made = net.Net()
+    x = TENSOR([[[(12.0 * i + 4 * j + k) / 10 for k in range(4)] for j in range(3)]
+                for i in range(2)])
+    labels = TENSOR([[0, 1, 1], [1, 0, 0]])
+    if hasattr(made, "construct"):
+        import mindspore as ms
+        step = ms.jit(ms.value_and_grad(made, 0, made.trainable_params()))
+        loss, (slope, (weight,)) = step(x, labels)
+    else:
+        x.requires_grad_()
+        loss = made(x, labels)
+        loss.backward()
+        slope, weight = x.grad, made.w.grad
+    print(json.dumps([loss.item(), *slope.reshape(-1).tolist(), *weight.tolist()]))
+    """
+    expected, found = run_both(tmp_path, port, code)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)

@@ -47,6 +47,18 @@ class FunctionCell(nn.Cell):  # type: ignore[misc]
         return _Recorded.apply(self, *inputs)
 
 
+class ResultAlone(nn.Cell):  # type: ignore[misc]
+    """A cell's first outputs: the others are for its `bprop`."""
+
+    def __init__(self, function: Any, count: int) -> None:
+        super().__init__()
+        self.function, self.count = function, count
+
+    def construct(self, *inputs: Any) -> Any:
+        found = self.function(*inputs)
+        return found[0] if self.count == 1 else found[: self.count]
+
+
 def no_gradient(value: Any) -> Any:
     """None of torch's backward: zeros for a tensor, since the static graph takes no None."""
     return ops.zeros_like(value) if isinstance(value, ms.Tensor) else None

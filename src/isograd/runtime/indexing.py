@@ -21,7 +21,8 @@ def select(input: Any, dim: int, index: int) -> Any:
 def at(owner: Any, key: Any) -> Any:
     """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy.
 
-    A mask of several axes it takes for one of a single axis where slices follow.  A number beside
+    A mask of several axes it takes for one of a single axis where slices follow, and a graph takes
+    none behind slices: the positions where it is true stand for it.  A number beside
     positions it takes for positions too, as numpy does: their axis goes to the front.  What arrays
     take is a copy: `taken` says why.
     """
@@ -37,7 +38,7 @@ def at(owner: Any, key: Any) -> Any:
         place = position(part)
         if _is_rest(place):
             given = (*given, *[slice(None)] * (owner.ndim - _axes_of_all(key)))
-        elif isinstance(place, ms.Tensor) and place.dtype == ms.bool_ and place.ndim > 1:
+        elif isinstance(place, ms.Tensor) and place.dtype == ms.bool_ and place.ndim > 0:
             given = (*given, *nonzero(place, True))
             others += 1
         else:

@@ -5,11 +5,13 @@ Every branch of a `where` is finite where it is not chosen, because its gradient
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
-from mindspore import ops  # noqa: TID253
+from mindspore import nn, ops  # noqa: TID253
+from mindspore.ops import functional  # noqa: TID253
 
 from isograd.runtime.exact import (
     choose,
@@ -130,6 +132,52 @@ def minimum(input: Any, other: Any) -> Any:
 def _either(input: Any, other: Any, of_booleans: Any, of_numbers: Any) -> Any:
     are_booleans = input.dtype == other.dtype == ms.bool_
     return (of_booleans if are_booleans else of_numbers)(input, other)
+
+
+class _Chosen(nn.Cell):  # type: ignore[misc]
+    """Python's `max` or `min`; compiled, by operators.
+
+    The static graph runs a tensor's beside a number in Python, and with that all that it returns
+    loses its gradient (2.10).
+    """
+
+    def __init__(self, is_least: bool) -> None:
+        super().__init__()
+        self.is_least = is_least
+
+    def __call__(self, *values: Any) -> Any:
+        return builtins.min(values) if self.is_least else builtins.max(values)
+
+    def construct(self, *values: Any) -> Any:
+        found = values[0]
+        for other in values[1:]:
+            found = _chosen(other, found, other < found if self.is_least else other > found)
+        return found
+
+
+def _chosen(other: Any, found: Any, is_other: Any) -> Any:
+    """One of two for a graph: numbers of two kinds, one of them a tensor's, make no branches."""
+    if isinstance(other, ms.Tensor) or isinstance(found, ms.Tensor):
+        return ops.where(is_other, other, found)
+    is_mixed = isinstance(other, float) != isinstance(found, float)
+    if is_mixed and not (functional.isconstant(other) and functional.isconstant(found)):
+        other, found = other * 1.0, found * 1.0
+    return other if is_other else found
+
+
+# One statement each: a port takes those that it uses.
+_GREATEST = _Chosen(False)
+_LEAST = _Chosen(True)
+
+
+def greatest(*values: Any) -> Any:
+    """Python's `max` of tensors and numbers."""
+    return _GREATEST(*values)
+
+
+def least(*values: Any) -> Any:
+    """Python's `min` of tensors and numbers."""
+    return _LEAST(*values)
 
 
 def bitwise_not(input: Any) -> Any:

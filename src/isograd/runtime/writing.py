@@ -181,9 +181,42 @@ def store(owner: Any, key: Any, values: Any) -> Any:
         owner[key] = values
         return owner
     place = _key(key)
-    if not (isinstance(place, ms.Tensor) and place.ndim and not place.size):  # else none to write
+    if not isinstance(place, ms.Tensor) or place.ndim == 0:
+        owner[place] = _without_leading_axes(owner, place, values)
+    elif place.dtype == ms.bool_:
+        return _STORED_BY_MASK(owner, place, _tensor(values))
+    elif place.size:  # else none to write
         owner[place] = _without_leading_axes(owner, place, values)
     return owner
+
+
+class _StoredByMask(nn.Cell):  # type: ignore[misc]
+    """Values where a mask of leading axes is true; compiled, by the rows that they are taken from.
+
+    The static graph would broadcast several values to the whole tensor (2.10).
+    """
+
+    def __call__(self, owner: Any, mask: Any, values: Any) -> Any:
+        if mask.size:
+            owner[mask] = _without_leading_axes(owner, mask, values)
+        return owner
+
+    def construct(self, owner: Any, mask: Any, values: Any) -> Any:
+        rest = owner.shape[mask.ndim :]
+        rows = values.astype(owner.dtype)
+        if values.ndim > len(rest):
+            while rows.ndim > len(rest) + 1:
+                rows = rows.squeeze(0)
+            rows = ops.broadcast_to(rows, (-1, *rest))
+            # The first stands where nothing is taken: there may be no other, or a single one.
+            places = ops.clamp(ops.cumsum(mask.reshape(-1).astype(ms.int32), 0), 0, len(rows))
+            rows = ops.cat((ops.zeros((1, *rest), rows.dtype), rows))
+            rows = ops.gather(rows, places, 0).reshape((*mask.shape, *rest))
+        where = ops.broadcast_to(mask.reshape((*mask.shape, *(1,) * len(rest))), owner.shape)
+        return ops.where(where, rows, owner)
+
+
+_STORED_BY_MASK = _StoredByMask()
 
 
 def updated(held: Any, values: Any) -> Any:

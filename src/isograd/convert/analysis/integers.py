@@ -35,6 +35,10 @@ def is_integer(node: ast.expr, tree: Tree, depth: int = 0) -> bool:
     if isinstance(node, ast.Call):
         is_size = getattr(node.func, "attr", "") == "size" and len(node.args) == 1
         name = getattr(node.func, "id", "")
+        if name in ("max", "min") and name not in tree.own_names and not node.keywords:
+            return len(node.args) > 1 and all(
+                is_integer(part, tree, depth + 1) for part in node.args
+            )
         return is_size or (name in ("int", "len") and name not in tree.own_names)
     if isinstance(node, ast.Subscript):
         return is_sizes(node.value) and is_integer(node.slice, tree, depth + 1)

@@ -1,17 +1,20 @@
 """Functions with a gradient of their own that can be written as a cell with `bprop`.
 
 A cell's `bprop(self, *inputs, out, slope)` has no context: what `backward` reads of torch's must be
-the inputs, the output, or numbers.  Anything else keeps torch's form, which no static graph runs.
+the inputs, the output, numbers, or tensors that forward has under a name, which the cell returns
+behind its result.  Anything else keeps torch's form, which no static graph runs.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from isograd.convert.analysis.shown_tensors import tensors_of
 from isograd.convert.tree import is_none
 
 #: torch's class, by its names.
@@ -27,7 +30,8 @@ class OwnGradient:
     """A class with `forward(ctx, *inputs)` and `backward(ctx, *slopes)`.
 
     gone: statements that only keep or fetch what the context holds.  read: what backward reads of
-    the context, and what it is in `bprop`.  none_names: names of backward that are None.
+    the context, and what it is in `bprop`.  none_names: names of backward that are None.  carried:
+    what forward returns behind its result.
     """
 
     node: ast.ClassDef
@@ -37,6 +41,7 @@ class OwnGradient:
     gone: tuple[ast.stmt, ...]
     read: tuple[tuple[ast.expr, str], ...]
     none_names: frozenset[str]
+    carried: tuple[str, ...]
 
     @property
     def slopes(self) -> list[ast.arg]:
@@ -48,7 +53,7 @@ class _TorchFormError(Exception):
     """The class keeps torch's form."""
 
 
-def own_gradient(node: ast.ClassDef, tree: ast.AST) -> OwnGradient | None:
+def own_gradient(node: ast.ClassDef, tree: ast.Module) -> OwnGradient | None:
     """What a class computes, if a cell can; None if not.
 
     tree: the file, which must not ask more of the class than `apply`.
@@ -67,13 +72,14 @@ def own_gradient(node: ast.ClassDef, tree: ast.AST) -> OwnGradient | None:
 
 
 def _read(
-    node: ast.ClassDef, forward: ast.FunctionDef, backward: ast.FunctionDef, tree: ast.AST
+    node: ast.ClassDef, forward: ast.FunctionDef, backward: ast.FunctionDef, tree: ast.Module
 ) -> OwnGradient:
     (context, *inputs), (other, *slopes) = map(_arguments, (forward, backward))
     if not inputs or not slopes or {_OUT, _SLOPES} & {*inputs} or {*inputs} & {*slopes}:
         raise _TorchFormError
     known = () if _may_write(forward, context, tree) else inputs
-    kept = _Kept(forward, context, tuple(known))
+    carried = _Carried(forward, len(slopes), tree)
+    kept = _Kept(forward, context, tuple(known), carried)
     gone = list(kept.statements)
     unchanged: set[str] = set()  # inputs that the context gives back under their names
     for statement, targets, meant in _fetches(backward, other, kept):
@@ -95,7 +101,8 @@ def _read(
     _look_at_returned(backward, len(inputs))
     read = tuple(_reads(rest, other, kept, backward))
     none = _none_names(backward)
-    return OwnGradient(node, forward, backward, tuple(inputs), tuple(gone), read, none)
+    names = tuple(carried.names)
+    return OwnGradient(node, forward, backward, tuple(inputs), tuple(gone), read, none, names)
 
 
 def _reads(
@@ -165,7 +172,14 @@ class _Kept:
     inputs: those that forward leaves as they are; none where it may write into tensors.
     """
 
-    def __init__(self, forward: ast.FunctionDef, context: str, inputs: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        forward: ast.FunctionDef,
+        context: str,
+        inputs: tuple[str, ...],
+        carried: _Carried,
+    ) -> None:
+        self._carried = carried if inputs else None
         self.saved: tuple[str, ...] = ()
         self.members: dict[str, str] = {}
         self.statements: list[ast.stmt] = []
@@ -177,12 +191,22 @@ class _Kept:
             self._known[result.id] = _OUT
         for statement in forward.body:
             self._read(statement, context)
+        if carried.names:
+            self._take_first()
         inside = {id(part) for statement in self.statements for part in ast.walk(statement)}
         if any(
             isinstance(part, ast.Name) and part.id == context and id(part) not in inside
             for part in _within(forward)
         ):
             raise _TorchFormError
+
+    def _take_first(self) -> None:
+        """Mean by the output the first of several."""
+        first = f"{_OUT}[0]"
+        self.saved = tuple(first if one == _OUT else one for one in self.saved)
+        self.members = {
+            name: re.sub(rf"^{_OUT}(?=$|\.)", first, one) for name, one in self.members.items()
+        }
 
     def _read(self, statement: ast.stmt, context: str) -> None:
         call = statement.value if isinstance(statement, ast.Expr) else None
@@ -206,9 +230,31 @@ class _Kept:
         if isinstance(value, ast.Attribute) and value.attr == "shape":
             return f"{self._meant(value.value)}.shape"
         found = self._known.get(value.id) if isinstance(value, ast.Name) else None
+        if found is None and isinstance(value, ast.Name) and self._carried is not None:
+            found = self._carried.take(value.id)
         if found is None:
             raise _TorchFormError
         return found
+
+
+class _Carried:
+    """Tensors that forward has under names of its own, and returns behind its result."""
+
+    def __init__(self, forward: ast.FunctionDef, count: int, tree: ast.Module) -> None:
+        self.names: list[str] = []
+        self._forward, self._count, self._tree = forward, count, tree
+
+    def take(self, name: str) -> str | None:
+        """What a name of forward's is in `bprop`; None where it may be no tensor or another one."""
+        *_, last = self._forward.body
+        if not isinstance(last, ast.Return) or [*_returned(self._forward)] != [last.value]:
+            return None
+        result = len(last.value.elts) if isinstance(last.value, ast.Tuple) else 1
+        if result != self._count or name not in tensors_of(self._forward, self._tree):
+            return None
+        if name not in self.names:
+            self.names.append(name)
+        return f"{_OUT}[{result + self.names.index(name)}]"
 
 
 def _arguments(function: ast.FunctionDef) -> list[str]:

@@ -25,6 +25,7 @@ from isograd.convert.passes.elements import (
 )
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.known_dtypes import kept_dtype
+from isograd.convert.passes.masks import is_read_alike, is_stored_by_mask
 from isograd.convert.passes.module_contents import has_alternative, registered_buffers
 from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
 from isograd.convert.passes.reach_of_writes import (
@@ -171,7 +172,9 @@ def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) 
         else:
             file.replace(target, elements(target, file))
         return True
-    if sign is not None and is_in_forward(node, file) and _is_by_array(target, file):
+    is_by_array = is_in_forward(node, file) and _is_by_array(target, file)
+    is_by_mask = is_read_alike(target.slice) and is_stored_by_mask(target, node, file)
+    if sign is not None and (is_by_array or is_by_mask):
         write_elements(target, node, _added(target, sign, node, file), file, stored=True)
         return True
     if sign is not None:

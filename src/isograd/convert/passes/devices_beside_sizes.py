@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
@@ -23,6 +24,14 @@ class DevicesBesideSizes:
                 return y.reshape(columns, rows), torch.ones(rows, device=device)
             """,
         ),
+        Example(
+            "the device ahead of what is left",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                rows, *_, device, size = *x.shape, x.device, 2
+                return torch.ones(rows, device=device) * size
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -39,33 +48,61 @@ class DevicesBesideSizes:
         """Bind the device on a line of its own."""
         assert isinstance(node, ast.Assign)
         target, value = node.targets[0], node.value
-        if len(node.targets) > 1 or not _is_pair(target, value, file):
+        if len(node.targets) > 1 or not isinstance(target, ast.Tuple):
             return False
-        assert isinstance(target, ast.Tuple)
-        assert isinstance(value, ast.Tuple)
-        names = [file.source(part) for part in target.elts]
-        values = [file.source(part) for part in value.elts]
-        taken = ", ".join(values[:-1])
-        if len(value.elts) == 2 and isinstance(value.elts[0], ast.Starred):
-            taken = file.source(value.elts[0].value)
-            names = [f"{names[0]},", names[1]] if len(names) == 2 else names
+        if not isinstance(value, ast.Tuple) or not (pairs := _devices(target, value, file)):
+            return False
         start, text = file.text.span(node)[0], file.text
         indent = text.original[text.line_start(node.lineno) : start]
         if indent.strip():
             return False  # behind another statement
-        code = f"{', '.join(names[:-1])} = {taken}{text.newline}{indent}{names[-1]} = {values[-1]}"
-        layout.write_statement(file, node, code)
+        names = [file.source(part) for part in target.elts if part not in pairs]
+        kept = [part for part in value.elts if part not in pairs.values()]
+        taken = ", ".join(map(file.source, kept))
+        if len(kept) == 1 and isinstance(kept[0], ast.Starred):
+            taken = file.source(kept[0].value)
+            names = [f"{names[0]},"] if len(names) == 1 else names
+        elif len(kept) == 1 and isinstance(target.elts[0], ast.Starred):
+            taken = f"{taken},"
+        lines = [f"{', '.join(names)} = {taken}"]
+        lines += [f"{file.source(name)} = {file.source(held)}" for name, held in pairs.items()]
+        layout.write_statement(file, node, f"{text.newline}{indent}".join(lines))
         return False
 
 
-def _is_pair(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
-    """Whether the last of several names takes a device, which may be read behind the others."""
-    if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
-        return False
-    last = value.elts[-1] if len(value.elts) > 1 else None
-    if not isinstance(last, ast.Attribute) or last.attr != "device" or last in file.named:
-        return False
-    bound = [part for part in target.elts if isinstance(part, ast.Name)]
-    if len(bound) < len(target.elts) or len(bound) < 2:
-        return False
-    return {part.id for part in bound[:-1]}.isdisjoint(names_of(last))
+def _devices(target: ast.Tuple, value: ast.Tuple, file: FileEdit) -> dict[ast.expr, ast.expr]:
+    """The names that take a device, each with it, where it may be read behind the others."""
+    bound = [part.value if isinstance(part, ast.Starred) else part for part in target.elts]
+    if not all(isinstance(part, ast.Name) for part in bound) or len(bound) < 2:
+        return {}
+    pairs: dict[ast.expr, ast.expr] = {
+        name: held
+        for name, held in _paired(target.elts, value.elts)
+        if isinstance(held, ast.Attribute) and held.attr == "device" and held not in file.named
+    }
+    names = {part.id for part in bound if isinstance(part, ast.Name)}
+    if len(pairs) == len(value.elts) or not all(
+        names.isdisjoint(names_of(held)) for held in pairs.values()
+    ):
+        return {}
+    return pairs
+
+
+def _paired(
+    names: Sequence[ast.expr], values: Sequence[ast.expr]
+) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The names with what each takes: up to the first `*` of either side, and behind the last."""
+    stars = [
+        n
+        for parts in (names, values)
+        for n, part in enumerate(parts)
+        if isinstance(part, ast.Starred)
+    ]
+    if not stars and len(names) != len(values):
+        return
+    ahead = min([len(names), *stars])
+    yield from zip(names[:ahead], values[:ahead], strict=True)
+    for name, held in zip(reversed(names[ahead:]), reversed(values[ahead:]), strict=False):
+        if isinstance(name, ast.Starred) or isinstance(held, ast.Starred):
+            return
+        yield name, held

@@ -57,8 +57,6 @@ class OwnGradients:
                 return Reversed.apply(x, 0.5)
             """,
         ),
-    )
-    counterexamples = (
         Example(
             "what forward computed on its way",
             """
@@ -76,6 +74,29 @@ class OwnGradients:
 
             def f(x: torch.Tensor):
                 return Softplus.apply(x)
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "what a helper computed, which may be no tensor",
+            """
+            def halves(x):
+                return len(x) // 2
+
+            class Halved(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    n = halves(x)
+                    ctx.n = n
+                    return x / n
+
+                @staticmethod
+                def backward(ctx, slope):
+                    return slope / ctx.n
+
+            def f(x: torch.Tensor):
+                return Halved.apply(x)
             """,
         ),
     )
@@ -98,7 +119,10 @@ class OwnGradients:
         line = file.text.line_end(node.end_lineno or node.lineno)
         indent = " " * node.col_offset
         new = file.text.newline
-        file.text.insert(line, f"{new}{new}{new}{indent}{node.name}.apply = {node.name}()")
+        made = f"{node.name}()"
+        if found.carried:
+            made = f"{file.name('composites.ResultAlone')}({made}, {len(found.slopes)})"
+        file.text.insert(line, f"{new}{new}{new}{indent}{node.name}.apply = {made}")
         return True
 
 
@@ -107,22 +131,32 @@ def _write_forward(found: OwnGradient, file: FileEdit) -> None:
     file.replace(found.forward.args.args[0], "self")
     for statement in found.gone:
         file.leave_out(statement)
+    last = found.forward.body[-1]
+    if found.carried and isinstance(last, ast.Return) and last.value is not None:
+        more = "".join(f", {name}" for name in found.carried)
+        if not isinstance(last.value, ast.Tuple):
+            file.text.insert(file.text.span(last.value)[1], more)
+        else:
+            file.text.insert(file.text.span(last.value.elts[-1])[1], more)
 
 
 def _write_backward(found: OwnGradient, file: FileEdit) -> None:
     _write_head(found.backward, "bprop", file)
     given = ", ".join(("self", *found.inputs, "out"))
     file.replace(found.backward.args.args[0], given)
-    if len(found.slopes) > 1:
+    if len(found.slopes) > 1 or found.carried:
         start, end = file.text.span(found.slopes[0])[0], file.text.span(found.slopes[-1])[1]
         file.text.replace(start, end, "dout")
         for slope in found.slopes:
             file.forget(slope)
         names = ", ".join(slope.arg for slope in found.slopes)
+        taken = "dout"
+        if found.carried:
+            taken = f"dout[:{len(found.slopes)}]" if len(found.slopes) > 1 else "dout[0]"
         first = found.backward.body[0]
         indent = " " * first.col_offset
         at = file.text.line_start(first.lineno)
-        file.text.insert(at, f"{indent}{names} = dout{file.text.newline}")
+        file.text.insert(at, f"{indent}{names} = {taken}{file.text.newline}")
     for node, code in found.read:
         file.replace(node, code)
         file.forget(node)

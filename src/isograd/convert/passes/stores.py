@@ -16,6 +16,7 @@ from isograd.convert.passes.elements import (
     write_elements,
 )
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.masks import is_stored_by_mask
 from isograd.convert.passes.reach_of_writes import scope_of, tell, tell_lost, write_view
 from isograd.convert.passes.subscripts import is_stored_by_function
 from isograd.convert.tree import (
@@ -37,6 +38,16 @@ class Stores:
                 return x
             """,
         ),
+        Example(
+            "rows where a mask is true, in a network",
+            """
+            class Net(nn.Module):
+                def forward(self, x, y):
+                    x = x * 2
+                    x[y[:, 0] > 0] = y[y[:, 0] > 0]
+                    return x
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -53,7 +64,9 @@ class Stores:
         assert isinstance(node, ast.Assign)
         alone = node.targets[0]
         if len(node.targets) == 1 and isinstance(alone, ast.Subscript):
-            if is_stored_by_function(alone, node, file):
+            if is_stored_by_function(alone, node, file) or is_stored_by_mask(
+                alone, node.value, file
+            ):
                 write_elements(alone, node, file.argument(node.value), file, stored=True)
                 return True
         for target in node.targets:

@@ -11,6 +11,7 @@ from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.augmented import strided
 from isograd.convert.passes.elements import elements, key_of
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.masks import is_behind_slices, is_mask
 from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
 from isograd.convert.passes.order import Stage
 from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of
@@ -24,15 +25,6 @@ from isograd.convert.tree import (
 )
 
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
-#: What makes a mask.
-_CONDITIONS = frozenset(
-    f"{home}.{name}"
-    for home in ("torch", "torch.Tensor")
-    for name in (
-        *("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "isclose", "isin"),
-        *("logical_and", "logical_or", "logical_not", "logical_xor", "less", "greater"),
-    )
-)
 _LISTS = (ast.List, ast.ListComp)
 _ORDER = (
     "torch takes the number of this index first; MindSpore takes it for positions, whose axis "
@@ -80,9 +72,10 @@ class NumpyIndices:
         parts = parts_of(node.slice)
         has_array = any(is_of_numpy(part, file) for part in parts)
         has_mask = any(
-            _is_mask(part, file) and (any(map(_is_gap, parts[n:])) or any(map(is_ellipsis, parts)))
+            is_mask(part, file) and (any(map(_is_gap, parts[n:])) or any(map(is_ellipsis, parts)))
             for n, part in enumerate(parts)
         )
+        has_mask = has_mask or is_behind_slices(node, file)
         if not has_array and not has_mask:
             return False
         if not has_array and all(_is_all(part) for part in parts[1:]):
@@ -206,38 +199,6 @@ def _is_counter(part: ast.expr, file: FileEdit) -> bool:
     """Whether a name counts the rounds of a loop."""
     loops = file.tree.of(ast.For, ast.comprehension)
     return isinstance(part, ast.Name) and any(part.id in counted_by(loop) for loop in loops)
-
-
-def _is_mask(node: ast.expr, file: FileEdit) -> bool:
-    """Whether a part of an index is a mask by how it, or what its name holds, is written."""
-    if not isinstance(node, ast.Name):
-        return _is_condition(node, file)
-    return any(_is_condition(value, file) for value in scope_of(node, file).values_of(node.id))
-
-
-def _is_condition(node: ast.expr, file: FileEdit) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, ast.Invert)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
-        return _is_mask(node.left, file) or _is_mask(node.right, file)
-    if isinstance(node, ast.Call):
-        if node.args and _is_of_truths(node.args[0]):
-            return True
-        if file.api_of_call(node) in _CONDITIONS:
-            return True
-        kinds = [part.value for part in node.keywords if part.arg == "dtype"]
-        is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "bool"
-        return is_cast or any(getattr(file.use(kind), "api", "") == "torch.bool" for kind in kinds)
-    return isinstance(node, ast.Compare)
-
-
-def _is_of_truths(node: ast.expr) -> bool:
-    """Whether a list, of lists perhaps, begins with True or False."""
-    while isinstance(node, ast.BinOp):
-        node = node.left
-    while isinstance(node, ast.List) and node.elts:
-        node = node.elts[0]
-    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def _stored(node: ast.Subscript, file: FileEdit) -> bool:

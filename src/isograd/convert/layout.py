@@ -92,7 +92,8 @@ def _originals(file: FileEdit, node: ast.Call, opening: int) -> list[_Part]:
     """The arguments of a call as they stand, each with the brackets around it."""
     found: list[_Part] = []
     text, at = file.text.original, opening + 1
-    for part in sorted([*node.args, *node.keywords], key=file.text.span):
+    given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+    for part in sorted(given, key=file.text.span):
         start, end = file.text.span(part)
         first = _BETWEEN.match(text, at).end()  # type: ignore[union-attr] # matches nothing, too
         inner = first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from isograd.convert.analysis.attribute_sets import attribute_set
 from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
@@ -16,7 +16,7 @@ from isograd.convert.analysis.complex_numbers import (
     may_write_complex,
     writes_complex,
 )
-from isograd.convert.analysis.handed_in import Constructor, constructors_of, is_no_module
+from isograd.convert.analysis.handed_in import MODES, constructors_of, is_no_module
 from isograd.convert.analysis.handed_in import leaves_training as may_leave_training
 from isograd.convert.analysis.named_arguments import (
     called_by_name,
@@ -29,7 +29,7 @@ from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_tr
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
-from isograd.convert.tree import read_tree
+from isograd.convert.tree import Tree, read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
@@ -302,16 +302,13 @@ def locate(
     facts.compared = compared(source.tree, state)
     if any(word in source.text for word in WORDS):
         facts.asking = questions(source.tree, state)
-    facts.leaves_training = may_leave_training(source.tree)
-    facts.constructors = _constructors(source.tree, state, facts)
     if WORD in source.text:
         facts.buffers = buffers_of(source.tree)
     facts.makes_doubles = not DOUBLES.isdisjoint(facts.apis)
     facts.makes_complex = any(map(makes_complex, facts.apis)) or (
         may_write_complex(source.text) and writes_complex(source.tree)
     )
-    if _takes_of_project(source.text, project):
-        facts.elsewhere = _elsewhere(source.tree, state, facts)
+    _of_tree(source, state, facts, takes=_takes_of_project(source.text, project))
     summary.exports = {
         key: value
         for key, value in state.env.items()
@@ -326,10 +323,17 @@ def _apis(state: State) -> Callable[[ast.AST], str]:
     return lambda node: apis.get((node.lineno, node.col_offset), "")  # type: ignore[attr-defined]
 
 
-def _constructors(module: ast.Module, state: State, facts: Facts) -> Mapping[str, Constructor]:
-    """The constructors of the modules that a file defines."""
+def _of_tree(source: Source, state: State, facts: Facts, *, takes: bool) -> None:
+    """What is read off a tree with parents; takes: whether the file may import the project's."""
     names = frozenset(info.name for info in facts.classes.values() if info.is_module)
-    return constructors_of(module, names, _apis(state)) if names else {}
+    may_leave = any(word in source.text for word in MODES)
+    if not (takes or names or may_leave):
+        return
+    tree, api_of = read_tree(source.tree, _KINDS), _apis(state)
+    facts.leaves_training = may_leave and may_leave_training(tree)
+    facts.constructors = constructors_of(tree, names, api_of) if names else {}
+    if takes:
+        facts.elsewhere = _elsewhere(tree, api_of, state, facts)
 
 
 def _takes_of_project(text: str, project: Project) -> bool:
@@ -340,15 +344,15 @@ def _takes_of_project(text: str, project: Project) -> bool:
     )
 
 
-def _elsewhere(module: ast.Module, state: State, facts: Facts) -> Elsewhere:
+def _elsewhere(
+    tree: Tree, api_of: Callable[[ast.AST], str], state: State, facts: Facts
+) -> Elsewhere:
     """What a file takes of others; nothing is known yet of what they take of it."""
-    api_of = _apis(state)
 
     def is_module_class(node: ast.ClassDef) -> bool:
         info = facts.classes.get(place(node))
         return info is not None and info.is_module
 
-    tree = read_tree(module, _KINDS)
     carrying = Carrying(
         tree,
         api_of,

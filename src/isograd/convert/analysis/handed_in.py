@@ -9,12 +9,14 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from isograd.convert.tree import pairs_of
+from isograd.convert.tree import Tree, pairs_of
 from isograd.scan.values import Api, ClassInfo, Foreign, FunctionInfo, Items, Plain, Tensor, Value
 
 _PLAIN_TYPES = frozenset("int float str bool bytes".split())
 #: What takes and gives numbers and texts.
 _PLAIN_FUNCTIONS = frozenset("range int float str bool len isinstance print round abs".split())
+#: The names without which no text sets a mode.
+MODES = ("eval", "train")
 #: Torch's modules that keep modules which they are given.
 _KEEPING = ("Sequential", "ModuleList", "ModuleDict", "Module", "Transformer", "DataParallel")
 _COMPUTING = (ast.BinOp, ast.Compare, ast.UnaryOp, ast.FormattedValue, ast.Slice)
@@ -29,16 +31,16 @@ class Constructor:
     plain: frozenset[str] = frozenset()
 
 
-def leaves_training(module: ast.Module) -> bool:
+def leaves_training(tree: Tree) -> bool:
     """Whether a file names something that may set a module to inference."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Attribute) and node.attr == "eval":
-            return True
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "train":
-            given = [*node.args, *(part.value for part in node.keywords)]
-            if any(getattr(part, "value", None) is not True for part in given):
-                return True
-    return False
+    if any(node.attr == "eval" for node in tree.of(ast.Attribute)):
+        return True
+    return any(
+        getattr(part, "value", None) is not True
+        for node in tree.of(ast.Call)
+        if getattr(node.func, "attr", "") == "train"
+        for part in (*node.args, *(keyword.value for keyword in node.keywords))
+    )
 
 
 def is_no_module(value: Value) -> bool:
@@ -49,13 +51,13 @@ def is_no_module(value: Value) -> bool:
 
 
 def constructors_of(
-    module: ast.Module, names: frozenset[str], api_of: Callable[[ast.AST], str]
+    tree: Tree, names: frozenset[str], api_of: Callable[[ast.AST], str]
 ) -> Mapping[str, Constructor]:
     """The constructors of the file's classes of these names."""
-    reading = _Reading(module, api_of)
+    reading = _Reading(tree, api_of)
     found = {}
-    for node in ast.walk(module):
-        if isinstance(node, ast.ClassDef) and node.name in names:
+    for node in tree.of(ast.ClassDef):
+        if node.name in names:
             made = [part for part in node.body if getattr(part, "name", "") == "__init__"]
             if len(made) == 1 and isinstance(made[0], ast.FunctionDef):
                 found[node.name] = reading.constructor(made[0])
@@ -65,14 +67,12 @@ def constructors_of(
 class _Reading:
     """A file's parents, and where attributes of each name are read."""
 
-    def __init__(self, module: ast.Module, api_of: Callable[[ast.AST], str]) -> None:
+    def __init__(self, tree: Tree, api_of: Callable[[ast.AST], str]) -> None:
         self.api_of = api_of
-        self.parents: dict[ast.AST, ast.AST] = {}
+        self.tree, self.parents = tree, tree.parents
         self.reads: dict[str, list[ast.expr]] = {}
-        for node in ast.walk(module):
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        for node in tree.of(ast.Attribute):
+            if isinstance(node.ctx, ast.Load):
                 self.reads.setdefault(node.attr, []).append(node)
 
     def constructor(self, function: ast.FunctionDef) -> Constructor:
@@ -82,19 +82,20 @@ class _Reading:
         pairs = dict(zip([part.arg for part in given[::-1]], own[::-1], strict=False))
         named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
         pairs |= {part.arg: value for part, value in named if value is not None}
+        uses: dict[str, list[ast.Name]] = {}
+        for node in self.tree.walked(function):
+            if isinstance(node, ast.Name):
+                uses.setdefault(node.id, []).append(node)
         plain = {
             part.arg
             for part in (*given[1:], *function.args.kwonlyargs)
-            if _is_said(part, pairs.get(part.arg)) or self._is_used_plainly(part.arg, function)
+            if _is_said(part, pairs.get(part.arg))
+            or all(map(self._is_read_plainly, uses.get(part.arg, ())))
         }
         return Constructor(tuple(part.arg for part in given[1:]), frozenset(plain))
 
-    def _is_used_plainly(self, name: str, function: ast.FunctionDef) -> bool:
-        for node in ast.walk(function):
-            if isinstance(node, ast.Name) and node.id == name:
-                if not isinstance(node.ctx, ast.Load) or not self._is_plain(node, set()):
-                    return False
-        return True
+    def _is_read_plainly(self, node: ast.Name) -> bool:
+        return isinstance(node.ctx, ast.Load) and self._is_plain(node, set())
 
     def _is_plain(self, node: ast.expr, known: set[str]) -> bool:
         """Whether a value stands where no module does."""

@@ -5,8 +5,9 @@ python benchmarks/convert/styles.py [--only cifar vae] [--rounds 3] [--steps 20]
 The scripts of styles/ keep the form of the code that they are named after, on data made up here.
 Each is converted with no edit; original and port start from the same weights, and their losses are
 compared.  styles/native/ has the same trainings written by hand for MindSpore with one `@ms.jit`
-step: port and native script are run in turn, alone on the machine, and the time in their compiled
-functions is compared, all calls but the first two of each function.  Prints a table.
+step: port and native script take turns, from one call of a compiled function to the next, and the
+time in these functions is compared, all calls but the first two of each: what else the machine does
+falls on both.  Prints a table.
 """
 
 import argparse
@@ -35,12 +36,24 @@ FIRST = 10
 
 #: Runs a script where torch cannot be imported; counts and times what it compiles.
 RUNNER = """
-import atexit, functools, json, runpy, sys, time
+import atexit, functools, json, os, runpy, sys, time
 sys.modules["torch"] = None
+answer, most, mine, other = sys.argv[1], *map(int, sys.argv[2:5])
+sys.argv = sys.argv[5:]
+
+def give_turn():  # the other one may have ended: then its pipe is closed
+    try:
+        os.write(other, b".")
+    except BrokenPipeError:
+        pass
+
+def take_turn():  # an ended one needs no turn: nothing is read
+    os.read(mine, 1)
+
+take_turn()
 import mindspore as ms
 from mindspore.common import api
 ms.runtime.launch_blocking()
-answer, most, sys.argv = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 plain, seen = ms.jit, []
 
 def jit(function=None, **options):
@@ -58,6 +71,8 @@ def jit(function=None, **options):
         times.append(time.perf_counter() - begun)
         if most and len(times) > most:
             raise SystemExit
+        give_turn()
+        take_turn()
         return result
 
     return call
@@ -107,12 +122,16 @@ class Row:
         return near and self.late <= max(training.LATE, 10 * self.drift_late)
 
 
+def environment() -> dict[str, str]:
+    """What the scripts are run with."""
+    own = {"ONEDNN_MAX_CPU_ISA": "AVX2", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **own, "GLOG_v": "3", "PYTHONPATH": str(ROOT / "src")}
+
+
 def run(folder: Path, *command: str) -> str:
     """What a command prints, on both streams.  Raises RuntimeError where it fails."""
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "OMP_NUM_THREADS": "1"}
-    environment |= {"GLOG_v": "3", "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        command, cwd=folder, env=environment(), capture_output=True, text=True, check=False,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     if done.returncode:
@@ -169,13 +188,37 @@ def compare(row: Row, folder: Path, theirs: list[float], ours: list[float]) -> N
         row.drift_early, row.drift_late = max(row.drift_early, early), max(row.drift_late, late)
 
 
-def measured(folder: Path, script: Path, most: int) -> tuple[list[float], dict]:
-    """The losses of a MindSpore script from the first weights, and what it compiled."""
-    answer = folder / "answer.json"
-    command = (sys.executable, "-c", RUNNER, str(answer), str(most), str(script))
-    command = (*command, "--init", "init.ckpt")
-    printed = run(folder, *command)
-    return losses_of(printed), json.loads(answer.read_text(encoding="utf-8"))
+def in_turns(folder: Path, scripts: list[Path], most: int) -> list[tuple[list[float], dict]]:
+    """The losses of two MindSpore scripts from the first weights, and what they compiled.
+
+    Each waits for a byte of the other, which it gives after each call of a compiled function.
+    """
+    pipes = [os.pipe() for _ in scripts]
+    running = []
+    for number, script in enumerate(scripts):
+        ends = pipes[number][0], pipes[1 - number][1]
+        given = [str(folder / f"answer.{number}"), str(most), *map(str, ends), str(script)]
+        with (
+            (folder / f"out.{number}").open("w") as out,
+            (folder / f"err.{number}").open("w") as err,
+        ):
+            process = subprocess.Popen(
+                [sys.executable, "-c", RUNNER, *given, "--init", "init.ckpt"], cwd=folder,
+                env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=ends,
+            )  # fmt: skip
+        running.append(process)
+    os.write(pipes[0][1], b".")
+    for end in (*pipes[0], *pipes[1]):
+        os.close(end)
+    codes = [process.wait() for process in running]
+    found = []
+    for number, code in enumerate(codes):
+        printed, told = ((folder / f"{name}.{number}").read_text() for name in ("out", "err"))
+        if code:
+            raise RuntimeError(" ".join((told or printed).split()[-40:]))
+        answer = json.loads((folder / f"answer.{number}").read_text(encoding="utf-8"))
+        found.append((losses_of(printed + told), answer))
+    return found
 
 
 def seconds(times: list[list[float]]) -> float:
@@ -192,9 +235,10 @@ def measure(row: Row, rounds: int, most: int) -> None:
         theirs = losses_of(run(folder, sys.executable, original, "--save-init", "init.pth"))
         isograd(folder, "weights", "init.pth", "-o", "init.ckpt")
         native = STYLES / "native" / f"{row.name}.py"
-        for _ in range(rounds):
-            ours, port_said = measured(folder, port, most)
-            _, native_said = measured(folder, native, most)
+        for number in range(rounds):
+            pair = [port, native] if number % 2 == 0 else [native, port]
+            found = dict(zip(pair, in_turns(folder, pair, most), strict=True))
+            (ours, port_said), (_, native_said) = found[port], found[native]
             if not most and len(ours) != len(theirs):
                 raise RuntimeError(
                     f"the original prints {len(theirs)} losses, the port {len(ours)}"

@@ -19,6 +19,8 @@ import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
 
+from isograd.runtime.training_scaling import sum_of_squares
+
 #: MindSpore 2.10's second derivatives in PyNative mode lose what goes through a product of
 #: matrices, a transpose or a reshape; compiled functions have them right.
 _NO_SECOND = (
@@ -346,7 +348,7 @@ def get_total_norm(
     if math.isinf(kind):
         return ops.stack([ops.abs(part).max() for part in several]).max()
     if kind == 2.0:
-        return ops.sqrt(ops.stack([ops.square(part).sum() for part in several]).sum())
+        return ops.sqrt(ops.stack([sum_of_squares(part) for part in several]).sum())
     powers = ops.stack([(ops.abs(part) ** kind).sum() for part in several])
     return powers.sum() ** (1.0 / kind)
 

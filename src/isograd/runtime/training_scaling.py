@@ -118,10 +118,22 @@ def varying(value: Any) -> Any:
     return ms.mutable(value) if isinstance(value, (tuple, list, dict)) else value
 
 
+def sum_of_squares(values: Any) -> Any:
+    """The sum of the squares of all elements, in rows that are short enough to be exact.
+
+    On a CPU, a sum over several axes is slow, one over (n, 1) or a long row adds in float32 one
+    element after another, and one over a vector is exact but slower than one over rows.
+    """
+    squares = ops.square(values)
+    for width in (256, 128, 64, 32, 16):
+        if values.size % width == 0:
+            return squares.reshape(-1, width).sum(-1).sum()
+    return squares.reshape(-1).sum()
+
+
 def clipped_by_norm(gradients: Any, bound: Any) -> tuple[Any, Any]:
     """torch's clip_grad_norm_ of gradients: what they become, and their norm before."""
-    squares = [ops.square(gradient).sum() for gradient in gradients]
-    norm = ops.sqrt(ops.stack(squares).sum())
+    norm = ops.sqrt(ops.stack([sum_of_squares(gradient) for gradient in gradients]).sum())
     factor = ops.minimum(bound / (norm + 1e-6), ops.ones_like(norm))
     return tuple([gradient * factor.astype(gradient.dtype) for gradient in gradients]), norm
 

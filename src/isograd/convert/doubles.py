@@ -1,11 +1,10 @@
-"""What of MindSpore's takes no float64, in projects that name it."""
+"""What of MindSpore's takes no float64, in projects whose networks are of it."""
 
 from __future__ import annotations
 
-#: What makes float64, or asks for it.
+#: What makes networks and tensors of float64 where no dtype is written.
 DOUBLES = frozenset(
-    "torch.float64 torch.double torch.DoubleTensor torch.Tensor.double torch.nn.Module.double"
-    " torch.set_default_dtype".split()
+    "torch.nn.Module.double torch.set_default_dtype torch.set_default_tensor_type".split()
 )
 #: By MindSpore's names, the runtime's functions and layers that take it.
 INSTEAD_OF_SINGLES = {

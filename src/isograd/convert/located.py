@@ -25,7 +25,7 @@ from isograd.convert.analysis.named_arguments import (
 )
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import only_reads
-from isograd.convert.analysis.starting import Elsewhere, elsewhere_of, leaves_training, looks_up
+from isograd.convert.analysis.starting import elsewhere_of, leaves_training, looks_up
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
@@ -325,15 +325,16 @@ def _apis(state: State) -> Callable[[ast.AST], str]:
 
 def _of_tree(source: Source, state: State, facts: Facts, *, takes: bool) -> None:
     """What is read off a tree with parents; takes: whether the file may import the project's."""
-    names = frozenset(info.name for info in facts.classes.values() if info.is_module)
+    has_modules = any(info.is_module for info in facts.classes.values())
     may_leave = any(word in source.text for word in MODES)
-    if not (takes or names or may_leave):
+    if not (takes or has_modules or may_leave):
         return
-    tree, api_of = read_tree(source.tree, _KINDS), _apis(state)
+    tree = read_tree(source.tree, _KINDS)
     facts.leaves_training = may_leave and may_leave_training(tree)
-    facts.constructors = constructors_of(tree, names, api_of) if names else {}
+    carrying = _carrying(tree, state, facts)
+    facts.constructors = constructors_of(carrying) if has_modules else {}
     if takes:
-        facts.elsewhere = _elsewhere(tree, api_of, state, facts)
+        facts.elsewhere = elsewhere_of(tree, carrying, lambda name: state.env[name])
 
 
 def _takes_of_project(text: str, project: Project) -> bool:
@@ -344,21 +345,18 @@ def _takes_of_project(text: str, project: Project) -> bool:
     )
 
 
-def _elsewhere(
-    tree: Tree, api_of: Callable[[ast.AST], str], state: State, facts: Facts
-) -> Elsewhere:
-    """What a file takes of others; nothing is known yet of what they take of it."""
+def _carrying(tree: Tree, state: State, facts: Facts) -> Carrying:
+    """Which calls build modules; nothing is known yet of what others take of the file."""
 
     def is_module_class(node: ast.ClassDef) -> bool:
         info = facts.classes.get(place(node))
         return info is not None and info.is_module
 
-    carrying = Carrying(
+    return Carrying(
         tree,
-        api_of,
+        _apis(state),
         lambda api: state.names.kind(api) == "M",
         is_module_class,
         facts.built,
         lambda name: True,
     )
-    return elsewhere_of(tree, carrying, lambda name: state.env[name])

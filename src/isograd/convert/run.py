@@ -6,7 +6,7 @@ import ast
 import contextlib
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def _read_all(run: Run) -> None:
             if run.options.progress is not None:
                 run.options.progress.advance(done, 2 * len(order), file)
         _read_one(run, path, file)
-    _settle(run)
+    _settle(run, imports)
 
 
 def _imports(run: Run, path: Path) -> list[Path]:
@@ -181,8 +181,8 @@ def _read_one(run: Run, path: Path, file: str) -> None:
         run.looks_up = LOOKS_UP.search(read.code) is not None
 
 
-def _settle(run: Run) -> None:
-    """What holds for all files, now that all are read."""
+def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
+    """What holds for all files, now that all are read; imports: of each file, of the project's."""
     if not run.options.eager:
         _compile_steps(run)
     run.reads_states = run.has_states and _may_read_states(run)
@@ -190,6 +190,7 @@ def _settle(run: Run) -> None:
     if CONV1D in run.layers.used and not run.layers.is_runtime(CONV1D) and _reads_conv1d(run):
         settings = run.knowledge.layer_settings
         run.layers = layers_of(run.facts.values(), settings, {CONV1D: REASON})
+    leaves = {path for path, facts in run.facts.items() if facts.leaves_training}
     run.starting = starting_of(
         Said(
             path.relative_to(run.base).as_posix(),
@@ -199,7 +200,9 @@ def _settle(run: Run) -> None:
             facts.in_inference,
             facts.looks_up,
             facts.constructors,
-            facts.leaves_training,
+            any(
+                run.facts[one].leaves_training for one in (path, *imports[path]) if one in run.facts
+            ),
         )
         for path, facts in run.facts.items()
     )

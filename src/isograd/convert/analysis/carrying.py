@@ -106,9 +106,9 @@ class Carrying:
         reads = self.attributes.get(method.name, [])
         if not reads or self.is_taken(method.name):
             return False
-        return all(self.is_self(read.value) and self._function(read) in building for read in reads)
+        return all(self.is_self(read.value) and self.function(read) in building for read in reads)
 
-    def _function(self, node: ast.AST) -> _Function | None:
+    def function(self, node: ast.AST) -> _Function | None:
         return self.tree.function(node)
 
     def owner(self, function: ast.AST | None) -> ast.ClassDef | None:
@@ -118,7 +118,7 @@ class Carrying:
 
     def is_self(self, node: ast.AST) -> bool:
         """Whether a name is the first parameter of the method that it stands in."""
-        function = self._function(node)
+        function = self.function(node)
         if function is None or self.owner(function) is None or not isinstance(node, ast.Name):
             return False
         decorators = {getattr(part, "id", "") for part in function.decorator_list}
@@ -129,7 +129,7 @@ class Carrying:
 
     def is_builder(self, node: ast.AST) -> bool:
         """Whether a node runs while a module is built that is not used before it is complete."""
-        function = self._function(node)
+        function = self.function(node)
         owner = self.owner(function)
         return function in self.building and owner is not None and owner not in self._running
 
@@ -138,7 +138,7 @@ class Carrying:
         """Classes that call their own parts while they are built, in torch's starting mode."""
         found = set()
         for call in self.tree.of(ast.Call):
-            function = self._function(call)
+            function = self.function(call)
             owner = self.owner(function)
             if owner is not None and function in self.building and self._runs(call, owner):
                 found.add(owner)

@@ -6,29 +6,39 @@ torch's modules keep the mode of what they are handed.  `set_train()` of the who
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from isograd.convert.tree import Tree, pairs_of
+from isograd.convert.analysis.carrying import Carrying
+from isograd.convert.tree import Tree, defaults_of, pairs_of
 from isograd.scan.values import Api, ClassInfo, Foreign, FunctionInfo, Items, Plain, Tensor, Value
 
+#: Calls of torch's that keep the modules which they are given.
+KEEPING = frozenset(
+    f"torch.nn.{name}"
+    for name in """Sequential ModuleList ModuleDict DataParallel
+    parallel.DistributedDataParallel TransformerEncoder TransformerDecoder""".split()
+)
 _PLAIN_TYPES = frozenset("int float str bool bytes".split())
-#: What takes and gives numbers and texts.
-_PLAIN_FUNCTIONS = frozenset("range int float str bool len isinstance print round abs".split())
+_PUTS = frozenset("append extend insert add_module register_module".split())
+#: Methods of what holds data.
+_OF_DATA = frozenset(dir(dict)) | frozenset(dir(str)) | frozenset(dir(list))
+#: What goes through its arguments.
+_THROUGH = frozenset("enumerate zip reversed list".split())
+_DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred)
 #: The names without which no text sets a mode.
 MODES = ("eval", "train")
-#: Torch's modules that keep modules which they are given.
-_KEEPING = ("Sequential", "ModuleList", "ModuleDict", "Module", "Transformer", "DataParallel")
-_COMPUTING = (ast.BinOp, ast.Compare, ast.UnaryOp, ast.FormattedValue, ast.Slice)
-_TESTING = (ast.If, ast.IfExp, ast.While, ast.Assert)
 
 
 @dataclass(frozen=True)
 class Constructor:
-    """The parameters of a class's constructor behind the first; plain: those that are no module."""
+    """The parameters of a class's constructor behind the first.
+
+    names: in their order; empty where classes of one name have others.  keeps: those that become
+    parts of the module, as far as they are modules.
+    """
 
     names: tuple[str, ...] = ()
-    plain: frozenset[str] = frozenset()
+    keeps: frozenset[str] = frozenset()
 
 
 def leaves_training(tree: Tree) -> bool:
@@ -50,113 +60,94 @@ def is_no_module(value: Value) -> bool:
     return isinstance(value, (Tensor, Plain, Api, Foreign, ClassInfo, FunctionInfo))
 
 
-def constructors_of(
-    tree: Tree, names: frozenset[str], api_of: Callable[[ast.AST], str]
-) -> Mapping[str, Constructor]:
-    """The constructors of the file's classes of these names."""
-    reading = _Reading(tree, api_of)
-    found = {}
-    for node in tree.of(ast.ClassDef):
-        if node.name in names:
-            made = [part for part in node.body if getattr(part, "name", "") == "__init__"]
-            if len(made) == 1 and isinstance(made[0], ast.FunctionDef):
-                found[node.name] = reading.constructor(made[0])
+def constructors_of(carrying: Carrying) -> dict[str, Constructor]:
+    """The constructors of the modules that a file defines, by the names of their classes."""
+    carrying = replace(carrying, is_taken=lambda name: False)  # methods that only build are its own
+    found: dict[str, Constructor] = {}
+    for node in carrying.tree.of(ast.ClassDef):
+        made = [part for part in node.body if getattr(part, "name", "") == "__init__"]
+        if len(made) == 1 and isinstance(made[0], ast.FunctionDef) and carrying.is_module(node):
+            found[node.name] = together(found.get(node.name), _constructor(made[0], carrying))
     return found
 
 
-class _Reading:
-    """A file's parents, and where attributes of each name are read."""
+def together(one: Constructor | None, other: Constructor) -> Constructor:
+    """The constructor of either of two classes of one name."""
+    return other if one is None else Constructor((), one.keeps | other.keeps)
 
-    def __init__(self, tree: Tree, api_of: Callable[[ast.AST], str]) -> None:
-        self.api_of = api_of
-        self.tree, self.parents = tree, tree.parents
-        self.reads: dict[str, list[ast.expr]] = {}
-        for node in tree.of(ast.Attribute):
-            if isinstance(node.ctx, ast.Load):
-                self.reads.setdefault(node.attr, []).append(node)
 
-    def constructor(self, function: ast.FunctionDef) -> Constructor:
-        """What a constructor does with its parameters."""
-        given = [*function.args.posonlyargs, *function.args.args]
-        own = function.args.defaults
-        pairs = dict(zip([part.arg for part in given[::-1]], own[::-1], strict=False))
-        named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-        pairs |= {part.arg: value for part, value in named if value is not None}
-        uses: dict[str, list[ast.Name]] = {}
-        for node in self.tree.walked(function):
-            if isinstance(node, ast.Name):
-                uses.setdefault(node.id, []).append(node)
-        plain = {
-            part.arg
-            for part in (*given[1:], *function.args.kwonlyargs)
-            if _is_said(part, pairs.get(part.arg))
-            or all(map(self._is_read_plainly, uses.get(part.arg, ())))
-        }
-        return Constructor(tuple(part.arg for part in given[1:]), frozenset(plain))
+def _constructor(function: ast.FunctionDef, carrying: Carrying) -> Constructor:
+    places = [part.arg for part in (*function.args.posonlyargs, *function.args.args)][1:]
+    defaults = defaults_of(function)
+    named = {
+        part.arg
+        for part in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        if not _is_said(part, defaults.get(part.arg))
+    }
+    keeps = {
+        node.id
+        for node in carrying.tree.walked(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in named
+        if _is_kept(node, carrying)
+    }
+    return Constructor(tuple(places), frozenset(keeps))
 
-    def _is_read_plainly(self, node: ast.Name) -> bool:
-        return isinstance(node.ctx, ast.Load) and self._is_plain(node, set())
 
-    def _is_plain(self, node: ast.expr, known: set[str]) -> bool:
-        """Whether a value stands where no module does."""
-        parent = self.parents[node]
-        if isinstance(parent, (*_COMPUTING, ast.Subscript)):
-            return not isinstance(parent, ast.Subscript) or parent.slice is node
-        if isinstance(parent, _TESTING) and parent.test is node:
+def _is_kept(node: ast.expr, carrying: Carrying) -> bool:
+    """Whether what a constructor is given becomes a part of the module, itself or in a list."""
+    parent = carrying.tree.parents[node]
+    while isinstance(parent, (*_DISPLAYS, ast.IfExp, ast.BoolOp, ast.keyword)):
+        if isinstance(parent, ast.IfExp) and parent.test is node:
+            return False
+        node, parent = parent, carrying.tree.parents[parent]  # type: ignore[assignment]
+    if isinstance(parent, ast.Assign):
+        pairs = [pair for target in parent.targets for pair in pairs_of(target, parent.value)]
+        names = {target.attr for target, _ in pairs if isinstance(target, ast.Attribute)}
+        return any(_is_run(name, carrying) for name in names)
+    return isinstance(parent, ast.Call) and node is not parent.func and _keeps(parent, carrying)
+
+
+def _keeps(call: ast.Call, carrying: Carrying) -> bool:
+    """Whether a call within a constructor makes what it is given a part of the module."""
+    if carrying.api_of(call.func) in KEEPING or getattr(call.func, "id", "") == "setattr":
+        return True
+    called = getattr(call.func, "attr", "")
+    return called in _PUTS or called == "__init__"
+
+
+def _is_run(attribute: str, carrying: Carrying) -> bool:
+    """Whether more than what builds modules calls an attribute of this name, or goes through it."""
+    return any(
+        carrying.function(node) not in carrying.building and _runs(node, carrying.tree)
+        for node in carrying.attributes.get(attribute, ())
+    )
+
+
+def _runs(node: ast.expr, tree: Tree) -> bool:
+    """`self.net(x)`, `self.layers[i](x)`, `self.net.features(x)`, `for layer in self.layers`."""
+    inner: ast.AST = node
+    parent = tree.parents[inner]
+    while isinstance(parent, ast.Subscript) and parent.value is inner:
+        inner, parent = parent, tree.parents[parent]
+    if isinstance(parent, ast.Attribute):
+        inner, parent = parent, tree.parents[parent]
+        if inner.attr in _OF_DATA:  # type: ignore[attr-defined]
+            return False
+    if isinstance(parent, ast.Call):
+        if parent.func is inner:
             return True
-        if isinstance(parent, (ast.IfExp, ast.BoolOp)):
-            return self._is_plain(parent, known)
-        if isinstance(parent, ast.Attribute):
-            return self._is_plain(parent, known)
-        if isinstance(parent, ast.keyword):
-            around = self.parents[parent]
-            return isinstance(around, ast.Call) and self._takes_plain(around)
-        if isinstance(parent, ast.Call):
-            return parent.func is not node and self._takes_plain(parent)
-        if isinstance(parent, ast.Tuple):
-            parent = self.parents[parent]
-        return isinstance(parent, ast.Assign) and self._is_bound_plainly(parent, node, known)
-
-    def _takes_plain(self, call: ast.Call) -> bool:
-        api = self.api_of(call.func) or self.api_of(call)
-        if api.startswith("torch."):
-            last = api.rpartition(".")[2]
-            return not last.startswith(_KEEPING) and not api.startswith("torch.nn.utils")
-        return getattr(call.func, "id", "") in _PLAIN_FUNCTIONS
-
-    def _is_bound_plainly(self, node: ast.Assign, value: ast.expr, known: set[str]) -> bool:
-        """Whether a value is bound to attributes alone that are read, and stand for no module."""
-        pairs = [pair for target in node.targets for pair in pairs_of(target, node.value)]
-        for target, bound in pairs:
-            if bound is not value:
-                continue
-            if not isinstance(target, ast.Attribute):
-                return False
-            if target.attr in known:
-                continue
-            reads = self.reads.get(target.attr, [])
-            known.add(target.attr)
-            if not reads or not all(self._is_plain(read, known) for read in reads):
-                return False
-        return any(bound is value for _, bound in pairs)
+        if getattr(parent.func, "id", "") not in _THROUGH:
+            return False
+        inner, parent = parent, tree.parents[parent]
+    return isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is inner
 
 
 def _is_said(parameter: ast.arg, default: ast.expr | None) -> bool:
     """Whether the annotation or the default of a parameter says that it is no module."""
     if getattr(parameter.annotation, "id", "") in _PLAIN_TYPES:
         return True
-    if default is None:
-        return False
-    constants = list(_constants(default))
-    return bool(constants) and all(value is not None for value in constants)
-
-
-def _constants(node: ast.expr) -> Iterator[object]:
-    """The constants of which a default is made; None for anything else."""
-    if isinstance(node, (ast.Tuple, ast.List)):
-        for part in node.elts:
-            yield from _constants(part)
-    elif isinstance(node, ast.UnaryOp):
-        yield from _constants(node.operand)
-    else:
-        yield getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+    parts = [default] if not isinstance(default, (ast.Tuple, ast.List)) else default.elts
+    return bool(parts) and all(
+        isinstance(part, (ast.UnaryOp, ast.Constant)) and getattr(part, "value", 0) is not None
+        for part in parts
+    )

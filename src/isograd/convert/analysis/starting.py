@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.carrying import Carrying
-from isograd.convert.analysis.handed_in import Constructor
+from isograd.convert.analysis.handed_in import Constructor, together
 from isograd.convert.tree import Tree
 from isograd.scan.values import Api, ClassInfo, Foreign, Namespace, Plain, Tensor, Value
 
@@ -46,8 +46,8 @@ class Starting:
     taken: the file that takes a name of others or calls a method of this name; empty for several.
     escaping: classes that files other than their own pass around.  made: classes that calls make.
     looks_up: whether something is asked for by a name that is computed.  in_inference: classes that
-    start in inference in torch, too.  constructors: of the classes of modules; None where files
-    have several.  leaves_training: whether something may set a module to inference.
+    start in inference in torch, too.  constructors: of the classes of modules, by their names.
+    leave_training: the files that may set a module to inference, and those that import them.
     """
 
     taken: Mapping[str, str] = field(default_factory=dict)
@@ -55,8 +55,8 @@ class Starting:
     made: frozenset[str] = frozenset()
     looks_up: bool = False
     in_inference: frozenset[str] = frozenset()
-    constructors: Mapping[str, Constructor | None] = field(default_factory=dict)
-    leaves_training: bool = False
+    constructors: Mapping[str, Constructor] = field(default_factory=dict)
+    leave_training: frozenset[str] = frozenset()
 
     def is_taken(self, name: str, file: str) -> bool:
         """Whether a file other than the given one takes a name, or calls such a method."""
@@ -65,7 +65,10 @@ class Starting:
 
 @dataclass(frozen=True)
 class Said:
-    """What one file says: its name, what it takes, and the names of the facts of its reading."""
+    """What one file says: its name, what it takes, and the names of the facts of its reading.
+
+    leaves_training: whether it, or a file that it imports, may set a module to inference.
+    """
 
     file: str
     elsewhere: Elsewhere
@@ -81,12 +84,12 @@ def starting_of(files: Iterable[Said]) -> Starting:
     """The facts of a project from those of its files."""
     said = list(files)
     taken: dict[str, str] = {}
-    constructors: dict[str, Constructor | None] = {}
+    constructors: dict[str, Constructor] = {}
     for one in said:
         for name in (*one.elsewhere.names, *one.called):
             taken[name] = "" if taken.get(name, one.file) != one.file else one.file
         for name, made in one.constructors.items():
-            constructors[name] = None if name in constructors else made
+            constructors[name] = together(constructors.get(name), made)
     return Starting(
         taken,
         frozenset().union(*(one.elsewhere.escaping for one in said)),
@@ -94,7 +97,7 @@ def starting_of(files: Iterable[Said]) -> Starting:
         any(one.looks_up for one in said),
         frozenset().union(*(one.in_inference for one in said)),
         constructors,
-        any(one.leaves_training for one in said),
+        frozenset(one.file for one in said if one.leaves_training),
     )
 
 

@@ -6,8 +6,9 @@ A part gets the mode from the module that registers it while it is built.
 from __future__ import annotations
 
 import ast
+import itertools
 
-from isograd.convert.analysis.handed_in import Constructor
+from isograd.convert.analysis.handed_in import KEEPING, Constructor
 from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES
 from isograd.convert.passes.example import Example
@@ -94,16 +95,27 @@ def _sets_mode(node: ast.Call, file: FileEdit) -> bool:
 
 def takes_modules(node: ast.Call, file: FileEdit) -> bool:
     """Whether the call of a module may hand it modules that something set to inference."""
-    if not file.settings.starting.leaves_training:
+    if file.file not in file.settings.starting.leave_training:
         return False
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-    made = file.settings.starting.constructors.get(name) or Constructor()
+    made = file.settings.starting.constructors.get(name, Constructor())
+    is_looked_up = not isinstance(node.func, (ast.Name, ast.Attribute))
+    is_container = is_looked_up or file.api_of_call(node) in KEEPING
+    if not made.keeps and not is_container:
+        return False
     is_spread = any(isinstance(part, ast.Starred) for part in node.args)
-    names = () if is_spread or place(node) not in file.facts.built else made.names
-    plain = {part for name, part in zip(names, node.args, strict=False) if name in made.plain}
-    plain |= {part.value for part in node.keywords if part.arg in made.plain}
-    given = (*node.args, *(part.value for part in node.keywords))
-    return any(part not in plain and _may_be_in_inference(part, file) for part in given)
+    is_any = is_container or is_spread or not made.names
+    kept = [
+        part
+        for part, name in itertools.zip_longest(node.args, made.names[: len(node.args)])
+        if is_any or name in made.keeps
+    ]
+    kept += [
+        part.value
+        for part in node.keywords
+        if is_container or part.arg is None or part.arg in made.keeps
+    ]
+    return any(_may_be_in_inference(part, file) for part in kept)
 
 
 def _may_be_in_inference(node: ast.expr, file: FileEdit) -> bool:

@@ -82,10 +82,10 @@ def _is_number(node: ast.expr, file: FileEdit) -> bool:
 
 
 def _is_compiled(node: ast.Call, given: list[ast.expr], file: FileEdit) -> bool:
-    """Whether this may run in a graph; of what a step may call, where a tensor is seen."""
-    if is_in_forward(node, file):
-        return True
-    if not file.settings.compiles_steps or file.tree.function(node) is None:
+    """Whether this may run in a graph, and one of the values is seen to be of a tensor."""
+    if not is_in_forward(node, file) and not file.settings.compiles_steps:
+        return False
+    if file.tree.function(node) is None:
         return False
     scope, values = scope_of(node, file), list(given)
     for part in given:
@@ -98,6 +98,7 @@ def _is_of_tensor(node: ast.AST, file: FileEdit) -> bool:
     use = file.use(node)
     return (
         use is not None
+        and use.is_sure
         and use.api.startswith("torch.")
         and use.api.rpartition(".")[2] not in _SIZES
     )

@@ -111,8 +111,7 @@ def _start(name: str, node: ast.ClassDef, file: FileEdit) -> str:
     """Code that starts training; modules that the constructor may be handed keep their mode."""
     starting = file.settings.starting
     made = starting.constructors.get(node.name)
-    is_handed = made is None or not made.plain.issuperset(made.names)
-    if starting.leaves_training and is_handed:
+    if file.file in starting.leave_training and made is not None and made.keeps:
         return f"{file.name('composites.start_training')}({name})"
     return f"{name}.set_train()"
 

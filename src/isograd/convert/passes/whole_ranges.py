@@ -17,7 +17,7 @@ _KNOWN = frozenset((*_NUMBERS, "dtype", "device", "layout", "pin_memory"))
 
 
 class WholeRanges:
-    """Ranges of whole numbers whose ends are not known to be whole."""
+    """Ranges of integers whose ends may be fractions."""
 
     kinds = (ast.Call,)
     examples = (

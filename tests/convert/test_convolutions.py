@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.convert.support import converted, port_of, run_both
 
+from isograd.convert.generated import library
+
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n\n\n"
 _WEIGHTS = """
 class Net(nn.Module):
@@ -130,4 +132,10 @@ def test_a_conv1d_whose_weight_is_read_by_its_axes_is_the_runtimes(
 
 def test_a_setting_of_what_is_not_known_is_asked_of_it() -> None:
     port, _ = port_of(HEAD + "def f(m):\n    return nn.Conv2d(1, 2, 3), m.padding, m.stride\n")
-    assert port.rstrip().endswith('compat.layer_attribute(m, "padding"), m.stride')
+    assert port.rstrip().endswith('compat.layer_size(m, "padding"), m.stride')
+
+
+def test_names_of_layers_bring_nothing_of_the_sizes_of_convolutions() -> None:
+    names, sizes = (library().module_of({f"layer_{kind}"}) for kind in ("attribute", "size"))
+    assert "Transpose" not in names
+    assert "native_name" not in sizes

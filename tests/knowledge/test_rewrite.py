@@ -57,6 +57,31 @@ BEFORE_AND_AFTER = {
     "torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())":
         "nn.SequentialCell(nn.ReLU(), nn.Tanh())",
     "torch.relu(torch.abs(x).sum(1))": "ops.relu(ops.sum(ops.abs(x), dim=1))",
+    # Several sizes, or a tuple that is written out, are a tuple; one name may be either.
+    "x.repeat(n, 1)": "ops.tile(x, (n, 1))",
+    "x.repeat((n, *rest))": "ops.tile(x, (n, *rest))",
+    "x.repeat(2)": "ops.tile(x, (2,))",
+    "x.repeat(sizes)": "composites.tile(x, sizes)",
+    "x.repeat(*sizes)": "composites.tile(x, *sizes)",
+    "x.flip((0, -1))": "ops.flip(x, (0, -1))",
+    "x.flip(axes)": "composites.flip(x, axes)",
+    "torch.meshgrid(a, b)": "ops.meshgrid(a, b, indexing='ij')",
+    "torch.meshgrid([a, b], indexing='xy')": "ops.meshgrid(*[a, b], indexing='xy')",
+    "torch.meshgrid((a, b))": "composites.meshgrid((a, b), indexing='ij')",
+    "torch.meshgrid(*ends)": "composites.meshgrid(*ends, indexing='ij')",
+    "torch.randint(n, (2,))": "ops.randint(0, n, (2,))",
+    "torch.randint(1, n, size=(k, 2))": "ops.randint(1, n, (k, 2))",
+    "torch.randint(1, n, size)": "composites.randint(1, n, size, None)",
+    "torch.randint(1, 5, (2,), dtype=torch.int32)": "composites.randint(1, 5, (2,), ms.int32)",
+    # The number takes the tensor's dtype; of a tensor that is computed the runtime asks for it.
+    "x.masked_fill(mask, float('-inf'))":
+        "ops.masked_fill(x, mask, ms.Tensor(float('-inf'), x.dtype))",
+    "torch.masked_fill(self.scores, mask, -1)":
+        "ops.masked_fill(self.scores, mask, ms.Tensor(-1, self.scores.dtype))",
+    "(a @ b).masked_fill(mask, 0)": "composites.masked_fill(a @ b, mask, 0)",
+    "x.masked_fill(mask, value)": "composites.masked_fill(x, mask, value)",
+    "torch.nn.functional.linear(x, w)": "ops.matmul(x, w.T)",
+    "torch.nn.functional.linear(x, w, b)": "composites.linear(x, w, b)",
 }  # fmt: skip
 
 
@@ -152,7 +177,8 @@ def test_no_template_repeats_an_expression() -> None:
         for template in (entry.rewrite, *entry.others):
             places = list(PLACE.finditer(template))
             names = [place["name"] for place in places if not place["int"]]
-            guarded = {place["name"] for place in places if place["plain"] or place["param"]}
+            kinds = ("plain", "param", "path")
+            guarded = {place["name"] for place in places if any(map(place.__getitem__, kinds))}
             repeated = sorted({n for n in names if names.count(n) > 1} - guarded - {"self"})
             assert repeated == [], (entry.api, template)
 

@@ -188,10 +188,10 @@ def _class_of_factory(name: str, function: str, file: FileEdit) -> str:
     """A class that makes MindSpore's layer, for code that asks whether it is given a class."""
     own, written = file.factory_classes[name]
     native = library().returned(name)
-    if file.settings.layers.asks_for_instances:
-        return f'\n\n\n{written} = composites.layer_class("{own}", {native}, {function})'
     text = f"\n\n\nclass {written}({native}):\n"
     text += f'    """A class of this name, by torch\'s arguments: its layers are {native}."""\n\n'
+    if file.settings.layers.asks_for_instances:
+        text += f"    _makes = {native}  # by which the port asks for instances of the class\n\n"
     text += "    def __new__(cls, *args: object, **kwargs: object) -> nn.Cell:\n"
     text += f"        return {function}(*args, **kwargs)"
     return text if own == written else f'{text}\n\n{written}.__name__ = "{own}"'

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from isograd.convert.tree import Tree, defaults_of, pairs_of
+from isograd.convert.tree import Tree, defaults_of, is_none, pairs_of
 
 CONTAINERS = frozenset(("torch.nn.ModuleList", "torch.nn.ModuleDict"))
 #: Methods of lists by the place of what they put in.
@@ -26,8 +26,51 @@ def hold_none(tree: Tree, api_of_call: Callable[[ast.AST], str]) -> bool:
     for call in calls:
         place = _PUT.get(getattr(call.func, "attr", ""))
         if place is not None and isinstance(call.func, ast.Attribute):
-            put += call.args[place : place + 1]
+            if not _stays_apart(call.func.value, tree):
+                put += call.args[place : place + 1]
     return any(values.may_be_none(value, inside=True) for value in put)
+
+
+def _stays_apart(node: ast.expr, tree: Tree) -> bool:
+    """Whether a list is a function's own, which nothing in the file can put into modules.
+
+    It is made empty there, and read, or returned by a function that the file itself never calls.
+    """
+    function = tree.function(node)
+    if not isinstance(node, ast.Name) or function is None:
+        return False
+    is_returned = False
+    for part in tree.walked(function):
+        if isinstance(part, ast.arg) and part.arg == node.id:
+            return False
+        if not isinstance(part, ast.Name) or part.id != node.id:
+            continue
+        around = tree.parents[part]
+        if isinstance(part.ctx, ast.Store):
+            is_made = isinstance(around, ast.Assign) and around.targets == [part]
+            if not is_made or not isinstance(around.value, ast.List) or around.value.elts:  # type: ignore[attr-defined]
+                return False
+            continue
+        while isinstance(around, (ast.Tuple, ast.IfExp)):
+            around = tree.parents[around]
+        is_returned |= isinstance(around, ast.Return)
+        if not isinstance(around, (ast.Return, ast.Attribute, ast.For, ast.comprehension)):
+            return False
+    called = {
+        getattr(call.func, "attr", getattr(call.func, "id", "")) for call in tree.of(ast.Call)
+    }
+    return not is_returned or function.name not in called
+
+
+def _something(node: ast.IfExp) -> ast.Name | None:
+    """The part of `x if y is None else y` that is a name, and not None by the question."""
+    test = node.test
+    if not isinstance(test, ast.Compare) or not is_none(test.comparators[0]) or len(test.ops) > 1:
+        return None
+    parts = {ast.Is: node.orelse, ast.IsNot: node.body}
+    part = parts.get(type(test.ops[0]))
+    is_asked = isinstance(part, ast.Name) and getattr(test.left, "id", "") == part.id
+    return part if isinstance(part, ast.Name) and is_asked else None
 
 
 class _Values:
@@ -55,7 +98,8 @@ class _Values:
         if isinstance(node, ast.Constant):
             return node.value is None
         if isinstance(node, ast.IfExp):
-            return also(node.body) or also(node.orelse)
+            parts = (part for part in (node.body, node.orelse) if part is not _something(node))
+            return any(map(also, parts)) or self._holds_none(_something(node), inside, seen)
         if isinstance(node, ast.Starred):
             return also(node.value, inside=True)
         if inside and isinstance(node, (ast.List, ast.Tuple)):
@@ -69,6 +113,18 @@ class _Values:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self._of_name(node, node.func.id, False, seen, is_called=True)
         return False
+
+    def _holds_none(self, node: ast.Name | None, inside: bool, seen: frozenset[object]) -> bool:
+        """Whether a name that is not None may hold it."""
+        if node is None or not inside:
+            return False
+        scope = self._tree.function(node)
+        if (scope, node.id, "some") in seen:
+            return False
+        seen |= {(scope, node.id, "some")}
+        values = self._bound.get((scope, node.id)) or self._bound.get((None, node.id), [])
+        some = (value for value in values if not is_none(value))
+        return any(self.may_be_none(value, inside=True, seen=seen) for value in some)
 
     def _of_name(
         self,

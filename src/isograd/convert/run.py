@@ -200,9 +200,7 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
             facts.in_inference,
             facts.looks_up,
             facts.constructors,
-            any(
-                run.facts[one].leaves_training for one in (path, *imports[path]) if one in run.facts
-            ),
+            facts.leaves_training or not leaves.isdisjoint(imports.get(path, ())),
         )
         for path, facts in run.facts.items()
     )

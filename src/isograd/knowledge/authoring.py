@@ -325,8 +325,8 @@ def _as_method(entry: Entry, aliases: list[str]) -> Entry:
     if first is None:
         raise ValueError(f"{entry.api}: a method needs a signature with a first parameter.")
     parameter = first.group(1)
-    braces = "{" + parameter + "}"
-    rewrites = [text.replace(braces, "{self}") for text in (entry.rewrite, *entry.others)]
+    place = re.compile(rf"\{{{parameter}(?=[:}}])")
+    rewrites = [place.sub("{self", text) for text in (entry.rewrite, *entry.others)]
     return Entry(
         api=f"torch.Tensor.{name}",
         status=entry.status,

@@ -92,7 +92,7 @@ class Entry:
     base: the class from which the port of a class derives that derives from this one: MindSpore's
     layer by torch's arguments, with MindSpore's names; empty where that is `value`.
     attributes: (torch's name, MindSpore's) of what can be read of that layer, or "" where
-    `layer_attribute` computes it; what is not here has no plain counterpart.
+    `layer_size` or `layer_attribute` finds it; what is not here has no plain counterpart.
     settings: (torch's name, function of the runtime) of what can be set of that layer after it is
     made; no function where it reads the setting at each call under torch's name.
     instance: the class that an isinstance or an annotation names, where it is not `value`: what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import lru_cache
 
 
@@ -31,6 +32,30 @@ def is_whole(code: str) -> bool:
     return all(isinstance(part, ast.Constant) and type(part.value) is int for part in parts)
 
 
+def is_tuple(code: str) -> bool:
+    """Whether an expression is a tuple that is written out, of one element or more."""
+    node = expression(code)
+    return isinstance(node, ast.Tuple) and bool(node.elts)
+
+
+def is_number(code: str) -> bool:
+    """Whether an expression is a number that is written out, also `-1` and `float('-inf')`."""
+    node = expression(code)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        node = node.operand
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and node.args:
+        return all(isinstance(part, ast.Constant) for part in node.args)
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+
+
+def is_path(code: str) -> bool:
+    """Whether an expression is a name, or an attribute of one: `self.scores`."""
+    node = expression(code)
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def is_negated(code: str, other: str) -> bool:
     """Whether an expression is the other one, a name or a number, with a minus before it."""
     node, positive = expression(code), expression(other)
@@ -47,3 +72,13 @@ def is_list(text: str) -> bool:
     while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add)):
         node = node.left
     return isinstance(node, (ast.List, ast.ListComp))
+
+
+#: What an argument's source has to be where a template says so, and what it is else.
+FITS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "whole": (is_whole, "may be below 0"),
+    "list": (is_list, "is no written-out list"),
+    "tuple": (is_tuple, "is no written-out tuple"),
+    "number": (is_number, "is no written-out number"),
+    "path": (is_path, "is more than a name"),
+}

@@ -11,6 +11,9 @@ A template is MindSpore's expression with torch's arguments in braces:
     {modules:list}    as {modules}, and the template fits lists written out alone
     {edges:whole}     as {edges}, and the template fits integers from 0 written out alone, or a
                       tuple of them
+    {sizes:tuple}     as {sizes}, and the template fits tuples written out, or several `*sizes`
+    {value:number}    as {value}, and the template fits numbers written out alone, `float('-inf')`
+    {input:path}      as {input}, and the template fits names and attributes of names
     {size:plain}      as {size}, and the template fits names, numbers, tuples of them, and what only
                       computes from them: their source may stand twice
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
@@ -32,7 +35,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from isograd.knowledge.entry import Entry
-from isograd.knowledge.fitting import expression, is_list, is_negated, is_plain, is_whole
+from isograd.knowledge.fitting import FITS, expression, is_negated, is_plain
 
 #: What the first name of a template means; who writes the code imports it.
 PACKAGES = {
@@ -69,7 +72,8 @@ SYNONYMS = {
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
     r"(?:~(?P<negated>\w+))?"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<whole>:whole)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<whole>:whole)?"
+    r"(?P<tuple>:tuple)?(?P<number>:number)?(?P<path>:path)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -385,16 +389,17 @@ def _unfit(
     given = _one(bound.get(name, str(defaults.get(name))))
     if found["int"] and not (given.isdecimal() or given in call.integers):
         return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
-    if found["whole"] and not is_whole(given):
-        return NotRewritten(f"{name} of {entry.api} may be below 0", name)
+    for kind, (fits, reason) in FITS.items():
+        if found[kind] and not fits(given):
+            return NotRewritten(f"{name} of {entry.api} {reason}", name)
+    if found["tuple"] and found["star"] and len(bound[name]) == 1:
+        return NotRewritten(f"{name} of {entry.api} are one argument", name)
     if found["plain"] and not (is_plain(given) or given in call.computations):
         return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
     if found["param"] and given not in call.parameters:
         return NotRewritten(f"{name} of {entry.api} is not known to be a Parameter", name)
     if found["negated"] and not is_negated(given, _one(bound.get(found["negated"], ""))):
         return NotRewritten(f"{name} of {entry.api} is not -{found['negated']}", name)
-    if found["list"] and not is_list(given):
-        return NotRewritten(f"{name} of {entry.api} is no written-out list", name)
     if bound.get(name) == "None" and _is_operand(found):
         return NotRewritten(f"{name} of {entry.api} is None, which is no number", name)
     return None

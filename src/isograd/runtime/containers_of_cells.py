@@ -142,9 +142,6 @@ _NATIVE = {
     "groups": ("group",),
     "eps": ("epsilon",),
 }
-
-
-_SIZES = ("kernel_size", "stride", "padding", "dilation")
 _CONVOLUTIONS = (
     nn.Conv1d,
     nn.Conv2d,
@@ -166,17 +163,17 @@ def native_name(module: Any, name: str) -> str:
 
 def layer_attribute(module: Any, name: str) -> Any:
     """An attribute by torch's name, of a layer of MindSpore's or of anything else."""
-    if name in _SIZES and isinstance(module, _CONVOLUTIONS) and not hasattr(module, "groups"):
-        return _size_of_convolution(module, name)
     return getattr(module, native_name(module, name))
 
 
-def _size_of_convolution(module: Any, name: str) -> Any:
-    """A setting of a convolution, one number for each axis.
+def layer_size(module: Any, name: str) -> Any:
+    """A kernel size, stride, padding or dilation; of a convolution one number for each axis.
 
     MindSpore's holds two paddings for each axis, and its Conv1d an axis in front of its own.
     """
     sizes = getattr(module, name)
+    if not isinstance(module, _CONVOLUTIONS) or hasattr(module, "groups"):
+        return sizes
     axes = len(module.kernel_size)
     if name == "padding" and module.pad_mode != "pad":
         if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):

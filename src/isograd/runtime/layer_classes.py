@@ -1,28 +1,18 @@
-"""Classes that make MindSpore's own layers by torch's arguments."""
+"""Questions for classes that make MindSpore's own layers by torch's arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
 from typing import Any
 
-from mindspore import nn  # noqa: TID253
 
+def is_instance(value: Any, kinds: Any) -> bool:
+    """`isinstance`, where a class of the port that makes MindSpore's layers stands for theirs.
 
-class _LayerClass(type(nn.Cell)):  # type: ignore[misc]
-    """The instances of MindSpore's layer are instances of the class."""
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, cls.__mro__[1])
-
-
-def layer_class(name: str, native: type, make: Callable[..., Any]) -> type:
-    """A class of this name that makes MindSpore's own layer by torch's arguments.
-
-    torch's layers are classes, and some code looks at them: `isinstance(layer, type)`,
-    `issubclass(layer, …)`, `layer.__name__`.  A function that makes a layer is no class to it.
+    torch's layers are instances of the class that made them; those are none, since the class makes
+    MindSpore's by torch's arguments.
     """
-
-    def new(_: type, *args: Any, **kwargs: Any) -> Any:
-        return make(*args, **kwargs)
-
-    return _LayerClass(name, (native,), {"__new__": new})
+    if isinstance(kinds, (tuple, types.UnionType)):
+        parts = kinds if isinstance(kinds, tuple) else kinds.__args__
+        return any(is_instance(value, kind) for kind in parts)
+    return isinstance(value, getattr(kinds, "__dict__", {}).get("_makes", kinds))

@@ -1,8 +1,8 @@
 """Where a project asks whether what a function is given is a class: `isinstance(layer, type)`.
 
 What makes MindSpore's layer by torch's arguments is a function, which such code tells from torch's
-class; it is then given a class of the port, or one of the runtime (`composites.layer_class`) where
-a layer may be asked whether it is an instance of what it was made by.
+class; it is then given a class of the port.  That makes MindSpore's layers, so a question for an
+instance of a class that only the run shows (`isinstance(layer, norm)`) is the runtime's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import functools
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
-from isograd.scan.state import State
+from isograd.convert.places import Place, place
+from isograd.scan.state import State, qualified
 from isograd.scan.values import (
     ClassInfo,
     Foreign,
@@ -39,19 +40,20 @@ class Questions:
     """What a file asks of classes.
 
     functions: those that ask of a parameter whether it is a class, by name; a constructor by the
-    name of its class.  of_variables: whether something is asked for an instance of a class that
-    only the run shows: `isinstance(layer, norm)`.
+    name of its class.  of_variables: the calls that ask for an instance of a class that only the
+    run shows: `isinstance(layer, norm)`.
     """
 
     functions: frozenset[str] = frozenset()
-    of_variables: bool = False
+    of_variables: frozenset[Place] = frozenset()
 
 
 def questions(module: ast.Module, state: State) -> Questions:
     """The questions of a file; state: what is known at its end."""
     found: set[str] = set()
     local: set[str] = set()
-    asked: list[ast.expr] = []
+    asked: list[ast.Call] = []
+    others: set[str] = set()
     waiting: list[tuple[ast.AST, str, frozenset[str]]] = [(module, "", frozenset())]
     while waiting:
         node, name, parameters = waiting.pop()
@@ -63,6 +65,8 @@ def questions(module: ast.Module, state: State) -> Questions:
             local.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             local.add(node.id)
+        elif isinstance(node, ast.Import):
+            others |= {one.asname or one.name for one in node.names if _is_foreign(one, state)}
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             name = name if node.name == "__init__" else node.name
@@ -71,32 +75,49 @@ def questions(module: ast.Module, state: State) -> Questions:
             if _asked(node) in parameters:
                 found.add(name)
             if getattr(node.func, "id", "") == "isinstance" and len(node.args) == 2:
-                asked.append(node.args[1])
+                asked.append(node)
         waiting += [(child, name, parameters) for child in children(node)]
     named = {(line, column) for line, column, *_ in state.uses} if asked else set()
-    is_known = functools.partial(_is_class, state=state, named=named, local=local)
-    return Questions(frozenset(found), not all(map(is_known, asked)))
+    is_known = functools.partial(_is_class, state=state, named=named, local=local, others=others)
+    unknown = (place(call) for call in asked if not is_known(call.args[1]))
+    return Questions(frozenset(found), frozenset(unknown))
+
+
+def _is_foreign(one: ast.alias, state: State) -> bool:
+    """Whether `import one` takes what is neither torch's nor the project's."""
+    return isinstance(qualified(state, one.name), Foreign) and (
+        bool(one.asname) or "." not in one.name
+    )
 
 
 def _is_class(
-    node: ast.expr, *, state: State, named: Set[tuple[int, int]], local: Set[str]
+    node: ast.expr,
+    *,
+    state: State,
+    named: Set[tuple[int, int]],
+    local: Set[str],
+    others: Set[str],
 ) -> bool:
     """Whether what follows in `isinstance(x, …)` is nothing but classes by their own names.
 
     named: where APIs of torch are named.  local: names that assignments and parameters bind.
+    others: names of other libraries, which any `import` of the file binds.
     """
+    known = functools.partial(_is_class, state=state, named=named, local=local, others=others)
     if isinstance(node, (ast.Tuple, ast.List)):
-        return all(_is_class(part, state=state, named=named, local=local) for part in node.elts)
-    if (node.lineno, node.col_offset) in named:
-        return not isinstance(node, ast.BinOp) or _is_class(
-            node.right, state=state, named=named, local=local
-        )
+        return all(map(known, node.elts))
     root = node
     while isinstance(root, ast.Attribute):
         root = root.value
-    if not isinstance(root, ast.Name) or root.id in local:
+    if isinstance(root, ast.Name) and root.id in local:
+        return False  # which another class may take
+    if (node.lineno, node.col_offset) in named:
+        return not isinstance(node, ast.BinOp) or known(node.right)
+    if not isinstance(root, ast.Name):
         return False
     value = state.env[root.id]
+    if value is None and root is not node and root.id in others:
+        return True
     return isinstance(value, Foreign) or (isinstance(value, ClassInfo) and root is node)
 
 

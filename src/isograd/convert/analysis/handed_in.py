@@ -131,7 +131,7 @@ def _runs(node: ast.expr, tree: Tree) -> bool:
         inner, parent = parent, tree.parents[parent]
     if isinstance(parent, ast.Attribute):
         inner, parent = parent, tree.parents[parent]
-        if inner.attr in _OF_DATA:  # type: ignore[attr-defined]
+        if inner.attr in _OF_DATA:
             return False
     if isinstance(parent, ast.Call):
         if parent.func is inner:

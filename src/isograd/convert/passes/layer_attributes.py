@@ -17,6 +17,8 @@ _OF_LAYERS = frozenset(
     """weight bias running_mean running_var in_features out_features num_embeddings embedding_dim
     in_channels out_channels kernel_size stride padding dilation groups""".split()
 )
+#: What MindSpore's convolutions hold otherwise than torch's.
+_SIZES = frozenset(("kernel_size", "stride", "padding", "dilation"))
 
 
 class LayerAttributes:
@@ -72,10 +74,15 @@ class LayerAttributes:
         if name:
             file.layer_names[node] = f"{{}}.{name}"
         else:
-            finder = file.name("composites.layer_attribute")
+            finder = _finder(node.attr, file)
             file.layer_names[node] = f'{finder}({{}}, "{node.attr}")'
             layout.write(file, node, file.layer_names[node].format(file.source(node.value)))
         return False
+
+
+def _finder(name: str, file: FileEdit) -> str:
+    """The runtime's function that reads an attribute of a layer by torch's name."""
+    return file.name(f"composites.layer_{'size' if name in _SIZES else 'attribute'}")
 
 
 def _renamed(node: ast.Attribute, file: FileEdit) -> str | None:
@@ -116,7 +123,7 @@ def _changed(node: ast.AugAssign, file: FileEdit) -> bool:
     if _renamed(target, file) != "":
         return False
     given = f'{file.source(target.value)}, "{target.attr}"'
-    held = f"{file.name('composites.layer_attribute')}({given})"
+    held = f"{_finder(target.attr, file)}({given})"
     value = f'"{sign}", {held}, {file.argument(node.value)}'
     code = f"{file.name('composites.augmented')}({value})"
     layout.write_statement(file, node, f"{file.name('composites.set_buffer')}({given}, {code})")

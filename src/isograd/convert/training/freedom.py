@@ -8,12 +8,12 @@ tensors and dictionaries, and functions of the file that do the same, is free of
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by
-from isograd.convert.training.paths import bound_by, read_by, root_of
+from isograd.convert.training.paths import bound_by, names_read, read_by, root_of
 from isograd.convert.tree import imported_from
 
 _PYTHON = frozenset(
@@ -152,16 +152,44 @@ class Freedom:
         return self._known[name]
 
 
-def tainted_in(statements: list[ast.stmt], freedom: Freedom) -> dict[ast.stmt, bool]:
-    """For each statement whether what it binds may depend on parameters."""
+def tainted_in(
+    statements: list[ast.stmt], freedom: Freedom, earlier: Iterable[ast.stmt] = ()
+) -> dict[ast.stmt, bool]:
+    """For each statement whether what it binds may depend on parameters.
+
+    earlier: statements before these, of which values are read by `detach()`.
+    """
     tainted: set[str] = set()
+    settled: set[str] = set()
     own: set[str] = set()
-    found = {}
-    for statement in statements:
+    found: dict[ast.stmt, bool] = {}
+    behind = list(statements)
+    for statement in (*earlier, *behind):
+        is_own = statement in behind
+        if is_own and not found:
+            settled, tainted = tainted, set()
         is_free = freedom.is_free(statement) or freedom.is_write_to(own, statement)
         is_free = is_free and not (read_by(statement) & tainted)
+        is_free = is_free and not any(
+            node.id in settled and not is_detached(node, freedom.file)
+            for node in names_read(statement)
+        )
         own = own | bound_by(statement)
-        found[statement] = not is_free
+        if is_own:
+            found[statement] = not is_free
         bound, changed = bound_by(statement), changed_by(statement, freedom.file)
+        settled = settled - bound
         tainted = tainted - bound if is_free else tainted | bound | changed
     return found
+
+
+def is_detached(node: ast.Name, file: FileEdit) -> bool:
+    """Whether a name is read by `detach()` or `item()`."""
+    parent = file.tree.parents[node]
+    above = file.tree.parents[parent]
+    return (
+        isinstance(parent, ast.Attribute)
+        and parent.attr in ("detach", "item")
+        and isinstance(above, ast.Call)
+        and above.func is parent
+    )

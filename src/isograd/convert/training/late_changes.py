@@ -122,7 +122,7 @@ def late_changes(
     """
     project, plans = Project.of(trees), list(plans)
     forwards = project.functions.get("forward", [])
-    parts = [statement for plan in plans for statement in plan.forward]
+    parts = [statement for plan in plans for statement in plan.computed]
     computed = {*forwards, *project.reached([*forwards, *parts])}
     read = _attributes_read(computed) - project.parameters - _OF_TENSORS - _OF_LAYERS
     seen = _Seen(read, settings)

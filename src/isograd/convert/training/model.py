@@ -26,6 +26,28 @@ class Form(Enum):
     HELD = "held"
 
 
+class Share(Enum):
+    """The place of a loss among those whose gradients one step takes together."""
+
+    WHOLE = "whole"
+    FIRST = "first"
+    NEXT = "next"
+    LAST = "last"
+
+
+@dataclass(frozen=True)
+class Again:
+    """What an earlier step of the same round has computed, and a loss goes back through.
+
+    statements: those that are computed once more.  called: the paths of the objects that they call.
+    stepped: the paths of the optimizers that have stepped in between.
+    """
+
+    statements: tuple[ast.stmt, ...] = ()
+    called: tuple[str, ...] = ()
+    stepped: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Clip:
     """`clip_grad_norm_(network.parameters(), bound)`; result: the name that the norm is given."""
@@ -145,6 +167,8 @@ class StepPlan:
     beside: the paths of further optimizers that step for the same loss.
     phase: the condition under which the step is taken; else the forward part is computed alone.
     versions: later values of names whose earlier ones are read between.
+    share: whether the step takes the gradients of other losses, too, or leaves its own to them.
+    again: what the forward part begins with, though the text has it before an earlier step.
     """
 
     loop: Repeated
@@ -169,3 +193,10 @@ class StepPlan:
     beside: tuple[str, ...] = ()
     phase: Phase | None = None
     versions: tuple[Version, ...] = ()
+    share: Share = Share.WHOLE
+    again: Again = field(default_factory=Again)
+
+    @property
+    def computed(self) -> tuple[ast.stmt, ...]:
+        """All statements of the forward part."""
+        return (*self.again.statements, *self.forward)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.again import look_at_changes
 from isograd.convert.training.attributes import stored_as_names
 from isograd.convert.training.branches import branches_around
 from isograd.convert.training.clipping import clip_of, is_clipping, name_of_bound
@@ -21,6 +22,7 @@ from isograd.convert.training.model import (
     Form,
     Phase,
     Repeated,
+    Share,
     StepPlan,
 )
 from isograd.convert.training.modes import a_call_may_change
@@ -35,7 +37,7 @@ from isograd.convert.training.paths import (
     statement_call,
 )
 from isograd.convert.training.phases import phase_around
-from isograd.convert.training.turns import Turn, turn_of
+from isograd.convert.training.turns import Turn, optimizers_in, turn_of
 from isograd.convert.training.versions import later_versions
 
 
@@ -65,6 +67,8 @@ class _Reader:
     loop: Repeated = field(init=False)
     turn: Turn = field(init=False)
     units: list[ast.stmt] = field(default_factory=list)
+    #: What stands before the turn.
+    earlier: list[ast.stmt] = field(default_factory=list)
     removed: list[ast.stmt] = field(default_factory=list)
     scaling: list[ast.stmt] = field(default_factory=list)
     scaler: str = ""
@@ -94,14 +98,15 @@ class _Reader:
         self._zeroed(optimizer, form)
         gone = {*self.removed, *self.scaling}
         part = ForwardPart(
-            self.file, self.loop, self.turn, self.units, gone, self._scope, attributes
+            self.file, self.loop, self.turn, self.units, gone, self._scope, attributes, self.earlier
         )
         forward = part.find(statement, loss)
         others = part.others(statement) if self.phase is None else []
         with later_versions(forward, others, loss, self._scope, self.file) as (now, versions):
             part.statements = now
             outputs, carried = part.flows(loss)
-            names = name_what_is_read(self.file, self.loop, now, loss, carried)
+            computed = [*part.again, *now]
+            names = name_what_is_read(self.file, self.loop, computed, loss, carried)
             at = forward[now.index(part.place(statement, loss, names))]
         part.statements = forward
         outputs += [one.own for one in versions if one.is_kept]
@@ -110,7 +115,12 @@ class _Reader:
             part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})
             for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):
                 part.look_at_setting(setting, at, update)
-        is_renewed = a_call_may_change({*names.objects}, self.loop, {*forward, *gone}, self.file)
+        between = [s for s in (*self.earlier, *self.units) if s.lineno < at.lineno]
+        between = [s for s in between if s not in forward]
+        again = look_at_changes(self.file, part.again, between, names, self.turn)
+        is_renewed = a_call_may_change(
+            {*names.objects}, self.loop, {*part.again, *forward, *gone}, self.file
+        )
         same = {*self.zeroed, *([clip.network] if clip is not None else [])}
         if self.descent is not None:
             name_descent(self.descent, names)
@@ -123,7 +133,7 @@ class _Reader:
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
             tuple(sorted(same)), is_renewed, self.branches, self.descent,
-            self.zeroes_late, self.beside, self.phase, tuple(versions),
+            self.zeroes_late, self.beside, self.phase, tuple(versions), self.turn.share, again,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
@@ -157,7 +167,10 @@ class _Reader:
         if self.branches is not None:
             at = self.units.index(self.branches.statement)
             self.units[at : at + 1] = self.branches.scaled
-        self.turn = turn_of(self.call, self._own(calls_in([parent])), parent, self._zeroed_paths())
+        self.turn = turn_of(self.call, self._own(calls_in([parent])), parent, self._optimizers())
+        if self.turn.share is not Share.WHOLE and (self.phase or self.branches):
+            raise EagerError(self.call, "one of several losses of a step is under a condition")
+        self.earlier = [unit for unit in self.units if unit.lineno <= self.turn.first]
         self.units = [unit for unit in self.units if self.turn.holds(unit)]
         self.removed.append(statement)
 
@@ -169,10 +182,13 @@ class _Reader:
         calls = map(method_of, calls_in([self._scope]))
         return {path for path, method in calls if method == "zero_grad"}
 
+    def _optimizers(self) -> set[str]:
+        return optimizers_in(calls_in([self._scope]), self.file)
+
     def _calls(self) -> list[ast.Call]:
         """The calls of the loop that belong to this step."""
         calls = self._own(calls_in([self.loop, *self.behind]))
-        return [c for c in calls if self.turn.holds(c)]
+        return [c for c in calls if self.turn.is_of_step(c)]
 
     def _own(self, calls: Iterable[ast.Call]) -> list[ast.Call]:
         """Without those of the branch that does the same without a scaler."""
@@ -217,7 +233,7 @@ class _Reader:
                 if method_of(c) == (self.scaler, "step") and len(c.args) == 1
             ]
         else:
-            zeroed = self._zeroed_paths()
+            zeroed = self._zeroed_paths() if self.turn.is_alone else self._optimizers()
             stepped = [
                 path
                 for c in self._calls()
@@ -262,6 +278,8 @@ class _Reader:
         return steps if len(steps) == 1 and self.turn.is_alone else []
 
     def _update(self, optimizer: str, backward: ast.stmt) -> tuple[ast.stmt, Form]:
+        if self.turn.share in (Share.FIRST, Share.NEXT):
+            return backward, Form.FUSED
         if self.descent is not None:
             if self.descent.statement.lineno < backward.lineno:
                 raise EagerError(self.descent.statement, "parameters change before backward()")
@@ -312,7 +330,7 @@ class _Reader:
 
     def _clip(self, update: ast.stmt, backward: ast.stmt, form: Form) -> Clip | None:
         found = [call for call in self._calls() if is_clipping(call, self.file)]
-        if not found:
+        if not found or self.turn.share in (Share.FIRST, Share.NEXT):
             return None
         if self.beside:
             raise EagerError(found[0], "gradients of one of several optimizers are clipped")
@@ -337,7 +355,8 @@ class _Reader:
                 *(self.phase.inside if self.phase else ()),
             )
             for call in [statement_call(s)]
-            if call is not None and method_of(call)[1] == "zero_grad" and self.turn.holds(call)
+            if call is not None and method_of(call)[1] == "zero_grad"
+            if self.turn.is_of_step(call)
         ]
         if not found and not (self.descent is not None and self.descent.zeroes):
             raise EagerError(self.loop, "gradients are not zeroed in each round")
@@ -345,14 +364,25 @@ class _Reader:
         if self.beside and zeroed != {optimizer, *self.beside}:
             raise EagerError(self.loop, "one of several optimizers is not zeroed in each round")
         others = [s for s in found if method_of(statement_call(s) or s)[0] != optimizer]
+        if self.turn.share is not Share.WHOLE:
+            self._look_at_shares(found)
         if self.descent is not None and zeroed - {self.descent.network}:
             raise EagerError(self.loop, "gradients are zeroed elsewhere than in the network")
-        if others and not self.turn.is_alone:
+        stepping = {path for path, m in map(method_of, calls_in([self._scope])) if m == "step"}
+        is_networks = len(zeroed) == 1 and zeroed.isdisjoint(stepping)
+        if others and not self.turn.is_alone and not is_networks:
             raise EagerError(others[0], "gradients of another step are zeroed between two losses")
         self.zeroes_late = all(s.lineno > self.call.lineno for s in found)
-        self.removed += found
+        self.removed += [s for s in found if self.turn.holds(s)]
         if not self.beside and optimizer not in self._zeroed_paths():
             self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})
+
+    def _look_at_shares(self, zeroed: list[ast.stmt]) -> None:
+        """The first of several losses begins without gradients."""
+        losses = (c for c in calls_in([self.loop]) if method_of(c)[1] == "backward")
+        first = min(c.lineno for c in losses if self.turn.is_of_step(c))
+        if late := next((s for s in zeroed if s.lineno > first), None):
+            raise EagerError(late, "gradients are zeroed between several losses of one step")
 
     def _look_at_branches(self) -> None:
         """A branch with a scaler goes into the step as a whole."""

@@ -14,7 +14,9 @@ def made(network):
 class Counted(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 4))
+        self.layers = nn.Sequential(
+            nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 4)
+        )
 
     def forward(self, x):
         return torch.tanh(self.layers(x))
@@ -23,7 +25,11 @@ class Counted(nn.Module):
 def discriminator():
     return made(
         nn.Sequential(
-            nn.Linear(4, 5), nn.BatchNorm1d(5), nn.LeakyReLU(0.2), nn.Linear(5, 1), nn.Sigmoid()
+            nn.Linear(4, 5, bias=False),
+            nn.BatchNorm1d(5),
+            nn.LeakyReLU(0.2),
+            nn.Linear(5, 1),
+            nn.Sigmoid(),
         )
     )
 
@@ -36,14 +42,17 @@ def batch(k):
 def tell(*networks):
     for network in networks:
         for value in network.state_dict().values():
-            print(float(value.double().sum()), float((value.double() ** 2).sum()))
+            if value.dim() == 0:
+                continue  # batches are not counted in a port
+            print(float(value.double().sum()))
+            print(float((value.double() ** 2).sum()))
 
 
 # as the DCGAN of PyTorch's examples
 netG, netD = made(Counted()), discriminator()
 criterion = nn.BCELoss()
-optimizerD = torch.optim.Adam(netD.parameters(), lr=0.02, betas=(0.5, 0.999))
-optimizerG = torch.optim.Adam(netG.parameters(), lr=0.01, betas=(0.5, 0.999))
+optimizerD = torch.optim.Adam(netD.parameters(), lr=0.02, betas=(0.5, 0.999), eps=1e-3)
+optimizerG = torch.optim.Adam(netG.parameters(), lr=0.01, betas=(0.5, 0.999), eps=1e-3)
 for k in range(10):
     netD.zero_grad()
     real, noise = batch(k)
@@ -98,7 +107,7 @@ netG, netD = made(Counted()), discriminator()
 train(
     netG,
     netD,
-    torch.optim.RMSprop(netG.parameters(), lr=0.01),
+    torch.optim.RMSprop(netG.parameters(), lr=0.01, eps=1e-3),
     torch.optim.SGD(netD.parameters(), lr=0.05, momentum=0.9),
     10,
 )

@@ -20,11 +20,11 @@ _PYTHON = frozenset(
     "len range int float str bool min max abs sum round enumerate zip list tuple dict set sorted "
     "reversed isinstance next iter print".split()
 )
-_CONTAINERS = frozenset(
+CONTAINERS = frozenset(
     "items keys values get pop append extend format split join copy astype".split()
 )
 #: Methods of tensors that return what was there, in another dtype or on another device, or numbers.
-_TENSORS = frozenset(
+TENSORS = frozenset(
     "to cuda cpu float double half long int bool type size dim numel item tolist numpy detach view "
     "reshape unsqueeze squeeze flatten permute transpose t contiguous clone narrow chunk argmax "
     "max sum mean eq ne all any repeat expand".split()
@@ -123,7 +123,7 @@ class Freedom:
             is_numpy = root is not None and (
                 root.id in self._numpy or root.id in self._made_by_numpy
             )
-            return is_numpy or call.func.attr in _CONTAINERS or call.func.attr in _TENSORS
+            return is_numpy or call.func.attr in CONTAINERS or call.func.attr in TENSORS
         if isinstance(call.func, ast.Name):
             return call.func.id in self._types or self._is_free_name(call.func)
         return False

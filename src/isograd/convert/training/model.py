@@ -111,6 +111,23 @@ class Phase:
         return [*block[:at], *self.statement.body, *block[at + 1 :]]
 
 
+@dataclass(frozen=True)
+class Told:
+    """A call in a forward part whose method tells something beside its value.
+
+    name: that of what is told.  tell: the call that tells it.  given: names that this call reads.
+    effects: the statements that are no part of the step.  edits: what becomes of the methods.
+    """
+
+    call: ast.Call
+    target: ast.Name
+    name: str
+    tell: str
+    given: frozenset[str]
+    effects: tuple[ast.stmt, ...]
+    edits: tuple[tuple[int, int, str], ...]
+
+
 @dataclass
 class Names:
     """What the forward part reads, by the expression and the name that replaces it.
@@ -123,6 +140,7 @@ class Names:
     another one in each round.  varying: inputs that may be tuples, which the compiler takes for
     constants, too.  attributes: the names of those that it
     writes to.  lists: by their code what is made before the step, and its name.
+    told: what methods tell beside their values.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -134,6 +152,7 @@ class Names:
     varying: set[str] = field(default_factory=set)
     attributes: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict)
+    told: list[Told] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from isograd.convert.training.paths import (
     read_by,
     scope_of,
 )
+from isograd.convert.training.told import told_by
 from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.static_graph.find import find_reached
 
@@ -266,15 +267,20 @@ class _Naming:
         own = next(around, None)
         # Which class an object has is not known here: each that has the method counts.
         classes = [own] if owner == "self" else self.file.tree.of(ast.ClassDef)
-        for kind in classes:
-            method = None if kind is None else _method(kind, name)
-            if kind is None or method is None:
+        both = [(kind, _method(kind, name)) for kind in classes if kind is not None]
+        methods = [method for _, method in both if method is not None]
+        above = self.file.tree.parents[part]
+        call = self.file.tree.parents[above] if path_of(above) == path else above
+        told = told_by(call, methods, self.file)
+        self.names.told += [] if told is None else [told]
+        for kind, method in both:
+            if method is None:
                 continue
             found = find_reached(self.file.tree.module, kind.name, name)
             if found:
                 where = f"line {found[0].line} ({found[0].code})"
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
-            self._look_at_effects(part, method)
+            self._look_at_effects(part, method, () if told is None else told.effects)
             written = {path.rpartition(".")[2] for path in self.names.attributes}
             if mentions(kind, method, written):
                 raise EagerError(part, f"{name} may see an attribute that the forward part writes")
@@ -282,8 +288,10 @@ class _Naming:
                 call.func for call in calls_in([method]) if _is_of_itself(call, method)
             ]
 
-    def _look_at_effects(self, part: ast.expr, function: ast.FunctionDef) -> None:
-        effect = effect_in(function, self.file)
+    def _look_at_effects(
+        self, part: ast.expr, function: ast.FunctionDef, told: tuple[ast.stmt, ...] = ()
+    ) -> None:
+        effect = effect_in(function, self.file, told)
         if effect is not None:
             what = f"line {effect.lineno} ({ast.unparse(effect)})"
             raise EagerError(part, f"{function.name} calls for an effect beside its value: {what}")

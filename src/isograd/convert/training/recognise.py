@@ -37,6 +37,7 @@ from isograd.convert.training.paths import (
     statement_call,
 )
 from isograd.convert.training.phases import phase_around
+from isograd.convert.training.told import told_outputs
 from isograd.convert.training.turns import Turn, optimizers_in, turn_of
 from isograd.convert.training.versions import later_versions
 
@@ -110,6 +111,7 @@ class _Reader:
             at = forward[now.index(part.place(statement, loss, names))]
         part.statements = forward
         outputs += [one.own for one in versions if one.is_kept]
+        outputs += told_outputs(names.told, now, outputs)
         names.places += [(node, one.own) for one in versions for node in one.nodes]
         if form is Form.FUSED:
             part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})

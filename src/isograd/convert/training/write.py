@@ -76,11 +76,13 @@ class Writer:
         call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
         for statement in self._removed():
             if statement is plan.call:
-                found.append((*text.span(statement), self._called(call)))
+                told = [f"\n{' ' * statement.col_offset}{one.tell}" for one in plan.names.told]
+                found.append((*text.span(statement), self._called("".join([call, *told]))))
             else:
                 found.append(self._without(statement))
         if plan.form is Form.HELD:
             found.append((*text.span(plan.update), self._last_call()))
+        found += [edit for one in plan.names.told for edit in one.edits]
         for start, end in map(text.span, plan.names.own_calls):
             found.append((start, end, text.original[start:end] + ".forward"))
         return found
@@ -254,6 +256,10 @@ class Writer:
             first, last = self.text.span(part)
             if start <= first and last <= end:
                 inside.append((first, last, name))
+        for one in self.plan.names.told:
+            for at, new in ((one.target, f", {one.name}"), (one.call.func, "_computed")):
+                end_of = self.text.span(at)[1]
+                inside += [(end_of, end_of, new)] if start <= end_of <= end else []
         for inner in ast.walk(node):
             if isinstance(inner, ast.AugAssign) and inner in self.plain:
                 inside += self._written_out(inner)

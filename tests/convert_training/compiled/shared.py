@@ -15,7 +15,7 @@ class Counted(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 4)
+            nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6, eps=0.1), nn.ReLU(), nn.Linear(6, 4)
         )
 
     def forward(self, x):
@@ -26,7 +26,7 @@ def discriminator():
     return made(
         nn.Sequential(
             nn.Linear(4, 5, bias=False),
-            nn.BatchNorm1d(5),
+            nn.BatchNorm1d(5, eps=0.1),
             nn.LeakyReLU(0.2),
             nn.Linear(5, 1),
             nn.Sigmoid(),

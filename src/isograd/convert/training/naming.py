@@ -7,8 +7,10 @@ import re
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import mentions
+from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
 from isograd.convert.training.freedom import Freedom
+from isograd.convert.training.handed import setting_read_of
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
     BUILTINS,
@@ -306,6 +308,8 @@ class _Naming:
         path = path_of(part)
         if path in ("self", ""):
             raise EagerError(part, "the whole object is given to a function")
+        if setting := setting_read_of(part, self.file):
+            raise EagerError(part, f"an object is given to a function, which reads its {setting}")
         if path in self.counting:
             # One graph for all its values, as far as it is only computed with or handed on.
             if not isinstance(self.file.tree.parents[part], (ast.BinOp, ast.Call)):
@@ -369,24 +373,6 @@ class _Naming:
         for function in module.body:
             if isinstance(function, ast.FunctionDef) and function.name == node.id:
                 self._look_at_effects(node, function)
-
-
-def counters_of(loop: Repeated) -> set[str]:
-    """The names of a loop's numbers: of `range`, of `enumerate`, or what it counts itself."""
-    found = {
-        node.target.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.AugAssign)
-        and isinstance(node.target, ast.Name)
-        and isinstance(node.value, ast.Constant)
-    }
-    if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
-        called, target = getattr(loop.iter.func, "id", ""), loop.target
-        if called == "range" and isinstance(target, ast.Name):
-            found.add(target.id)
-        elif called == "enumerate" and isinstance(target, ast.Tuple):
-            found |= bound_by(target.elts[0])
-    return found
 
 
 def _method(kind: ast.ClassDef, name: str) -> ast.FunctionDef | None:

@@ -56,6 +56,7 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("in_turn", 2, 2, id="networks that learn in turn"),
         # Two losses and three for one step, a third and a fourth that go back through both.
         pytest.param("shared", 7, 7, id="losses that add up, and one that goes back further"),
+        pytest.param("sometimes", 5, 5, id="steps of some rounds, a replay memory"),
         # Two networks.
         pytest.param("told", 1, 2, id="methods that tell something beside their value"),
         pytest.param("in_functions", 2, 2, id="a method and a function of one batch"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from isograd.convert.file import FileEdit
 from isograd.convert.training.again import look_at_changes
 from isograd.convert.training.attributes import stored_as_names
-from isograd.convert.training.branches import branches_around
+from isograd.convert.training.branches import branches_around, look_at_rest
 from isograd.convert.training.clipping import clip_of, is_clipping, name_of_bound
 from isograd.convert.training.contexts import is_autocast
 from isograd.convert.training.descent import descent_of, name_descent
@@ -36,9 +36,15 @@ from isograd.convert.training.paths import (
     scope_of,
     statement_call,
 )
-from isograd.convert.training.phases import phase_around
+from isograd.convert.training.phases import block_around, phase_around
 from isograd.convert.training.told import told_outputs
-from isograd.convert.training.turns import Turn, optimizers_in, turn_of
+from isograd.convert.training.turns import (
+    Turn,
+    look_at_loop,
+    look_at_shares,
+    optimizers_in,
+    turn_of,
+)
 from isograd.convert.training.versions import later_versions
 
 
@@ -82,6 +88,8 @@ class _Reader:
     #: Optimizers that step with the first one.
     beside: tuple[str, ...] = ()
     phase: Phase | None = None
+    #: The condition under which the whole step stands.
+    block: ast.If | None = None
 
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
@@ -130,7 +138,7 @@ class _Reader:
             names.objects.setdefault(network, network.rpartition(".")[2])
         if clip is not None and form is Form.FUSED and not is_number(clip.bound):
             names.inputs.setdefault(clip.bound, name_of_bound(clip, names))
-        self._look_at_branches()
+        look_at_rest(self.branches, self.phase, {*self.removed, *self.scaling})
         return StepPlan(
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
@@ -144,19 +152,16 @@ class _Reader:
         if statement_call(statement) is not self.call:
             raise EagerError(self.call, "the value of backward() is used")
         self.branches = branches_around(statement, self.file)
-        self.phase = phase_around(statement, self.file)
-        top = statement if self.branches is None else self.branches.statement
+        self.block = block_around(statement, self.file)
+        self.phase = phase_around(statement, self.file) if self.block is None else None
+        top = self.block or (statement if self.branches is None else self.branches.statement)
         top = top if self.phase is None else self.phase.outermost
         parent = self.file.tree.parents.get(top)
         if isinstance(parent, ast.With) and self._is_autocast(parent):
             parent = self.file.tree.parents.get(parent)
         if not isinstance(parent, Repeated):
             raise EagerError(self.call, "backward() is no statement of a loop or function itself")
-        if not isinstance(parent, ast.FunctionDef):
-            if parent.orelse or isinstance(self.file.tree.scope(parent), ast.AsyncFunctionDef):
-                raise EagerError(parent, "the loop has an else")
-        elif any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(parent)):
-            raise EagerError(parent, "the step is in a generator")
+        look_at_loop(parent, self.file)
         if self.call.args or self.call.keywords:
             raise EagerError(self.call, "backward() is given arguments")
         self.loop = parent
@@ -173,6 +178,9 @@ class _Reader:
         if self.turn.share is not Share.WHOLE and (self.phase or self.branches):
             raise EagerError(self.call, "one of several losses of a step is under a condition")
         self.earlier = [unit for unit in self.units if unit.lineno <= self.turn.first]
+        if self.block is not None:
+            self.earlier = [unit for unit in self.units if unit.lineno < self.block.lineno]
+            self.units = self.block.body
         self.units = [unit for unit in self.units if self.turn.holds(unit)]
         self.removed.append(statement)
 
@@ -201,7 +209,7 @@ class _Reader:
         parent = self.file.tree.parents[statement]
         is_branch = self.branches is not None and parent is self.branches.statement
         is_in_phase = self.phase is not None and parent is self.phase.statement
-        return parent is self.loop or is_branch or is_in_phase
+        return parent is (self.block or self.loop) or is_branch or is_in_phase
 
     def _is_autocast(self, node: ast.With) -> bool:
         return all(is_autocast(item.context_expr, self.file) for item in node.items)
@@ -219,7 +227,8 @@ class _Reader:
         """Take what stands behind the loop into the step: gradients of all its rounds are one's."""
         block = block_of(self.loop, self.file)
         last = block[-1].end_lineno
-        if isinstance(self.loop, ast.FunctionDef) or not self.turn.is_alone or self.behind:
+        is_apart = self.block is not None or not self.turn.is_alone
+        if isinstance(self.loop, ast.FunctionDef) or is_apart or self.behind:
             return False
         self.behind = block[block.index(self.loop) + 1 :]
         self.turn = Turn(self.turn.first, last or 0)
@@ -296,7 +305,11 @@ class _Reader:
             raise EagerError(call, "the value of step() is used, or it takes a closure")
         parent = self.file.tree.parents[update]
         is_top = self._is_top(update)
-        is_inside = isinstance(parent, ast.If) and self.file.tree.parents[parent] is self.loop
+        is_inside = (
+            self.block is None
+            and isinstance(parent, ast.If)
+            and self.file.tree.parents[parent] is self.loop
+        )
         if not is_top and not is_inside and update not in self.behind:
             raise EagerError(update, "step() stands deeper than one condition in the loop")
         if update.lineno < backward.lineno:
@@ -355,6 +368,7 @@ class _Reader:
                 *self.loop.body,
                 *(self.branches.scaled if self.branches else ()),
                 *(self.phase.inside if self.phase else ()),
+                *(self.block.body if self.block else ()),
             )
             for call in [statement_call(s)]
             if call is not None and method_of(call)[1] == "zero_grad"
@@ -367,7 +381,7 @@ class _Reader:
             raise EagerError(self.loop, "one of several optimizers is not zeroed in each round")
         others = [s for s in found if method_of(statement_call(s) or s)[0] != optimizer]
         if self.turn.share is not Share.WHOLE:
-            self._look_at_shares(found)
+            look_at_shares(found, self.turn, self.loop)
         if self.descent is not None and zeroed - {self.descent.network}:
             raise EagerError(self.loop, "gradients are zeroed elsewhere than in the network")
         stepping = {path for path, m in map(method_of, calls_in([self._scope])) if m == "step"}
@@ -378,20 +392,3 @@ class _Reader:
         self.removed += [s for s in found if self.turn.holds(s)]
         if not self.beside and optimizer not in self._zeroed_paths():
             self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})
-
-    def _look_at_shares(self, zeroed: list[ast.stmt]) -> None:
-        """The first of several losses begins without gradients."""
-        losses = (c for c in calls_in([self.loop]) if method_of(c)[1] == "backward")
-        first = min(c.lineno for c in losses if self.turn.is_of_step(c))
-        if late := next((s for s in zeroed if s.lineno > first), None):
-            raise EagerError(late, "gradients are zeroed between several losses of one step")
-
-    def _look_at_branches(self) -> None:
-        """A branch with a scaler goes into the step as a whole."""
-        taken = {*self.removed, *self.scaling}
-        for statement in self.branches.scaled if self.branches else ():
-            if statement not in taken:
-                raise EagerError(statement, "a branch holds more than the step")
-        for statement in self.phase.statement.body if self.phase else ():
-            if statement not in taken:
-                raise EagerError(statement, "the condition holds more than the step")

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import EagerError, Repeated, Share
-from isograd.convert.training.paths import method_of
+from isograd.convert.training.paths import calls_in, method_of
 
 _STEP = "torch.optim.Optimizer.step"
 _SCHEDULES = "torch.optim.lr_scheduler"
@@ -107,3 +107,20 @@ def optimizers_in(calls: Iterable[ast.Call], file: FileEdit) -> set[str]:
                 unknown.add(path)
     has_schedules = any(api.startswith(_SCHEDULES) for api in file.facts.apis)
     return found if found & steps or has_schedules else found | unknown
+
+
+def look_at_loop(loop: Repeated, file: FileEdit) -> None:
+    """Raise EagerError for a loop or a function of another form."""
+    if not isinstance(loop, ast.FunctionDef):
+        if loop.orelse or isinstance(file.tree.scope(loop), ast.AsyncFunctionDef):
+            raise EagerError(loop, "the loop has an else")
+    elif any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(loop)):
+        raise EagerError(loop, "the step is in a generator")
+
+
+def look_at_shares(zeroed: Iterable[ast.stmt], turn: Turn, loop: Repeated) -> None:
+    """Raise EagerError unless the first of several losses alone begins without gradients."""
+    losses = (call for call in calls_in([loop]) if method_of(call)[1] == "backward")
+    first = min(call.lineno for call in losses if turn.is_of_step(call))
+    if late := next((s for s in zeroed if s.lineno > first), None):
+        raise EagerError(late, "gradients are zeroed between several losses of one step")

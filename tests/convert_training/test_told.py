@@ -1,4 +1,4 @@
-"""Methods that tell something beside their value, where that cannot be told behind the step."""
+"""Methods that a step calls: what they tell beside their value, and where that keeps it eager."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-from tests.convert_training.test_compiled_steps import converted, program
+from tests.convert_training.test_compiled_steps import LOOP, converted, program
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,39 @@ def test_why_what_is_told_keeps_a_loop_eager(
     assert "ms.jit" not in text
     assert len(found) == 1
     assert re.search(reason, found[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param("return self.forward(x).sum()", "", id="forward"),
+        pytest.param("return self(x).sum()", "", id="itself"),
+        pytest.param(
+            "self.seen['x'] = 1\n        return self.forward(x).sum()",
+            "does not compile to the same",
+            id="a dictionary that is written to",
+        ),
+        pytest.param(
+            "found = self.forward(x).sum()\n        seen.note(found)\n        return found",
+            "",
+            id="an object gets the loss, behind the step",
+        ),
+        pytest.param(
+            "found = self.forward(x).sum()\n        seen.keep(found)\n        return found",
+            "effect beside its value",
+            id="an object gets the loss for what is not known",
+        ),
+        pytest.param(
+            "parts = []\n        parts.append(self.forward(x).sum())\n        return parts[0]",
+            "",
+            id="a list of its own",
+        ),
+    ],
+)
+def test_methods_of_a_network_that_a_step_calls(body: str, reason: str, tmp_path: Path) -> None:
+    begin = "    def __init__(self):\n        super().__init__(4, 1)\n        self.seen = {}\n\n"
+    kind = f"class Net(nn.Linear):\n{begin}    def step(self, x):\n        {body}"
+    text = LOOP.replace("model = nn.Linear(4, 1)", f"{kind}\n\n\nmodel = Net()")
+    text, found = converted(text.replace("model(x).sum()", "model.step(x)"), tmp_path)
+    assert ("ms.jit" in text) is not bool(reason)
+    assert re.search(reason, "".join(found)), found

@@ -58,7 +58,7 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("shared", 7, 7, id="losses that add up, and one that goes back further"),
         pytest.param("sometimes", 5, 5, id="steps of some rounds, a replay memory"),
         # Two networks.
-        pytest.param("told", 1, 2, id="methods that tell something beside their value"),
+        pytest.param("reported", 1, 2, id="methods that report something beside their value"),
         pytest.param("in_functions", 2, 2, id="a method and a function of one batch"),
         pytest.param("two_in_one", 1, 1, id="two networks with equal names in one optimizer"),
         # Micro-steps and branches are called twice, each time with objects of its own.

@@ -130,11 +130,11 @@ def late_changes(
     project, plans = Project.of(trees), list(plans)
     forwards = project.functions.get("forward", [])
     parts = [statement for plan in plans for statement in plan.computed]
-    told = {
-        n for plan in plans for one in plan.names.told for s in one.effects for n in ast.walk(s)
+    reported = {
+        n for plan in plans for one in plan.names.reported for s in one.effects for n in ast.walk(s)
     }
-    computed = {*forwards, *project.reached([*forwards, *parts], told)}
-    read = _attributes_read(computed, told) - project.parameters - _OF_TENSORS - _OF_LAYERS
+    computed = {*forwards, *project.reached([*forwards, *parts], reported)}
+    read = _attributes_read(computed, reported) - project.parameters - _OF_TENSORS - _OF_LAYERS
     seen = _Seen(read, settings)
     for function in computed:
         seen.add_free(function)

@@ -112,17 +112,17 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Told:
-    """A call in a forward part whose method tells something beside its value.
+class Reported:
+    """A call in a forward part whose method reports something beside its value.
 
-    name: that of what is told.  tell: the call that tells it.  given: names that this call reads.
-    effects: the statements that are no part of the step.  edits: what becomes of the methods.
+    name: that of what is reported.  report: the call that reports it.  given: names that this call
+    reads.  effects: statements that are no part of the step.  edits: what becomes of the methods.
     """
 
     call: ast.Call
     target: ast.Name
     name: str
-    tell: str
+    report: str
     given: frozenset[str]
     effects: tuple[ast.stmt, ...]
     edits: tuple[tuple[int, int, str], ...]
@@ -140,7 +140,7 @@ class Names:
     another one in each round.  varying: inputs that may be tuples, which the compiler takes for
     constants, too.  attributes: the names of those that it
     writes to.  lists: by their code what is made before the step, and its name.
-    told: what methods tell beside their values.
+    reported: what methods report beside their values.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Names:
     varying: set[str] = field(default_factory=set)
     attributes: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict)
-    told: list[Told] = field(default_factory=list)
+    reported: list[Reported] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

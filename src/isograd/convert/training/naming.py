@@ -22,7 +22,7 @@ from isograd.convert.training.paths import (
     read_by,
     scope_of,
 )
-from isograd.convert.training.told import told_by
+from isograd.convert.training.reported import reported_by
 from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.static_graph.find import find_reached
 
@@ -273,8 +273,8 @@ class _Naming:
         methods = [method for _, method in both if method is not None]
         above = self.file.tree.parents[part]
         call = self.file.tree.parents[above] if path_of(above) == path else above
-        told = told_by(call, methods, self.file)
-        self.names.told += [] if told is None else [told]
+        reported = reported_by(call, methods, self.file)
+        self.names.reported += [] if reported is None else [reported]
         for kind, method in both:
             if method is None:
                 continue
@@ -282,7 +282,7 @@ class _Naming:
             if found:
                 where = f"line {found[0].line} ({found[0].code})"
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
-            self._look_at_effects(part, method, () if told is None else told.effects)
+            self._look_at_effects(part, method, () if reported is None else reported.effects)
             written = {path.rpartition(".")[2] for path in self.names.attributes}
             if mentions(kind, method, written):
                 raise EagerError(part, f"{name} may see an attribute that the forward part writes")
@@ -291,9 +291,9 @@ class _Naming:
             ]
 
     def _look_at_effects(
-        self, part: ast.expr, function: ast.FunctionDef, told: tuple[ast.stmt, ...] = ()
+        self, part: ast.expr, function: ast.FunctionDef, reported: tuple[ast.stmt, ...] = ()
     ) -> None:
-        effect = effect_in(function, self.file, told)
+        effect = effect_in(function, self.file, reported)
         if effect is not None:
             what = f"line {effect.lineno} ({ast.unparse(effect)})"
             raise EagerError(part, f"{function.name} calls for an effect beside its value: {what}")

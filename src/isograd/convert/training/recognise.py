@@ -37,7 +37,7 @@ from isograd.convert.training.paths import (
     statement_call,
 )
 from isograd.convert.training.phases import block_around, phase_around
-from isograd.convert.training.told import told_outputs
+from isograd.convert.training.reported import reported_outputs
 from isograd.convert.training.turns import (
     Turn,
     look_at_loop,
@@ -119,7 +119,7 @@ class _Reader:
             at = forward[now.index(part.place(statement, loss, names))]
         part.statements = forward
         outputs += [one.own for one in versions if one.is_kept]
-        outputs += told_outputs(names.told, now, outputs)
+        outputs += reported_outputs(names.reported, now, outputs)
         names.places += [(node, one.own) for one in versions for node in one.nodes]
         if form is Form.FUSED:
             part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})

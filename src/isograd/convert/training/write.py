@@ -76,13 +76,15 @@ class Writer:
         call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
         for statement in self._removed():
             if statement is plan.call:
-                told = [f"\n{' ' * statement.col_offset}{one.tell}" for one in plan.names.told]
-                found.append((*text.span(statement), self._called("".join([call, *told]))))
+                reported = [
+                    f"\n{' ' * statement.col_offset}{one.report}" for one in plan.names.reported
+                ]
+                found.append((*text.span(statement), self._called("".join([call, *reported]))))
             else:
                 found.append(self._without(statement))
         if plan.form is Form.HELD:
             found.append((*text.span(plan.update), self._last_call()))
-        found += [edit for one in plan.names.told for edit in one.edits]
+        found += [edit for one in plan.names.reported for edit in one.edits]
         for start, end in map(text.span, plan.names.own_calls):
             found.append((start, end, text.original[start:end] + ".forward"))
         return found
@@ -256,7 +258,7 @@ class Writer:
             first, last = self.text.span(part)
             if start <= first and last <= end:
                 inside.append((first, last, name))
-        for one in self.plan.names.told:
+        for one in self.plan.names.reported:
             for at, new in ((one.target, f", {one.name}"), (one.call.func, "_computed")):
                 end_of = self.text.span(at)[1]
                 inside += [(end_of, end_of, new)] if start <= end_of <= end else []

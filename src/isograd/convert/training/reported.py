@@ -1,7 +1,7 @@
-"""What a method tells beside its value, told behind the compiled step: `self.log("loss", loss)`.
+"""What a method reports beside its value, behind the compiled step: `self.log("loss", loss)`.
 
-The method becomes three: one computes, and returns what is told as well; one tells; and under the
-old name stands one that calls both.
+The method becomes three: one computes, and returns what is to be reported as well; one reports; and
+under the old name stands one that calls both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import OF_CONTAINERS, changed_by
 from isograd.convert.training.effects import effects_of
 from isograd.convert.training.freedom import CONTAINERS, TENSORS
-from isograd.convert.training.model import Told
+from isograd.convert.training.model import Reported
 from isograd.convert.training.paths import (
     BUILTINS,
     bound_by,
@@ -33,8 +33,8 @@ _CHANGING = frozenset(
 )
 
 
-def told_by(call: ast.AST, methods: list[ast.FunctionDef], file: FileEdit) -> Told | None:
-    """What a call tells beside its value; None where that is nothing, or no end of its own.
+def reported_by(call: ast.AST, methods: list[ast.FunctionDef], file: FileEdit) -> Reported | None:
+    """What a call reports beside its value; None where that is nothing, or no end of its own.
 
     methods: all that the call may mean.
     """
@@ -54,29 +54,31 @@ def told_by(call: ast.AST, methods: list[ast.FunctionDef], file: FileEdit) -> To
     alike = all([p.arg for p in m.args.args[1:]] == given for m in methods)
     if not alike or len(call.args) != len(given) or not all(map(path_of, call.args)):
         return None
-    needed = [p for p in given if any(p in _params_told(*one) for one in both)]
+    needed = [p for p in given if any(p in _params_reported(*one) for one in both)]
     values = [path_of(a) for p, a in zip(given, call.args, strict=True) if p in needed]
     taken = {*file.tree.used, *file.tree.stored, *(f.name for f in file.tree.of(ast.FunctionDef))}
-    own = _free("told", taken)
-    computes, tells = _free(f"{name}_computed", taken), _free(f"{name}_told", taken)
+    own = _free("reported", taken)
+    computes, reports = _free(f"{name}_computed", taken), _free(f"{name}_reported", taken)
     edits = [
-        edit for one in both for edit in _edits(*one, (computes, tells), (given, needed), file)
+        edit for one in both for edit in _edits(*one, (computes, reports), (given, needed), file)
     ]
-    return Told(
-        call, target, own, f"{path}.{tells}({', '.join([*values, own])})",
+    return Reported(
+        call, target, own, f"{path}.{reports}({', '.join([*values, own])})",
         frozenset(root.partition(".")[0] for root in values),
         tuple(s for several in effects for s in several), tuple(edits),
     )  # fmt: skip
 
 
-def told_outputs(told: list[Told], forward: list[ast.stmt], outputs: list[str]) -> list[str]:
-    """What a step returns besides, so that it can be told.
+def reported_outputs(
+    reported: list[Reported], forward: list[ast.stmt], outputs: list[str]
+) -> list[str]:
+    """What a step returns besides, so that it can be reported.
 
     The value is among it: a graph that returns constants alone is not run.
     """
     bound = set().union(*map(bound_by, forward))
-    needed = {name for one in told for name in (one.given & bound) | {one.target.id}}
-    return [*sorted(needed - {*outputs}), *(one.name for one in told)]
+    needed = {name for one in reported for name in (one.given & bound) | {one.target.id}}
+    return [*sorted(needed - {*outputs}), *(one.name for one in reported)]
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -85,20 +87,20 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _values_told(method: ast.FunctionDef, effects: list[ast.stmt]) -> list[str]:
-    """The names of its own that a method tells."""
+def _values_reported(method: ast.FunctionDef, effects: list[ast.stmt]) -> list[str]:
+    """The names of its own that a method reports."""
     bound = set().union(*map(bound_by, method.body))
     return sorted(set().union(*map(read_by, effects)) & bound) if effects else []
 
 
-def _params_told(method: ast.FunctionDef, effects: list[ast.stmt]) -> set[str]:
+def _params_reported(method: ast.FunctionDef, effects: list[ast.stmt]) -> set[str]:
     own = {part.arg for part in method.args.args[1:]}
     read = set().union(*map(read_by, effects)) if effects else set()
-    return (read & own) - {*_values_told(method, effects)}
+    return (read & own) - {*_values_reported(method, effects)}
 
 
 def _is_separable(method: ast.FunctionDef, effects: list[ast.stmt], file: FileEdit) -> bool:
-    """Whether what a method tells can be told behind it."""
+    """Whether what a method reports can be reported behind it."""
     args = method.args
     if method.decorator_list or args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
         return False
@@ -108,15 +110,15 @@ def _is_separable(method: ast.FunctionDef, effects: list[ast.stmt], file: FileEd
     returns = [node for node in ast.walk(method) if isinstance(node, ast.Return)]
     if returns != [last] or last.value is None or not all(s in method.body for s in effects):  # type: ignore[attr-defined] # a return
         return False
-    told = {*_values_told(method, effects)}
+    reported = {*_values_reported(method, effects)}
     for s in method.body:
         later = bound_by(s) | {path.partition(".")[0] for path in changed_by(s, file)}
-        if later & told and any(e.lineno < s.lineno for e in effects):
-            return False  # it would be told with its later value
+        if later & reported and any(e.lineno < s.lineno for e in effects):
+            return False  # it would be reported with its later value
         is_tensors = isinstance(s, ast.Assign) and not isinstance(s.value, _NO_TENSORS)
-        if bound_by(s) & told and not is_tensors:
+        if bound_by(s) & reported and not is_tensors:
             return False
-    return bool(told) and all(is_harmless(e, file) for e in effects)
+    return bool(reported) and all(is_harmless(e, file) for e in effects)
 
 
 #: What a compiled step need not return.
@@ -199,11 +201,11 @@ def _edits(
     arguments: tuple[list[str], list[str]],
     file: FileEdit,
 ) -> Iterable[tuple[int, int, str]]:
-    """The method under another name, returning what is told; the other two behind it."""
-    text, (computes, tells), (given, needed) = file.text, names, arguments
+    """The method under another name, returning what is reported; the other two behind it."""
+    text, (computes, reports), (given, needed) = file.text, names, arguments
     me, indent = method.args.args[0].arg, " " * method.col_offset
     everything = ", ".join(given)
-    told = _values_told(method, effects)
+    reported = _values_reported(method, effects)
     if effects:
         start = text.span(method)[0]
         at = text.original.index(method.name, start + len("def"))
@@ -217,14 +219,14 @@ def _edits(
         first, stop = text.span(last.value)
         left, right = ("", "") if path_of(last.value) else ("(", ")")
         yield first, first, left
-        yield stop, stop, f"{right}, ({', '.join(told)},)"
+        yield stop, stop, f"{right}, ({', '.join(reported)},)"
         sources = [textwrap.dedent(" " * s.col_offset + _source(s, file)) for s in effects]
-        body = "\n".join([f"({', '.join(told)},) = told", *sources])
+        body = "\n".join([f"({', '.join(reported)},) = reported", *sources])
         kept = [
             f"def {method.name}({', '.join([me, *given])}):",
-            f'    """What {computes} computes, telling what it tells."""',
-            f"    value, told = {me}.{computes}({everything})",
-            f"    {me}.{tells}({', '.join([*needed, 'told'])})",
+            f'    """What {computes} computes, reporting what it reports."""',
+            f"    value, reported = {me}.{computes}({everything})",
+            f"    {me}.{reports}({', '.join([*needed, 'reported'])})",
             "    return value",
         ]
     else:
@@ -233,8 +235,11 @@ def _edits(
             f"def {computes}({', '.join([me, *given])}):",
             f"    return {me}.{method.name}({everything}), ()",
         ]
-    telling = [f"def {tells}({', '.join([me, *needed, 'told'])}):", textwrap.indent(body, "    ")]
-    new = "\n\n".join(["\n".join(telling), "\n".join(kept)])
+    reporting = [
+        f"def {reports}({', '.join([me, *needed, 'reported'])}):",
+        textwrap.indent(body, "    "),
+    ]
+    new = "\n\n".join(["\n".join(reporting), "\n".join(kept)])
     end = text.span(method)[1]
     yield end, end, "\n\n" + textwrap.indent(new, indent)
 

@@ -1,4 +1,4 @@
-"""Methods that a step calls: what they tell beside their value, and where that keeps it eager."""
+"""Methods that a step calls: what they report beside their value, and where that keeps it eager."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ from tests.convert_training.test_compiled_steps import LOOP, converted, program
 def test_why_what_is_told_keeps_a_loop_eager(
     old: str, new: str, reason: str, tmp_path: Path
 ) -> None:
-    given = program("told").replace("return self.layers(x)", "return self.layers(x) * self.scale")
+    given = program("reported").replace(
+        "return self.layers(x)", "return self.layers(x) * self.scale"
+    )
     given = given.replace("self.layers = nn", "self.scale = 1.0\n        self.layers = nn")
     given = given.replace("module.trainer = self", "module.trainer, self.module = self, module")
     assert old in given

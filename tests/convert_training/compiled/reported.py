@@ -1,4 +1,4 @@
-"""Methods that tell something beside their value: a trainer's `log`, a meter, a line that is printed."""
+"""Methods that report something beside their value: a trainer's `log`, a meter, a line that is printed."""
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,7 @@ class Module(nn.Module):
 
 
 class Plain(Module):
-    """Tells nothing."""
+    """Reports nothing."""
 
     def __init__(self):
         super().__init__()

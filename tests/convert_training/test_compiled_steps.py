@@ -54,6 +54,11 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         # Five functions, each once in all epochs; one more for the loss that is made infinite.
         pytest.param("several_loops", 5, 6, id="clipping, accumulation, a scaler, a state"),
         pytest.param("in_turn", 2, 2, id="networks that learn in turn"),
+        # Two losses and three for one step, a third and a fourth that go back through both.
+        pytest.param("shared", 7, 7, id="losses that add up, and one that goes back further"),
+        pytest.param("sometimes", 5, 5, id="steps of some rounds, a replay memory"),
+        # Two networks.
+        pytest.param("reported", 1, 2, id="methods that report something beside their value"),
         pytest.param("in_functions", 2, 2, id="a method and a function of one batch"),
         pytest.param("two_in_one", 1, 1, id="two networks with equal names in one optimizer"),
         # Micro-steps and branches are called twice, each time with objects of its own.
@@ -120,6 +125,10 @@ class Seen:
         self.loss = loss
 
 
+def scaled(out, settings):
+    return out.sum() * settings.factor
+
+
 scaler, seen = None, Seen()
 loader = [torch.ones(2, 4)] * 3
 for x in loader:
@@ -160,6 +169,12 @@ for x in loader:
             "    optimizer.zero_grad()\n    other.zero_grad()\n    other.step()",
             "before backward",
             id="one optimizer steps before",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    loss = scaled(model(x), seen)",
+            "reads its factor",
+            id="an object with settings",
         ),
         pytest.param("ward()", "ward(retain_graph=True)", "given arguments", id="retain_graph"),
         pytest.param("SGD", "Rprop", "no compiled rule", id="another optimizer"),
@@ -420,73 +435,6 @@ def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path)
     assert ("ms.jit" in text) is not bool(reason)
     assert len(found) == bool(reason)
     assert re.search(reason, "".join(found)), found
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        pytest.param("return self.forward(x).sum()", "", id="forward"),
-        pytest.param("return self(x).sum()", "", id="itself"),
-        pytest.param(
-            "self.seen['x'] = 1\n        return self.forward(x).sum()",
-            "does not compile to the same",
-            id="a dictionary that is written to",
-        ),
-        pytest.param(
-            "found = self.forward(x).sum()\n        seen.note(found)\n        return found",
-            "effect beside its value",
-            id="an object gets the loss",
-        ),
-        pytest.param(
-            "parts = []\n        parts.append(self.forward(x).sum())\n        return parts[0]",
-            "",
-            id="a list of its own",
-        ),
-    ],
-)
-def test_methods_of_a_network_that_a_step_calls(body: str, reason: str, tmp_path: Path) -> None:
-    begin = "    def __init__(self):\n        super().__init__(4, 1)\n        self.seen = {}\n\n"
-    kind = f"class Net(nn.Linear):\n{begin}    def step(self, x):\n        {body}"
-    text = LOOP.replace("model = nn.Linear(4, 1)", f"{kind}\n\n\nmodel = Net()")
-    text, found = converted(text.replace("model(x).sum()", "model.step(x)"), tmp_path)
-    assert ("ms.jit" in text) is not bool(reason)
-    assert re.search(reason, "".join(found)), found
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        pytest.param(
-            "discriminator(made_up.detach())",
-            "discriminator(made_up)",
-            "graph of made_up is shared",
-            id="the second loss goes back through the first one's graph",
-        ),
-        pytest.param(
-            "        optimizer_D.zero_grad()\n        real_loss",
-            "        real_loss",
-            "several places for one step",
-            id="gradients of both losses meet in the discriminator",
-        ),
-        pytest.param(
-            "        optimizer_G.zero_grad()\n",
-            "        optimizer_G.zero_grad()\n        optimizer_D.zero_grad()\n",
-            "gradients of another step",
-            id="zeroed before the other loss adds its own",
-        ),
-        pytest.param(
-            "        fake_loss = criterion",
-            "        real_loss.backward()\n        fake_loss = criterion",
-            "several places for one step",
-            id="two losses for one step",
-        ),
-    ],
-)
-def test_why_turns_stay_eager(old: str, new: str, reason: str, tmp_path: Path) -> None:
-    text, found = converted(program("in_turn").replace(old, new), tmp_path)
-    assert "ms.jit" not in text
-    assert len(found) == 1
-    assert re.search(reason, found[0])
 
 
 @pytest.mark.parametrize(

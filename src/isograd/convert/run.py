@@ -38,7 +38,6 @@ from isograd.convert.reading import read_file
 from isograd.convert.settings import Settings
 from isograd.convert.training.project import decide, in_notebooks, may_record, takes_gradients
 from isograd.convert.training.recognise import backward_calls
-from isograd.convert.training.verdicts import refused_by_graph
 from isograd.convert.walk import Files, find_files
 from isograd.convert.writing import Written, convert_file, own_fault
 from isograd.engine import forked_map
@@ -234,7 +233,7 @@ def _compile_steps(run: Run) -> None:
         [(named[path], facts) for path, facts in run.facts.items()],
         [(named[path], source.tree) for path, source in sources.items() if source is not None],
         run.knowledge.layer_arguments,
-        refused_by_graph(run.knowledge.entries),
+        run.knowledge.entries,
     )
     for path in takers:
         new = run.training.files.get(named[path])

@@ -172,6 +172,18 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
             ops.assign(held, held + gradients[number].astype(held.dtype))
         return self.steps
 
+    def replace_held(self, gradients: Any) -> Any:
+        """Hold these gradients in place of those that are held."""
+        for number in range(len(self.held)):
+            ops.assign(self.held[number], gradients[number].astype(self.held[number].dtype))
+        return self.steps
+
+    def with_held(self, gradients: Any) -> tuple[Any, ...]:
+        """Gradients with those that are held."""
+        return tuple(
+            [held + part.astype(held.dtype) for held, part in zip(self.held, gradients)]  # noqa: B905  # a graph takes no strict
+        )
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients that are held."""
         for part in self.held:

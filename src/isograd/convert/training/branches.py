@@ -18,7 +18,7 @@ import copy
 from collections.abc import Iterable
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.model import Branches
+from isograd.convert.training.model import Branches, EagerError, Phase
 from isograd.convert.training.paths import calls_in, is_fixed, method_of, path_of
 
 
@@ -94,3 +94,13 @@ class _Unscaled(ast.NodeTransformer):
         self.generic_visit(node)
         is_scaled = method_of(node) == (self.scaler, "scale") and len(node.args) == 1
         return node.args[0] if is_scaled else node
+
+
+def look_at_rest(branches: Branches | None, phase: Phase | None, taken: set[ast.stmt]) -> None:
+    """Raise EagerError where a branch holds more than the step, into which it goes as a whole."""
+    for statement in branches.scaled if branches else ():
+        if statement not in taken:
+            raise EagerError(statement, "a branch holds more than the step")
+    for statement in phase.statement.body if phase else ():
+        if statement not in taken:
+            raise EagerError(statement, "the condition holds more than the step")

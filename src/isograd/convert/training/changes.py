@@ -9,7 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.paths import path_of, root_of
 
 #: Methods of Python's containers that change them.
-_OF_CONTAINERS = frozenset(
+OF_CONTAINERS = frozenset(
     "append extend insert update setdefault pop popitem clear remove add discard sort "
     "reverse".split()
 )
@@ -62,7 +62,7 @@ def _of_call(call: ast.Call, file: FileEdit, seen: frozenset[ast.AST]) -> Iterat
         yield from getattr(out, "elts", [out] if out is not None else [])
     elif isinstance(call.func, ast.Attribute):
         name = call.func.attr
-        if name in _OF_CONTAINERS or (name.endswith("_") and not name.endswith("__")):
+        if name in OF_CONTAINERS or (name.endswith("_") and not name.endswith("__")):
             yield call.func.value
     elif isinstance(call.func, ast.Name):
         yield from _of_function(call, call.func.id, file, seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.paths import method_of
@@ -10,10 +11,24 @@ from isograd.convert.training.paths import method_of
 _Function = ast.FunctionDef
 
 
-def effect_in(function: _Function, file: FileEdit) -> ast.expr | None:
+def effects_of(function: _Function, file: FileEdit) -> list[ast.stmt]:
+    """The statements of a function itself that are such calls."""
+    lists = _lists_of(function)
+    return [
+        s
+        for s in function.body
+        if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)
+        if not _is_computed(s.value, lists, file)
+    ]
+
+
+def effect_in(
+    function: _Function, file: FileEdit, without: Collection[ast.stmt] = ()
+) -> ast.expr | None:
     """The first call whose value nobody takes, in a function or what it calls in its file.
 
-    What torch offers is compiled, and so are lists that a function makes for itself.
+    What torch offers is compiled, and so are lists that a function makes for itself.  without:
+    statements that are not looked at.
     """
     by_name: dict[str, list[_Function]] = {}
     for defined in file.tree.of(ast.FunctionDef):
@@ -22,7 +37,10 @@ def effect_in(function: _Function, file: FileEdit) -> ast.expr | None:
     while waiting:
         one = waiting.pop()
         lists = _lists_of(one)
+        inside = {part for s in without for part in ast.walk(s)}
         for node in ast.walk(one):
+            if node in inside:
+                continue
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
                 if not _is_computed(node.value, lists, file):
                     return node.value

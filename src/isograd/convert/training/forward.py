@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.again import computed_again
 from isograd.convert.training.changes import changed_by, paths_read
 from isograd.convert.training.freedom import Freedom, tainted_in
 from isograd.convert.training.model import EagerError, Names, Repeated
@@ -16,7 +17,7 @@ from isograd.convert.training.paths import (
     read_before_bound,
     read_by,
 )
-from isograd.convert.training.turns import Turn, look_at_shared_graphs
+from isograd.convert.training.turns import Turn
 
 #: Values that leave the graph; Python's own side effects.
 _LEAVES = frozenset("item numpy tolist backward cpu append print update write".split())
@@ -29,6 +30,7 @@ class ForwardPart:
     units: the loop's statements, those in contexts and branches that fall away among them.
     gone: statements that the step replaces, of the optimizer and its like.  scope: what has the
     loop's names.  attributes: those that count as names, because the part writes to them.
+    earlier: the statements of earlier turns.  again: those of them that are computed once more.
     """
 
     file: FileEdit
@@ -38,12 +40,14 @@ class ForwardPart:
     gone: set[ast.stmt]
     scope: ast.AST
     attributes: frozenset[str]
+    earlier: list[ast.stmt] = field(default_factory=list)
     statements: list[ast.stmt] = field(default_factory=list)
+    again: list[ast.stmt] = field(default_factory=list)
 
     def find(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
         """The statements on which the loss depends, and through which gradients may flow."""
         before = [s for s in self.units if s.lineno < backward.lineno]
-        tainted = tainted_in(before, Freedom(self.file))
+        tainted = tainted_in(before, Freedom(self.file), self.earlier)
         needed, paths = read_by(loss), paths_read(loss)
         forward: list[ast.stmt] = []
         for statement in reversed(before):
@@ -56,8 +60,9 @@ class ForwardPart:
             forward.insert(0, statement)
         if not forward:
             raise EagerError(backward, "the loss is not computed in the loop")
-        earlier = [s for s in self.loop.body if s.lineno <= self.turn.first]
-        look_at_shared_graphs(self.file, earlier, [*forward, loss])
+        self.again = computed_again(self.file, self.earlier, forward, loss)
+        for statement in self.again:
+            self._look_inside(statement)
         self.statements = forward
         return forward
 
@@ -81,8 +86,8 @@ class ForwardPart:
 
     def flows(self, loss: ast.expr) -> tuple[list[str], set[str]]:
         """Names that are read behind the forward part, and those that the next round reads."""
-        forward = self.statements
-        bound = set().union(*map(bound_by, forward))
+        forward = [*self.again, *self.statements]
+        bound = set().union(*map(bound_by, self.statements))
         inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
         skipped = {node for s in self.gone for node in ast.walk(s)}
         read = {

@@ -8,23 +8,25 @@ tensors and dictionaries, and functions of the file that do the same, is free of
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by
-from isograd.convert.training.paths import bound_by, read_by, root_of
+from isograd.convert.training.paths import bound_by, names_read, read_by, root_of
 from isograd.convert.tree import imported_from
 
 _PYTHON = frozenset(
     "len range int float str bool min max abs sum round enumerate zip list tuple dict set sorted "
     "reversed isinstance next iter print".split()
 )
-_CONTAINERS = frozenset(
+#: They call their first argument; what a lambda calls stands in it.
+_CALLING = ("map", "filter")
+CONTAINERS = frozenset(
     "items keys values get pop append extend format split join copy astype".split()
 )
 #: Methods of tensors that return what was there, in another dtype or on another device, or numbers.
-_TENSORS = frozenset(
+TENSORS = frozenset(
     "to cuda cpu float double half long int bool type size dim numel item tolist numpy detach view "
     "reshape unsqueeze squeeze flatten permute transpose t contiguous clone narrow chunk argmax "
     "max sum mean eq ne all any repeat expand".split()
@@ -53,6 +55,18 @@ class Freedom:
         self._numpy = imported_from(self.file.tree, ("numpy", "math", "time", "random", "os"))
         self._made_by_numpy = self._all_assigned(self._is_of_numpy)
         self._types = self._all_assigned(self._is_type)
+        self._tuples = self._all_assigned(self._is_namedtuple)
+        self._plain_classes = {
+            node.name: node
+            for node in self.file.tree.module.body
+            if isinstance(node, ast.ClassDef) and not node.keywords and not node.decorator_list
+            if all(getattr(base, "id", "") == "object" for base in node.bases)
+        }
+        self._made_by_plain = {
+            name: kind
+            for kind in self._plain_classes
+            for name in self._all_assigned(lambda value, kind=kind: _is_call_of(value, kind))  # type: ignore[misc]
+        }
 
     def _all_assigned(self, is_one: Callable[[ast.expr], bool]) -> set[str]:
         """Names that hold nothing but values of one kind."""
@@ -71,6 +85,10 @@ class Freedom:
         root = root_of(value)
         return root is not None and root.id in self._numpy
 
+    def _is_namedtuple(self, value: ast.expr) -> bool:
+        """A class that `collections.namedtuple` makes."""
+        return _is_call_of(value, "namedtuple") or _is_call_of(value, "collections.namedtuple")
+
     def _is_type(self, value: ast.expr) -> bool:
         """`torch.FloatTensor`, or one of two by a condition."""
         if isinstance(value, ast.IfExp):
@@ -86,7 +104,7 @@ class Freedom:
         if isinstance(node, ast.With) and all(map(self._is_unrecorded, node.items)):
             return True
         for part in ast.walk(node):
-            if isinstance(part, (ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)):
+            if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom)):
                 return False
             if isinstance(part, ast.Call) and not self._is_free_call(part):
                 return False
@@ -120,13 +138,31 @@ class Freedom:
             return not is_class and not api.startswith(_NOT_FREE)
         root = root_of(call.func)
         if isinstance(call.func, ast.Attribute):
+            if self._is_of_plain_class(call.func):
+                return True
             is_numpy = root is not None and (
                 root.id in self._numpy or root.id in self._made_by_numpy
             )
-            return is_numpy or call.func.attr in _CONTAINERS or call.func.attr in _TENSORS
+            return is_numpy or call.func.attr in CONTAINERS or call.func.attr in TENSORS
+        if isinstance(call.func, ast.Name) and call.func.id in _CALLING:
+            function = call.args[0] if call.args else call
+            is_free = isinstance(function, ast.Name) and self._is_free_name(function)
+            return (is_free or isinstance(function, ast.Lambda)) and self._is_pythons(call.func)
         if isinstance(call.func, ast.Name):
-            return call.func.id in self._types or self._is_free_name(call.func)
+            return call.func.id in self._types | self._tuples or self._is_free_name(call.func)
         return False
+
+    def _is_of_plain_class(self, method: ast.Attribute) -> bool:
+        """Whether it is a free method of an object of a class of the file that is no module."""
+        name = method.value.id if isinstance(method.value, ast.Name) else ""
+        own = self._plain_classes.get(self._made_by_plain.get(name, ""))
+        functions = [] if own is None else [f for f in own.body if isinstance(f, ast.FunctionDef)]
+        found = [f for f in functions if f.name == method.attr and not f.decorator_list]
+        key = f"{name}.{method.attr}"
+        if found and key not in self._known:
+            self._known[key] = False  # one that calls itself is not looked into
+            self._known[key] = all(map(self.is_free, found[-1].body))
+        return bool(found) and self._known[key]
 
     def _is_new(self, method: ast.expr) -> bool:
         """Whether a method is called of a tensor that the same expression makes."""
@@ -143,7 +179,10 @@ class Freedom:
             return False
         if name.id in self._functions:
             return self._is_free_function(name.id)
-        return name.id in _PYTHON and name.id not in self.file.tree.stored
+        return name.id in _PYTHON and self._is_pythons(name)
+
+    def _is_pythons(self, name: ast.Name) -> bool:
+        return not self.file.tree.binds(name.id, name) and name.id not in self.file.tree.stored
 
     def _is_free_function(self, name: str) -> bool:
         if name not in self._known:
@@ -152,16 +191,48 @@ class Freedom:
         return self._known[name]
 
 
-def tainted_in(statements: list[ast.stmt], freedom: Freedom) -> dict[ast.stmt, bool]:
-    """For each statement whether what it binds may depend on parameters."""
+def _is_call_of(value: ast.expr, name: str) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) == name
+
+
+def tainted_in(
+    statements: list[ast.stmt], freedom: Freedom, earlier: Iterable[ast.stmt] = ()
+) -> dict[ast.stmt, bool]:
+    """For each statement whether what it binds may depend on parameters.
+
+    earlier: statements before these, of which values are read by `detach()`.
+    """
     tainted: set[str] = set()
+    settled: set[str] = set()
     own: set[str] = set()
-    found = {}
-    for statement in statements:
+    found: dict[ast.stmt, bool] = {}
+    behind = list(statements)
+    for statement in (*earlier, *behind):
+        is_own = statement in behind
+        if is_own and not found:
+            settled, tainted = tainted, set()
         is_free = freedom.is_free(statement) or freedom.is_write_to(own, statement)
         is_free = is_free and not (read_by(statement) & tainted)
+        is_free = is_free and not any(
+            node.id in settled and not is_detached(node, freedom.file)
+            for node in names_read(statement)
+        )
         own = own | bound_by(statement)
-        found[statement] = not is_free
+        if is_own:
+            found[statement] = not is_free
         bound, changed = bound_by(statement), changed_by(statement, freedom.file)
+        settled = settled - bound
         tainted = tainted - bound if is_free else tainted | bound | changed
     return found
+
+
+def is_detached(node: ast.Name, file: FileEdit) -> bool:
+    """Whether a name is read by `detach()` or `item()`."""
+    parent = file.tree.parents[node]
+    above = file.tree.parents[parent]
+    return (
+        isinstance(parent, ast.Attribute)
+        and parent.attr in ("detach", "item")
+        and isinstance(above, ast.Call)
+        and above.func is parent
+    )

@@ -74,12 +74,19 @@ class Project:
         parent = self.parents[function]
         return parent if isinstance(parent, ast.ClassDef) else None
 
-    def reached(self, starts: Iterable[ast.AST]) -> set[_Function]:
-        """The functions that nodes call, directly or not, by their names; no constructors."""
+    def reached(
+        self, starts: Iterable[ast.AST], without: Collection[ast.AST] = ()
+    ) -> set[_Function]:
+        """The functions that nodes call, directly or not, by their names; no constructors.
+
+        without: nodes that are not looked at.
+        """
         found: set[_Function] = set()
         waiting = list(starts)
         while waiting:
             for call in calls_in([waiting.pop()]):
+                if call in without:
+                    continue
                 for function in self.functions.get(_called(call), ()):
                     if function not in found and function.name != "__init__":
                         found.add(function)
@@ -122,9 +129,12 @@ def late_changes(
     """
     project, plans = Project.of(trees), list(plans)
     forwards = project.functions.get("forward", [])
-    parts = [statement for plan in plans for statement in plan.forward]
-    computed = {*forwards, *project.reached([*forwards, *parts])}
-    read = _attributes_read(computed) - project.parameters - _OF_TENSORS - _OF_LAYERS
+    parts = [statement for plan in plans for statement in plan.computed]
+    reported = {
+        n for plan in plans for one in plan.names.reported for s in one.effects for n in ast.walk(s)
+    }
+    computed = {*forwards, *project.reached([*forwards, *parts], reported)}
+    read = _attributes_read(computed, reported) - project.parameters - _OF_TENSORS - _OF_LAYERS
     seen = _Seen(read, settings)
     for function in computed:
         seen.add_free(function)
@@ -145,13 +155,14 @@ def _called(call: ast.AST) -> str:
     return getattr(function, "attr", "") or getattr(function, "id", "")
 
 
-def _attributes_read(functions: Iterable[_Function]) -> set[str]:
+def _attributes_read(functions: Iterable[_Function], without: Collection[ast.AST]) -> set[str]:
     """The attributes that methods read of their object, but for methods of its own."""
     return {
         node.attr
         for function in functions
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute)
+        and node not in without
         and isinstance(node.ctx, ast.Load)
         and getattr(node.value, "id", "") == "self"
     }

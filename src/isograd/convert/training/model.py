@@ -26,6 +26,28 @@ class Form(Enum):
     HELD = "held"
 
 
+class Share(Enum):
+    """The place of a loss among those whose gradients one step takes together."""
+
+    WHOLE = "whole"
+    FIRST = "first"
+    NEXT = "next"
+    LAST = "last"
+
+
+@dataclass(frozen=True)
+class Again:
+    """What an earlier step of the same round has computed, and a loss goes back through.
+
+    statements: those that are computed once more.  called: the paths of the objects that they call.
+    stepped: the paths of the optimizers that have stepped in between.
+    """
+
+    statements: tuple[ast.stmt, ...] = ()
+    called: tuple[str, ...] = ()
+    stepped: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Clip:
     """`clip_grad_norm_(network.parameters(), bound)`; result: the name that the norm is given."""
@@ -89,6 +111,23 @@ class Phase:
         return [*block[:at], *self.statement.body, *block[at + 1 :]]
 
 
+@dataclass(frozen=True)
+class Reported:
+    """A call in a forward part whose method reports something beside its value.
+
+    name: that of what is reported.  report: the call that reports it.  given: names that this call
+    reads.  effects: statements that are no part of the step.  edits: what becomes of the methods.
+    """
+
+    call: ast.Call
+    target: ast.Name
+    name: str
+    report: str
+    given: frozenset[str]
+    effects: tuple[ast.stmt, ...]
+    edits: tuple[tuple[int, int, str], ...]
+
+
 @dataclass
 class Names:
     """What the forward part reads, by the expression and the name that replaces it.
@@ -101,6 +140,7 @@ class Names:
     another one in each round.  varying: inputs that may be tuples, which the compiler takes for
     constants, too.  attributes: the names of those that it
     writes to.  lists: by their code what is made before the step, and its name.
+    reported: what methods report beside their values.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -112,6 +152,7 @@ class Names:
     varying: set[str] = field(default_factory=set)
     attributes: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict)
+    reported: list[Reported] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -145,6 +186,8 @@ class StepPlan:
     beside: the paths of further optimizers that step for the same loss.
     phase: the condition under which the step is taken; else the forward part is computed alone.
     versions: later values of names whose earlier ones are read between.
+    share: whether the step takes the gradients of other losses, too, or leaves its own to them.
+    again: what the forward part begins with, though the text has it before an earlier step.
     """
 
     loop: Repeated
@@ -169,3 +212,10 @@ class StepPlan:
     beside: tuple[str, ...] = ()
     phase: Phase | None = None
     versions: tuple[Version, ...] = ()
+    share: Share = Share.WHOLE
+    again: Again = field(default_factory=Again)
+
+    @property
+    def computed(self) -> tuple[ast.stmt, ...]:
+        """All statements of the forward part."""
+        return (*self.again.statements, *self.forward)

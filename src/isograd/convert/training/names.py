@@ -14,6 +14,10 @@ SPELLED = {
     "_isograd_same": "composites.require_same",
     "_isograd_scaler": "composites.scaler_if_any",
     "_isograd_descent": "composites.GradientDescent",
+    "_isograd_apart": "composites.require_apart",
+    "_isograd_states": "composites.states_of",
+    "_isograd_copied": "composites.copied_states",
+    "_isograd_restored": "composites.restore_states",
     "_isograd_averaged": "composites.averaged_gradients",
 }
 #: The runtime's names in projects whose steps are compiled: nothing there records gradients.

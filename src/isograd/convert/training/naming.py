@@ -7,8 +7,10 @@ import re
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import mentions
+from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
 from isograd.convert.training.freedom import Freedom
+from isograd.convert.training.handed import setting_read_of
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
     BUILTINS,
@@ -20,6 +22,7 @@ from isograd.convert.training.paths import (
     read_by,
     scope_of,
 )
+from isograd.convert.training.reported import reported_by
 from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.static_graph.find import find_reached
 
@@ -266,15 +269,20 @@ class _Naming:
         own = next(around, None)
         # Which class an object has is not known here: each that has the method counts.
         classes = [own] if owner == "self" else self.file.tree.of(ast.ClassDef)
-        for kind in classes:
-            method = None if kind is None else _method(kind, name)
-            if kind is None or method is None:
+        both = [(kind, _method(kind, name)) for kind in classes if kind is not None]
+        methods = [method for _, method in both if method is not None]
+        above = self.file.tree.parents[part]
+        call = self.file.tree.parents[above] if path_of(above) == path else above
+        reported = reported_by(call, methods, self.file)
+        self.names.reported += [] if reported is None else [reported]
+        for kind, method in both:
+            if method is None:
                 continue
             found = find_reached(self.file.tree.module, kind.name, name)
             if found:
                 where = f"line {found[0].line} ({found[0].code})"
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
-            self._look_at_effects(part, method)
+            self._look_at_effects(part, method, () if reported is None else reported.effects)
             written = {path.rpartition(".")[2] for path in self.names.attributes}
             if mentions(kind, method, written):
                 raise EagerError(part, f"{name} may see an attribute that the forward part writes")
@@ -282,8 +290,10 @@ class _Naming:
                 call.func for call in calls_in([method]) if _is_of_itself(call, method)
             ]
 
-    def _look_at_effects(self, part: ast.expr, function: ast.FunctionDef) -> None:
-        effect = effect_in(function, self.file)
+    def _look_at_effects(
+        self, part: ast.expr, function: ast.FunctionDef, reported: tuple[ast.stmt, ...] = ()
+    ) -> None:
+        effect = effect_in(function, self.file, reported)
         if effect is not None:
             what = f"line {effect.lineno} ({ast.unparse(effect)})"
             raise EagerError(part, f"{function.name} calls for an effect beside its value: {what}")
@@ -298,6 +308,8 @@ class _Naming:
         path = path_of(part)
         if path in ("self", ""):
             raise EagerError(part, "the whole object is given to a function")
+        if setting := setting_read_of(part, self.file):
+            raise EagerError(part, f"an object is given to a function, which reads its {setting}")
         if path in self.counting:
             # One graph for all its values, as far as it is only computed with or handed on.
             if not isinstance(self.file.tree.parents[part], (ast.BinOp, ast.Call)):
@@ -361,24 +373,6 @@ class _Naming:
         for function in module.body:
             if isinstance(function, ast.FunctionDef) and function.name == node.id:
                 self._look_at_effects(node, function)
-
-
-def counters_of(loop: Repeated) -> set[str]:
-    """The names of a loop's numbers: of `range`, of `enumerate`, or what it counts itself."""
-    found = {
-        node.target.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.AugAssign)
-        and isinstance(node.target, ast.Name)
-        and isinstance(node.value, ast.Constant)
-    }
-    if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
-        called, target = getattr(loop.iter.func, "id", ""), loop.target
-        if called == "range" and isinstance(target, ast.Name):
-            found.add(target.id)
-        elif called == "enumerate" and isinstance(target, ast.Tuple):
-            found |= bound_by(target.elts[0])
-    return found
 
 
 def _method(kind: ast.ClassDef, name: str) -> ast.FunctionDef | None:

@@ -14,7 +14,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import Phase
-from isograd.convert.training.paths import is_fixed
+from isograd.convert.training.paths import bound_by, is_fixed, read_by
 
 SWITCH = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
 
@@ -32,6 +32,16 @@ def phase_around(backward: ast.stmt, file: FileEdit) -> Phase | None:
     if not isinstance(loop, (ast.For, ast.While)) or not is_fixed(above.test, loop):
         return None
     return Phase(above, context)
+
+
+def block_around(backward: ast.stmt, file: FileEdit) -> ast.If | None:
+    """The condition under which some rounds take the whole step: forward part, backward, step."""
+    above = file.tree.parents[backward]
+    if not isinstance(above, ast.If) or above.orelse:
+        return None
+    before = [s for s in above.body if s.lineno < backward.lineno]
+    bound = set().union(*map(bound_by, before))
+    return above if bound & read_by(backward) else None
 
 
 def _is_switched_by(context: ast.With, test: ast.expr, file: FileEdit) -> bool:

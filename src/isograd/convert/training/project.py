@@ -17,13 +17,15 @@ from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
 from isograd.convert.training.descent import descent_of
+from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.late_changes import late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
 from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
-from isograd.convert.training.verdicts import in_compiled_code
-from isograd.convert.training.write import Rewritten, rewritten
+from isograd.convert.training.rewrite import Rewritten, rewritten
+from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
+from isograd.knowledge.entry import Entry
 from isograd.static_graph.find import find_in_file
 from isograd.static_graph.rule import SILENT
 from isograd.static_graph.scope import FileScope
@@ -125,14 +127,14 @@ def decide(
     facts: Iterable[tuple[str, Facts]],
     trees: Iterable[tuple[str, ast.Module]],
     settings: Collection[str],
-    refused: Mapping[str, str],
+    entries: Iterable[Entry],
 ) -> Decision:
     """Whether all training loops of a project can call compiled steps.
 
     edits: the files that take gradients.  facts, trees: of all files, by name.  settings: as
-    `Knowledge.layer_arguments`.  refused: as `refused_by_graph`.
+    `Knowledge.layer_arguments`.  entries: what is known of torch.
     """
-    found, trees, facts = _Found(), list(trees), list(facts)
+    found, trees, facts, entries = _Found(), list(trees), list(facts), list(entries)
     modules = dict(trees)
     apis: set[str] = set()
     looked_at = {edit.file for edit in edits}
@@ -154,7 +156,8 @@ def decide(
     if not found.findings:
         _look_at_trees(found, trees, by_hand)
         _look_at_changes(found, trees, settings)
-        _look_at_apis(found, edits, trees, dict(facts), refused)
+        _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
+        _look_at_draws(found, trees, dict(facts), entries)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
@@ -195,11 +198,30 @@ def _look_at_apis(
         if named.isdisjoint(refused):
             continue
         loops = [
-            (getattr(owner_of[name](plan.loop), "name", ""), plan.forward)
+            (getattr(owner_of[name](plan.loop), "name", ""), plan.computed)
             for plan in found.plans.get(name, ())
         ]
         for node, reason in in_compiled_code(tree, facts[name], loops, refused):
             found.say(name, node, reason)
+
+
+def _look_at_draws(
+    found: _Found,
+    trees: list[tuple[str, ast.Module]],
+    facts: Mapping[str, Facts],
+    entries: Iterable[Entry],
+) -> None:
+    """What is computed again has to be the same."""
+    plans = [(name, plan) for name, own in found.plans.items() for plan in own]
+    again = [(name, plan.again) for name, plan in plans if plan.again.statements]
+    if not again:
+        return
+    draws = Draws({name: (tree, facts[name]) for name, tree in trees}, drawing_apis(entries))
+    for name, one in again:
+        if (drawn := draws.first(name, one.statements, one.called)) is not None:
+            what = ast.unparse(one.statements[0])
+            reason = f"{what} is shared by two losses and draws: line {drawn.lineno}"  # type: ignore[attr-defined]
+            found.say(name, one.statements[0], reason)
 
 
 def _named(api: str, tree: ast.Module | None) -> ast.AST | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.again import look_at_changes
 from isograd.convert.training.attributes import stored_as_names
-from isograd.convert.training.branches import branches_around
+from isograd.convert.training.branches import branches_around, look_at_rest
 from isograd.convert.training.clipping import clip_of, is_clipping, name_of_bound
 from isograd.convert.training.contexts import is_autocast
 from isograd.convert.training.descent import descent_of, name_descent
@@ -21,6 +22,7 @@ from isograd.convert.training.model import (
     Form,
     Phase,
     Repeated,
+    Share,
     StepPlan,
 )
 from isograd.convert.training.modes import a_call_may_change
@@ -34,8 +36,15 @@ from isograd.convert.training.paths import (
     scope_of,
     statement_call,
 )
-from isograd.convert.training.phases import phase_around
-from isograd.convert.training.turns import Turn, turn_of
+from isograd.convert.training.phases import block_around, phase_around
+from isograd.convert.training.reported import reported_outputs
+from isograd.convert.training.turns import (
+    Turn,
+    look_at_loop,
+    look_at_shares,
+    optimizers_in,
+    turn_of,
+)
 from isograd.convert.training.versions import later_versions
 
 
@@ -65,6 +74,8 @@ class _Reader:
     loop: Repeated = field(init=False)
     turn: Turn = field(init=False)
     units: list[ast.stmt] = field(default_factory=list)
+    #: What stands before the turn.
+    earlier: list[ast.stmt] = field(default_factory=list)
     removed: list[ast.stmt] = field(default_factory=list)
     scaling: list[ast.stmt] = field(default_factory=list)
     scaler: str = ""
@@ -77,6 +88,8 @@ class _Reader:
     #: Optimizers that step with the first one.
     beside: tuple[str, ...] = ()
     phase: Phase | None = None
+    #: The condition under which the whole step stands.
+    block: ast.If | None = None
 
     def plan(self) -> StepPlan:
         statement = self.file.tree.statement(self.call)
@@ -94,23 +107,30 @@ class _Reader:
         self._zeroed(optimizer, form)
         gone = {*self.removed, *self.scaling}
         part = ForwardPart(
-            self.file, self.loop, self.turn, self.units, gone, self._scope, attributes
+            self.file, self.loop, self.turn, self.units, gone, self._scope, attributes, self.earlier
         )
         forward = part.find(statement, loss)
         others = part.others(statement) if self.phase is None else []
         with later_versions(forward, others, loss, self._scope, self.file) as (now, versions):
             part.statements = now
             outputs, carried = part.flows(loss)
-            names = name_what_is_read(self.file, self.loop, now, loss, carried)
+            computed = [*part.again, *now]
+            names = name_what_is_read(self.file, self.loop, computed, loss, carried)
             at = forward[now.index(part.place(statement, loss, names))]
         part.statements = forward
         outputs += [one.own for one in versions if one.is_kept]
+        outputs += reported_outputs(names.reported, now, outputs)
         names.places += [(node, one.own) for one in versions for node in one.nodes]
         if form is Form.FUSED:
             part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})
             for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):
                 part.look_at_setting(setting, at, update)
-        is_renewed = a_call_may_change({*names.objects}, self.loop, {*forward, *gone}, self.file)
+        between = [s for s in (*self.earlier, *self.units) if s.lineno < at.lineno]
+        between = [s for s in between if s not in forward]
+        again = look_at_changes(self.file, part.again, between, names, self.turn)
+        is_renewed = a_call_may_change(
+            {*names.objects}, self.loop, {*part.again, *forward, *gone}, self.file
+        )
         same = {*self.zeroed, *([clip.network] if clip is not None else [])}
         if self.descent is not None:
             name_descent(self.descent, names)
@@ -118,12 +138,12 @@ class _Reader:
             names.objects.setdefault(network, network.rpartition(".")[2])
         if clip is not None and form is Form.FUSED and not is_number(clip.bound):
             names.inputs.setdefault(clip.bound, name_of_bound(clip, names))
-        self._look_at_branches()
+        look_at_rest(self.branches, self.phase, {*self.removed, *self.scaling})
         return StepPlan(
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
             tuple(sorted(same)), is_renewed, self.branches, self.descent,
-            self.zeroes_late, self.beside, self.phase, tuple(versions),
+            self.zeroes_late, self.beside, self.phase, tuple(versions), self.turn.share, again,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
@@ -132,19 +152,16 @@ class _Reader:
         if statement_call(statement) is not self.call:
             raise EagerError(self.call, "the value of backward() is used")
         self.branches = branches_around(statement, self.file)
-        self.phase = phase_around(statement, self.file)
-        top = statement if self.branches is None else self.branches.statement
+        self.block = block_around(statement, self.file)
+        self.phase = phase_around(statement, self.file) if self.block is None else None
+        top = self.block or (statement if self.branches is None else self.branches.statement)
         top = top if self.phase is None else self.phase.outermost
         parent = self.file.tree.parents.get(top)
         if isinstance(parent, ast.With) and self._is_autocast(parent):
             parent = self.file.tree.parents.get(parent)
         if not isinstance(parent, Repeated):
             raise EagerError(self.call, "backward() is no statement of a loop or function itself")
-        if not isinstance(parent, ast.FunctionDef):
-            if parent.orelse or isinstance(self.file.tree.scope(parent), ast.AsyncFunctionDef):
-                raise EagerError(parent, "the loop has an else")
-        elif any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(parent)):
-            raise EagerError(parent, "the step is in a generator")
+        look_at_loop(parent, self.file)
         if self.call.args or self.call.keywords:
             raise EagerError(self.call, "backward() is given arguments")
         self.loop = parent
@@ -157,7 +174,13 @@ class _Reader:
         if self.branches is not None:
             at = self.units.index(self.branches.statement)
             self.units[at : at + 1] = self.branches.scaled
-        self.turn = turn_of(self.call, self._own(calls_in([parent])), parent, self._zeroed_paths())
+        self.turn = turn_of(self.call, self._own(calls_in([parent])), parent, self._optimizers())
+        if self.turn.share is not Share.WHOLE and (self.phase or self.branches):
+            raise EagerError(self.call, "one of several losses of a step is under a condition")
+        self.earlier = [unit for unit in self.units if unit.lineno <= self.turn.first]
+        if self.block is not None:
+            self.earlier = [unit for unit in self.units if unit.lineno < self.block.lineno]
+            self.units = self.block.body
         self.units = [unit for unit in self.units if self.turn.holds(unit)]
         self.removed.append(statement)
 
@@ -169,10 +192,13 @@ class _Reader:
         calls = map(method_of, calls_in([self._scope]))
         return {path for path, method in calls if method == "zero_grad"}
 
+    def _optimizers(self) -> set[str]:
+        return optimizers_in(calls_in([self._scope]), self.file)
+
     def _calls(self) -> list[ast.Call]:
         """The calls of the loop that belong to this step."""
         calls = self._own(calls_in([self.loop, *self.behind]))
-        return [c for c in calls if self.turn.holds(c)]
+        return [c for c in calls if self.turn.is_of_step(c)]
 
     def _own(self, calls: Iterable[ast.Call]) -> list[ast.Call]:
         """Without those of the branch that does the same without a scaler."""
@@ -183,7 +209,7 @@ class _Reader:
         parent = self.file.tree.parents[statement]
         is_branch = self.branches is not None and parent is self.branches.statement
         is_in_phase = self.phase is not None and parent is self.phase.statement
-        return parent is self.loop or is_branch or is_in_phase
+        return parent is (self.block or self.loop) or is_branch or is_in_phase
 
     def _is_autocast(self, node: ast.With) -> bool:
         return all(is_autocast(item.context_expr, self.file) for item in node.items)
@@ -201,7 +227,8 @@ class _Reader:
         """Take what stands behind the loop into the step: gradients of all its rounds are one's."""
         block = block_of(self.loop, self.file)
         last = block[-1].end_lineno
-        if isinstance(self.loop, ast.FunctionDef) or not self.turn.is_alone or self.behind:
+        is_apart = self.block is not None or not self.turn.is_alone
+        if isinstance(self.loop, ast.FunctionDef) or is_apart or self.behind:
             return False
         self.behind = block[block.index(self.loop) + 1 :]
         self.turn = Turn(self.turn.first, last or 0)
@@ -217,7 +244,7 @@ class _Reader:
                 if method_of(c) == (self.scaler, "step") and len(c.args) == 1
             ]
         else:
-            zeroed = self._zeroed_paths()
+            zeroed = self._zeroed_paths() if self.turn.is_alone else self._optimizers()
             stepped = [
                 path
                 for c in self._calls()
@@ -262,6 +289,8 @@ class _Reader:
         return steps if len(steps) == 1 and self.turn.is_alone else []
 
     def _update(self, optimizer: str, backward: ast.stmt) -> tuple[ast.stmt, Form]:
+        if self.turn.share in (Share.FIRST, Share.NEXT):
+            return backward, Form.FUSED
         if self.descent is not None:
             if self.descent.statement.lineno < backward.lineno:
                 raise EagerError(self.descent.statement, "parameters change before backward()")
@@ -276,7 +305,11 @@ class _Reader:
             raise EagerError(call, "the value of step() is used, or it takes a closure")
         parent = self.file.tree.parents[update]
         is_top = self._is_top(update)
-        is_inside = isinstance(parent, ast.If) and self.file.tree.parents[parent] is self.loop
+        is_inside = (
+            self.block is None
+            and isinstance(parent, ast.If)
+            and self.file.tree.parents[parent] is self.loop
+        )
         if not is_top and not is_inside and update not in self.behind:
             raise EagerError(update, "step() stands deeper than one condition in the loop")
         if update.lineno < backward.lineno:
@@ -312,7 +345,7 @@ class _Reader:
 
     def _clip(self, update: ast.stmt, backward: ast.stmt, form: Form) -> Clip | None:
         found = [call for call in self._calls() if is_clipping(call, self.file)]
-        if not found:
+        if not found or self.turn.share in (Share.FIRST, Share.NEXT):
             return None
         if self.beside:
             raise EagerError(found[0], "gradients of one of several optimizers are clipped")
@@ -335,9 +368,11 @@ class _Reader:
                 *self.loop.body,
                 *(self.branches.scaled if self.branches else ()),
                 *(self.phase.inside if self.phase else ()),
+                *(self.block.body if self.block else ()),
             )
             for call in [statement_call(s)]
-            if call is not None and method_of(call)[1] == "zero_grad" and self.turn.holds(call)
+            if call is not None and method_of(call)[1] == "zero_grad"
+            if self.turn.is_of_step(call)
         ]
         if not found and not (self.descent is not None and self.descent.zeroes):
             raise EagerError(self.loop, "gradients are not zeroed in each round")
@@ -345,21 +380,15 @@ class _Reader:
         if self.beside and zeroed != {optimizer, *self.beside}:
             raise EagerError(self.loop, "one of several optimizers is not zeroed in each round")
         others = [s for s in found if method_of(statement_call(s) or s)[0] != optimizer]
+        if self.turn.share is not Share.WHOLE:
+            look_at_shares(found, self.turn, self.loop)
         if self.descent is not None and zeroed - {self.descent.network}:
             raise EagerError(self.loop, "gradients are zeroed elsewhere than in the network")
-        if others and not self.turn.is_alone:
+        stepping = {path for path, m in map(method_of, calls_in([self._scope])) if m == "step"}
+        is_networks = len(zeroed) == 1 and zeroed.isdisjoint(stepping)
+        if others and not self.turn.is_alone and not is_networks:
             raise EagerError(others[0], "gradients of another step are zeroed between two losses")
         self.zeroes_late = all(s.lineno > self.call.lineno for s in found)
-        self.removed += found
+        self.removed += [s for s in found if self.turn.holds(s)]
         if not self.beside and optimizer not in self._zeroed_paths():
             self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})
-
-    def _look_at_branches(self) -> None:
-        """A branch with a scaler goes into the step as a whole."""
-        taken = {*self.removed, *self.scaling}
-        for statement in self.branches.scaled if self.branches else ():
-            if statement not in taken:
-                raise EagerError(statement, "a branch holds more than the step")
-        for statement in self.phase.statement.body if self.phase else ():
-            if statement not in taken:
-                raise EagerError(statement, "the condition holds more than the step")

@@ -1,4 +1,4 @@
-"""A file's training loops written anew, in torch's terms around what MindSpore compiles.
+"""A training loop written anew, in torch's terms around what MindSpore compiles.
 
 What is written here is converted afterwards with all the rest of the file.  Names of MindSpore and
 of the runtime are written as `_isograd_…`, which a pass spells as the file spells its packages.
@@ -8,61 +8,16 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from dataclasses import dataclass
 
 from isograd.convert.file import FileEdit
-from isograd.convert.text import wide
 from isograd.convert.training.clipping import changing_bound
-from isograd.convert.training.model import Form, Phase, StepPlan
+from isograd.convert.training.model import Form, Phase, Share, StepPlan
 from isograd.convert.training.paths import block_of, is_number, path_of, unshared_changes
 
 _STEP = "    "
 
 
-@dataclass(frozen=True)
-class Rewritten:
-    """A text with its loops written anew; origins: the reference's line of each of its lines."""
-
-    text: str
-    origins: tuple[int, ...]
-
-
-def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritten:
-    """The file's text with a compiled step in place of each loop's parts.
-
-    averages: whether several processes may train together.
-    """
-    original = file.text.original
-    edits: list[tuple[int, int, str]] = []
-    used = {*file.tree.used, *file.tree.stored}
-    taken = set(used)
-    # Directly before its loop each step has its own name: two loops may use one.
-    by_loop = {plan.loop: set(used) for plan in plans}
-    for plan in plans:
-        edits += _Writer(file, plan, taken, by_loop[plan.loop], averages).edits()
-    edits = list(dict.fromkeys(edits))  # two loops may call one method
-    edits.sort(key=lambda edit: (edit[0], edit[1]))
-    parts, origins, at = [], [], 0
-    line = 1
-    for start, end, new in edits:
-        kept = original[at:start]
-        parts += [kept, new]
-        origins += _lines(kept, line)
-        line += kept.count("\n")
-        origins += [line] * new.count("\n")
-        line += original[start:end].count("\n")
-        at = end
-    rest = original[at:]
-    parts.append(rest)
-    origins += [*_lines(rest, line), line + rest.count("\n")]
-    return Rewritten(wide("".join(parts)), tuple(origins))
-
-
-def _lines(text: str, first: int) -> list[int]:
-    return [first + number for number in range(text.count("\n"))]
-
-
-class _Writer:
+class Writer:
     """The edits of one loop."""
 
     def __init__(
@@ -75,7 +30,8 @@ class _Writer:
         self.optimizer = self._own(plan.optimizer) if plan.optimizer else "optimizer"
         self.beside = [self._own(path) for path in plan.beside]
         self.scaler = self._own(plan.scaler, self._scaler_of()) if plan.scaler else ""
-        self.plain = unshared_changes(plan.forward)
+        self.plain = unshared_changes(plan.computed)
+        self.stepped = [self._own(path) for path in plan.again.stepped]
         self.make = _unused("make_training_step", taken)
         self.step = _unused("training_step", own)
         self.last = _unused("update_step", own) if plan.form is Form.HELD else ""
@@ -120,11 +76,15 @@ class _Writer:
         call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
         for statement in self._removed():
             if statement is plan.call:
-                found.append((*text.span(statement), self._called(call)))
+                reported = [
+                    f"\n{' ' * statement.col_offset}{one.report}" for one in plan.names.reported
+                ]
+                found.append((*text.span(statement), self._called("".join([call, *reported]))))
             else:
                 found.append(self._without(statement))
         if plan.form is Form.HELD:
             found.append((*text.span(plan.update), self._last_call()))
+        found += [edit for one in plan.names.reported for edit in one.edits]
         for start, end in map(text.span, plan.names.own_calls):
             found.append((start, end, text.original[start:end] + ".forward"))
         return found
@@ -242,8 +202,9 @@ class _Writer:
         parts += [f"    {name} = {code}" for name, code in self._counts().items()]
         networks = [plan.names.objects[path] for path in plan.same]
         parts += [f"    _isograd_same({self.optimizer}, {one}.parameters())" for one in networks]
-        if plan.form is Form.HELD:
+        if plan.form is Form.HELD or plan.share is not Share.WHOLE:
             parts.append(f"    {self.optimizer}.hold()")
+        parts += self._states()
         parts += ["", *self._forward(), "", *self._gradient(), "", *self._step()]
         if plan.form is Form.HELD:
             parts += ["", *self._last(), "", f"    return {self.step}, {self.last}"]
@@ -251,12 +212,26 @@ class _Writer:
             parts += ["", f"    return {self.step}"]
         return "\n".join(parts) + "\n"
 
+    def _states(self) -> list[str]:
+        """What counts the calls of a network, which are one more where it is computed again."""
+        plan = self.plan
+        if not plan.again.statements:
+            return []
+        taken = {*self.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
+        self.states, self.kept = _unused("states", taken), _unused("kept", taken)
+        called = "".join(f"{plan.names.objects[path]}, " for path in plan.again.called)
+        stepped = "".join(f"{one}, " for one in self.stepped)
+        return [
+            f"    _isograd_apart(({stepped.rstrip()}), ({called.rstrip()}))",
+            f"    {self.states} = _isograd_states(({called.rstrip()}))",
+        ]
+
     def _returned(self) -> list[str]:
         return [name for name in self.outputs if name != self.loss or self.scaler]
 
     def _forward(self) -> list[str]:
         plan = self.plan
-        body = [self._moved(statement) for statement in plan.forward]
+        body = [self._moved(statement) for statement in plan.computed]
         loss = self._replaced(plan.loss)
         scaled = f"{self.scaler}.scaled({loss})" if self.scaler else loss
         returned = ", ".join([scaled, *self._returned()])
@@ -283,6 +258,10 @@ class _Writer:
             first, last = self.text.span(part)
             if start <= first and last <= end:
                 inside.append((first, last, name))
+        for one in self.plan.names.reported:
+            for at, new in ((one.target, f", {one.name}"), (one.call.func, "_computed")):
+                end_of = self.text.span(at)[1]
+                inside += [(end_of, end_of, new)] if start <= end_of <= end else []
         for inner in ast.walk(node):
             if isinstance(inner, ast.AugAssign) and inner in self.plain:
                 inside += self._written_out(inner)
@@ -323,12 +302,20 @@ class _Writer:
             first = self._name_of_loss()  # a graph returns something: what who watches it reads
         value = f"({', '.join([first, *returned])})" if returned else first
         lines = ["@_isograd_jit", f"def {self.step}({self._listed(plan.names.inputs)}):"]
+        if plan.again.statements:
+            lines.append(f"    {self.kept} = _isograd_copied({self.states})")
         lines.append(f"    {value}, gradients = gradient_fn({inputs})")
+        if plan.again.statements:
+            lines.append(f"    _isograd_restored({self.states}, {self.kept})")
         if self.averages:
             lines.append("    gradients = _isograd_averaged(gradients)")
-        if plan.form is Form.HELD:
+        if plan.share is Share.FIRST:
+            lines.append(f"    {self.optimizer}.replace_held(gradients)")
+        elif plan.form is Form.HELD or plan.share is Share.NEXT:
             lines.append(f"    {self.optimizer}.accumulate(gradients)")
         else:
+            if plan.share is Share.LAST:
+                lines.append(f"    gradients = {self.optimizer}.with_held(gradients)")
             lines += self._taken("gradients")
         last = "gradients[0]" if first == "_" else first
         lines.append(f"    return {', '.join(self.outputs) or last}")

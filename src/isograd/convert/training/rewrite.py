@@ -1,0 +1,53 @@
+"""A file whose training loops are written anew, with the lines of the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isograd.convert.file import FileEdit
+from isograd.convert.text import wide
+from isograd.convert.training.model import StepPlan
+from isograd.convert.training.write import Writer
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A text with its loops written anew; origins: the reference's line of each of its lines."""
+
+    text: str
+    origins: tuple[int, ...]
+
+
+def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritten:
+    """The file's text with a compiled step in place of each loop's parts.
+
+    averages: whether several processes may train together.
+    """
+    original = file.text.original
+    edits: list[tuple[int, int, str]] = []
+    used = {*file.tree.used, *file.tree.stored}
+    taken = set(used)
+    # Directly before its loop each step has its own name: two loops may use one.
+    by_loop = {plan.loop: set(used) for plan in plans}
+    for plan in plans:
+        edits += Writer(file, plan, taken, by_loop[plan.loop], averages).edits()
+    edits = list(dict.fromkeys(edits))  # two loops may call one method
+    edits.sort(key=lambda edit: (edit[0], edit[1]))
+    parts, origins, at = [], [], 0
+    line = 1
+    for start, end, new in edits:
+        kept = original[at:start]
+        parts += [kept, new]
+        origins += _lines(kept, line)
+        line += kept.count("\n")
+        origins += [line] * new.count("\n")
+        line += original[start:end].count("\n")
+        at = end
+    rest = original[at:]
+    parts.append(rest)
+    origins += [*_lines(rest, line), line + rest.count("\n")]
+    return Rewritten(wide("".join(parts)), tuple(origins))
+
+
+def _lines(text: str, first: int) -> list[int]:
+    return [first + number for number in range(text.count("\n"))]

@@ -11,6 +11,7 @@ A template is MindSpore's expression with torch's arguments in braces:
     {modules:list}    as {modules}, and the template fits lists written out alone
     {edges:whole}     as {edges}, and the template fits integers from 0 written out alone, or a
                       tuple of them
+    {steps:several}   as {steps}, and the template fits an integer from 2 written out alone
     {size:plain}      as {size}, and the template fits names, numbers, tuples of them, and what only
                       computes from them: their source may stand twice
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
@@ -69,7 +70,8 @@ SYNONYMS = {
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
     r"(?:~(?P<negated>\w+))?"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<whole>:whole)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<whole>:whole)?"
+    r"(?P<several>:several)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (
@@ -387,6 +389,8 @@ def _unfit(
         return NotRewritten(f"{name} of {entry.api} is no written-out number", name)
     if found["whole"] and not is_whole(given):
         return NotRewritten(f"{name} of {entry.api} may be below 0", name)
+    if found["several"] and not (given.isdecimal() and int(given) > 1):
+        return NotRewritten(f"{name} of {entry.api} may be below 2", name)
     if found["plain"] and not (is_plain(given) or given in call.computations):
         return NotRewritten(f"{name} of {entry.api} is no name and no number", name)
     if found["param"] and given not in call.parameters:

@@ -133,6 +133,8 @@ _NATIVE = {
 
 
 _SIZES = ("kernel_size", "stride", "padding", "dilation")
+#: What torch's hold and MindSpore's do not: those with other values are the runtime's.
+_OF_CONVOLUTIONS = ("padding_mode", "transposed", "output_padding")
 _CONVOLUTIONS = (
     nn.Conv1d,
     nn.Conv2d,
@@ -156,6 +158,11 @@ def layer_attribute(module: Any, name: str) -> Any:
     """An attribute by torch's name, of a layer of MindSpore's or of anything else."""
     if name in _SIZES and isinstance(module, _CONVOLUTIONS) and not hasattr(module, "groups"):
         return _size_of_convolution(module, name)
+    if name in _OF_CONVOLUTIONS and isinstance(module, _CONVOLUTIONS) and not hasattr(module, name):
+        is_transposed = isinstance(module, _CONVOLUTIONS[3:])
+        zeros = (0,) * (2 if isinstance(module, (nn.Conv2d, nn.Conv2dTranspose)) else 1)
+        zeros = (0, 0, 0) if isinstance(module, (nn.Conv3d, nn.Conv3dTranspose)) else zeros
+        return {"padding_mode": "zeros", "transposed": is_transposed}.get(name, zeros)
     return getattr(module, native_name(module, name))
 
 

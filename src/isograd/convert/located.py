@@ -15,6 +15,8 @@ from isograd.convert.analysis.complex_numbers import (
     may_write_complex,
     writes_complex,
 )
+from isograd.convert.analysis.mode_reads import WORD as MODE
+from isograd.convert.analysis.mode_reads import modes_read
 from isograd.convert.analysis.named_arguments import (
     called_by_name,
     is_made_in_place,
@@ -284,6 +286,7 @@ def locate(
     facts.apis = frozenset(api for _, _, api, _ in state.uses)
     if any(how is REFERENCE and api.startswith(_REPARAMETRIZING) for _, _, api, how in state.uses):
         facts.reparametrized.add("")
+    facts.modes_read = modes_read(source.tree) if MODE in source.text else frozenset()
     facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
     facts.reads_private = bool(facts.private) and not only_reads(source.tree, facts.private)
     facts.compared = compared(source.tree, state)

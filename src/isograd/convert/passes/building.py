@@ -41,13 +41,6 @@ class Building:
             network = Net()
             """,
         ),
-        Example(
-            "a layer whose mode is read",
-            """
-            layer = nn.Linear(2, 2)
-            print(layer.training)
-            """,
-        ),
     )
     counterexamples = (
         Example(

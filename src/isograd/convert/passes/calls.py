@@ -51,6 +51,13 @@ class Calls:
             layer = nn.Linear(2, 3)
             """,
         ),
+        Example(
+            "a layer whose mode is read",
+            """
+            layer = nn.Linear(2, 2)
+            print(layer.training)
+            """,
+        ),
     )
     counterexamples = (
         Example(

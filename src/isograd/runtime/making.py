@@ -247,17 +247,6 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, **
     return found if dtype is None else ms.Tensor(values).astype(dtype)
 
 
-def filled(input: Any, value: Any) -> Any:
-    """A tensor like another, of one value, which may be a tensor without axes."""
-    return ops.broadcast_to(_as(ms.tensor(value), input.dtype), input.shape)
-
-
-def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, dtype: Any = None) -> Any:
-    """Powers of a base in equal steps of the exponent."""
-    powers = ms.Tensor(np.logspace(start, end, steps, base=base))
-    return powers.astype(ms.float32 if dtype is None else dtype)
-
-
 def _cast(dtype: Any) -> Any:
     def cast(input: Any) -> Any:
         # Out of float into whole numbers torch cuts off, through int64.
@@ -364,10 +353,8 @@ def promote_types(type1: Any, type2: Any) -> Any:
 def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype of the sum of two tensors or numbers."""
     total = tensor1 + tensor2
-    if isinstance(total, builtins.complex):
-        return ms.complex64
-    if isinstance(total, builtins.float):
-        return ms.float32
+    if isinstance(total, (builtins.complex, builtins.float)):
+        return ms.float32 if isinstance(total, builtins.float) else ms.complex64
     if isinstance(total, builtins.int):  # also that of two booleans
         is_truth = isinstance(tensor1, builtins.bool) and isinstance(tensor2, builtins.bool)
         return ms.bool_ if is_truth else ms.int64

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
+import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.layers import dropout_channels
@@ -169,6 +170,17 @@ def linspace(start: Any, end: Any, steps: int, dtype: Any = None, **_: Any) -> A
     else:
         found = ops.linspace(float(start), float(end), int(steps))
     return found if dtype is None else found.astype(dtype)
+
+
+def filled_with(input: Any, value: Any) -> Any:
+    """A tensor like another, of one value, which may be a tensor without axes."""
+    return ops.broadcast_to(ms.tensor(value).astype(input.dtype), input.shape)
+
+
+def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, dtype: Any = None) -> Any:
+    """Powers of a base in equal steps of the exponent."""
+    powers = ms.Tensor(np.logspace(start, end, steps, base=base))
+    return powers.astype(ms.float32 if dtype is None else dtype)
 
 
 def add(input: Any, other: Any, alpha: Any = 1) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,28 @@ def test_round_trip(tmp_path: Path, value: Any) -> None:
     assert os.listdir(tmp_path) == ["kept.pth.tar"]
 
 
-def test_a_file_that_is_open_is_written_and_read_by_its_path(tmp_path: Path) -> None:
+def test_a_file_that_is_open_is_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "net.ckpt"
     with path.open("wb") as file:
         port.save({"epoch": 3}, file)
     with path.open("rb") as file:
         assert port.load(file) == {"epoch": 3}
+    assert port.load(path) == {"epoch": 3}
     with pytest.raises(TypeError, match="give its path"):
-        port.save({"epoch": 3}, io.BytesIO())
+        port.save({"epoch": 3}, 5)
+
+
+@pytest.mark.parametrize(
+    "opened", [io.BytesIO, tempfile.TemporaryFile, tempfile.NamedTemporaryFile]
+)
+def test_what_is_written_into_a_file_in_memory_or_without_a_path_is_read(opened: Any) -> None:
+    value = {"a": ms.Tensor(np.ones((2, 3), np.float32)), "n": [1, "b"]}
+    with opened() as file:
+        port.save(value, file)
+        file.seek(0)
+        assert len(file.read()) > 24
+        file.seek(0)
+        assert plain(port.load(file)) == plain(value)
 
 
 def test_state_dict_is_an_ordinary_checkpoint(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.convert.support import port_of
 from tests.convert_training.running import convert
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"
@@ -88,3 +89,24 @@ def test_a_call_whose_arguments_are_not_known_is_said_not_to_be_converted(tmp_pa
     """It was said to have too many arguments."""
     done = convert("import torch\n\ng = torch.func.grad(torch.sin)\n", tmp_path)
     assert done.left == ["a call of torch.func.grad with arguments is not converted"]
+
+
+def test_parameters_that_are_told_whether_to_learn_are_parameters_already() -> None:
+    _, findings = port_of("""
+        from torch import nn
+
+        layer = nn.Linear(2, 2)
+        for p in layer.parameters():
+            p.requires_grad_(False)
+        for name, p in layer.named_parameters():
+            p.requires_grad_(name == "bias")
+        layer.weight.requires_grad_()
+        """)
+    assert not findings
+    _, findings = port_of("""
+        import torch
+
+        def f(x: torch.Tensor):
+            return (x * 2).requires_grad_().sum()
+        """)
+    assert [one.code for one in findings] == ["look"]

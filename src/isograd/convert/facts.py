@@ -45,6 +45,7 @@ class Facts:
     whether it asks for names that it computes. in_inference: classes whose constructor says
     `self.eval()`. sets: attributes of layers, and of what may be one, that are set.
     sets_of_modules: where attributes of what may be a module are set. buffers: as `buffers_of`.
+    modes_read: as `analysis.mode_reads`.
     has_modes: whether anything is otherwise in training. unfreezes: whether something says what
     learns, other than that it does not. private: where modules' own dictionaries of parameters are
     named. reads_private: whether they are more than read there. makes_complex: whether something of
@@ -80,6 +81,7 @@ class Facts:
     sets_of_modules: set[Place] = field(default_factory=set)
     buffers: frozenset[tuple[str, str]] = frozenset()
     has_modes: bool = False
+    modes_read: frozenset[str] = frozenset()
     unfreezes: bool = False
     made: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)

@@ -18,6 +18,8 @@ from isograd.convert.analysis.complex_numbers import (
 )
 from isograd.convert.analysis.handed_in import MODES, constructors_of, is_no_module
 from isograd.convert.analysis.handed_in import leaves_training as may_leave_training
+from isograd.convert.analysis.mode_reads import WORD as MODE
+from isograd.convert.analysis.mode_reads import modes_read
 from isograd.convert.analysis.named_arguments import (
     called_by_name,
     is_made_in_place,
@@ -297,6 +299,7 @@ def locate(
     facts.apis = frozenset(api for _, _, api, _ in state.uses)
     if any(how is REFERENCE and api.startswith(_REPARAMETRIZING) for _, _, api, how in state.uses):
         facts.reparametrized.add("")
+    facts.modes_read = modes_read(source.tree) if MODE in source.text else frozenset()
     facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
     facts.reads_private = bool(facts.private) and not only_reads(source.tree, facts.private)
     facts.compared = compared(source.tree, state)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from isograd.convert.model import Finding
 from isograd.convert.notebooks import SUFFIX, Notebook, read_notebook
+from isograd.convert.package_aliases import import_packages
 from isograd.convert.text import Encoding
 from isograd.scan.sources import LARGEST_BYTES, Source
 
@@ -80,13 +81,15 @@ def read_file(path: Path, file: str) -> ReadFile:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
+            read = import_packages(text, tree)
+            tree = tree if read == text else ast.parse(read)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 0) or 0
         reason = getattr(error, "msg", "") or str(error) or type(error).__name__
         message = f"Python cannot parse it ({reason}), so it was copied"
         return ReadFile(raw, None, encoding, _finding(file, "syntax-error", message, line))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    return ReadFile(raw, Source(file, text, lines, tree), encoding)
+    return ReadFile(raw, Source(file, read, lines, tree), encoding)
 
 
 def _of_notebook(raw: bytes, file: str) -> ReadFile:

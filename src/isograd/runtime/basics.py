@@ -64,7 +64,7 @@ def many(value: Any, count: int) -> tuple[Any, ...]:
 
 def axes_of(dim: Any, x: Any) -> tuple[int, ...]:
     """Axes as numbers from 0; None means all of them."""
-    if dim is None or dim == ():
+    if dim is None or dim == () or not x.ndim:
         return tuple(range(x.ndim))
     given = dim if isinstance(dim, (tuple, list)) else (dim,)
     return tuple(axis % x.ndim for axis in given)

@@ -142,6 +142,8 @@ _NATIVE = {
     "groups": ("group",),
     "eps": ("epsilon",),
 }
+#: What torch's hold and MindSpore's do not.
+_OF_CONVOLUTIONS = ("padding_mode", "transposed", "output_padding")
 _CONVOLUTIONS = (
     nn.Conv1d,
     nn.Conv2d,
@@ -169,8 +171,13 @@ def layer_attribute(module: Any, name: str) -> Any:
 def layer_size(module: Any, name: str) -> Any:
     """A kernel size, stride, padding or dilation; of a convolution one number for each axis.
 
-    MindSpore's holds two paddings for each axis, and its Conv1d an axis in front of its own.
+    MindSpore's holds two paddings for each axis, and its Conv1d an axis in front of its own.  What
+    it does not hold at all is as in torch where nothing was said; others are the runtime's.
     """
+    if name in _OF_CONVOLUTIONS and isinstance(module, _CONVOLUTIONS) and not hasattr(module, name):
+        axes = len(module.kernel_size) - isinstance(module, (nn.Conv1d, nn.Conv1dTranspose))
+        is_transposed = isinstance(module, _CONVOLUTIONS[3:])
+        return {"padding_mode": "zeros", "transposed": is_transposed}.get(name, (0,) * axes)
     sizes = getattr(module, name)
     if not isinstance(module, _CONVOLUTIONS) or hasattr(module, "groups"):
         return sizes

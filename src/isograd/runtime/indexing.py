@@ -185,6 +185,9 @@ def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
 ) -> Any:
     """The source's elements, gathered per target by sum, product, mean, greatest or least."""
+    if not input.ndim:
+        row, places, source = input.reshape(1), index.reshape(-1), src.reshape(-1)
+        return scatter_reduce(row, 0, places, source, reduce, include_self).reshape(())
     axis = dim % input.ndim
     for other, length in enumerate(index.shape):
         if other != axis and length < input.shape[other]:

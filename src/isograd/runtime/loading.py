@@ -31,6 +31,9 @@ class Dataset:
     def __class_getitem__(cls, _: Any) -> Any:
         return cls
 
+    def __add__(self, other: Any) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
 
 class IterableDataset:
     """Items one after the other, in a class of its own."""

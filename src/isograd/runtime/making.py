@@ -65,6 +65,7 @@ class Typed:
 
 FloatTensor, DoubleTensor, HalfTensor = Typed(ms.float32), Typed(ms.float64), Typed(ms.float16)
 LongTensor, IntTensor = Typed(ms.int64), Typed(ms.int32)
+ShortTensor, CharTensor = Typed(ms.int16), Typed(ms.int8)
 BoolTensor, ByteTensor = Typed(ms.bool_), Typed(ms.uint8)
 _NAMED = {
     "Float": ms.float32, "Double": ms.float64, "Half": ms.float16, "BFloat16": ms.bfloat16,
@@ -246,11 +247,6 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, **
     return found if dtype is None else ms.Tensor(values).astype(dtype)
 
 
-def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0) -> Any:
-    """Powers of a base in equal steps of the exponent."""
-    return ms.Tensor(np.logspace(start, end, steps, base=base).astype(np.float32))
-
-
 def _cast(dtype: Any) -> Any:
     def cast(input: Any) -> Any:
         # Out of float into whole numbers torch cuts off, through int64.
@@ -309,6 +305,7 @@ class _Limits:
     """What `torch.finfo` and `torch.iinfo` answer."""
 
     def __init__(self, dtype: Any) -> None:
+        self.dtype = str(dtype).rpartition(".")[2].lower()
         if dtype in _LIMITS:
             self.max, self.eps, self.tiny, self.bits = _LIMITS[dtype]
             self.min, self.smallest_normal = -self.max, self.tiny
@@ -354,8 +351,14 @@ def promote_types(type1: Any, type2: Any) -> Any:
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
-    """The dtype of the sum of two tensors."""
-    return (tensor1 + tensor2).dtype
+    """The dtype of the sum of two tensors or numbers."""
+    total = tensor1 + tensor2
+    if isinstance(total, (builtins.complex, builtins.float)):
+        return ms.float32 if isinstance(total, builtins.float) else ms.complex64
+    if isinstance(total, builtins.int):  # also that of two booleans
+        is_truth = isinstance(tensor1, builtins.bool) and isinstance(tensor2, builtins.bool)
+        return ms.bool_ if is_truth else ms.int64
+    return total.dtype
 
 
 # ---- random numbers

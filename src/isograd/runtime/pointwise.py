@@ -87,7 +87,7 @@ def softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: 
     """
     input = input if dtype is None else input.astype(dtype)
     dim = usual_axis(input) if dim is None else dim
-    if input.ndim and input.shape[dim] == 1:
+    if not input.ndim or input.shape[dim] == 1:
         return input - input + 1
     return ops.softmax(input, dim)
 

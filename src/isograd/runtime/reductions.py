@@ -274,6 +274,8 @@ def summand(input: Any) -> Any:
 
 def cumprod(input: Any, dim: int) -> Any:
     """The product so far along an axis, by doubling; its gradient divides by nothing."""
+    if not input.ndim:
+        return summand(input)
     axis, step = dim % input.ndim, 1
     size = input.shape[axis]
     found = summand(input)

@@ -126,7 +126,56 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that these shapes broadcast to."""
-    return tuple(np.broadcast_shapes(*[tuple(shape) for shape in shapes]))
+    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    return tuple(np.broadcast_shapes(*given))
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
+    """Powers of the elements, the highest or the lowest first."""
+    found = ops.vander(x, N)
+    return ops.flip(found, (-1,)) if increasing else found
+
+
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """So many elements of an axis, from a position that may be a tensor or count from the end."""
+    first = start.item() if isinstance(start, ms.Tensor) else start
+    return ops.narrow(input, dim, first + input.shape[dim] if first < 0 else first, length)
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> Any:
+    """Parts along the second axis, or along the only one, of which MindSpore takes none."""
+    if isinstance(indices_or_sections, int) and input.ndim == 1:
+        if input.shape[0] % indices_or_sections:
+            raise RuntimeError(f"{input.shape[0]} is not divisible by {indices_or_sections}")
+    return ops.tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+
+
+def sum_to_size(input: Any, *size: Any) -> Any:
+    """The sums over the axes that broadcasting from this size would add or widen."""
+    given = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    return input.sum_to_size(*given)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensors, or those of one list, with one axis at least."""
+    return _at_least(ops.atleast_1d, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """The tensors, or those of one list, with two axes at least."""
+    return _at_least(ops.atleast_2d, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """The tensors, or those of one list, with three axes at least."""
+    return _at_least(ops.atleast_3d, tensors)
+
+
+def _at_least(function: Any, tensors: Any) -> Any:
+    if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
+        return function(tensors[0])
+    given = tensors[0] if len(tensors) == 1 else tensors
+    return tuple(function(tensor) for tensor in given)
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:

@@ -163,15 +163,21 @@ def vector_to_parameters(vec: Any, parameters: Any) -> None:
         start += size
 
 
-def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0) -> Any:
-    """Sequences of different length side by side, filled up behind."""
+def pad_sequence(
+    sequences: Any,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Any:
+    """Sequences of different length side by side, filled up behind or in front."""
     longest = max(sequence.shape[0] for sequence in sequences)
     rows = []
     for sequence in sequences:
         missing = (longest - sequence.shape[0], *sequence.shape[1:])
         if missing[0]:
             filled = ops.full(missing, padding_value, dtype=sequence.dtype)
-            rows.append(ops.cat((sequence, filled)))
+            is_behind = padding_side == "right"
+            rows.append(ops.cat((sequence, filled) if is_behind else (filled, sequence)))
         else:
             rows.append(sequence)
     return ops.stack(rows, 0 if batch_first else 1)

@@ -9,7 +9,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
-from isograd.runtime.basics import Numbers, axes_of, is_compiled, take
+from isograd.runtime.basics import Numbers, axes_of, is_compiled, sum_of, take
 from isograd.runtime.making import floating
 from isograd.runtime.ordering import values_and_indices
 
@@ -77,6 +77,21 @@ def nanquantile(
     if input.ndim < 2:
         return found if keepdim else found.reshape(())
     return ops.movedim(found, -1, dim) if keepdim else found.squeeze(-1)
+
+
+def quantile_by(
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+) -> Any:
+    """A quantile with a choice between the two nearest elements; nan where one element is."""
+    found = nanquantile(input, q, dim, keepdim, interpolation)
+    is_bad = ops.isnan(input).astype(ms.float32)
+    axes = tuple(range(input.ndim)) if dim is None else (dim,)
+    bad = sum_of(is_bad, axes, keepdim) > 0
+    return ops.where(bad, ops.full_like(found, np.nan), found)
 
 
 def _quantile_of_good(flat: Any, q: float, interpolation: str) -> Any:

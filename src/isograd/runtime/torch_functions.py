@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
+import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.layers import dropout_channels
@@ -161,11 +162,15 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
 
 def cumsum(input: Any, dim: int, dtype: Any = None) -> Any:
     """The sums of the elements so far; of whole numbers and booleans in int64."""
+    if not input.ndim:
+        return cumsum(input.reshape(1), 0, dtype).reshape(())
     return ops.cumsum(summand(input) if dtype is None else input.astype(dtype), dim)
 
 
-def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:
-    """Each element so many times, one after the other; also of booleans."""
+def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None) -> Any:
+    """Each element so many times, one after the other; of counts alone, each one's position."""
+    if repeats is None:
+        return ops.repeat_interleave(ops.arange(input.shape[0]), input, 0)
     if input.dtype == ms.bool_:  # MindSpore repeats numbers alone
         return ops.repeat_interleave(input.astype(ms.uint8), repeats, dim).astype(ms.bool_)
     return ops.repeat_interleave(input, repeats, dim)
@@ -182,9 +187,23 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 
 
 def linspace(start: Any, end: Any, steps: int, dtype: Any = None, **_: Any) -> Any:
-    """Numbers at equal distances."""
-    found = ops.linspace(float(start), float(end), int(steps))
+    """Numbers at equal distances; MindSpore wants two at least."""
+    if steps < 2:
+        found = ops.full((int(steps),), float(start), dtype=ms.float32)
+    else:
+        found = ops.linspace(float(start), float(end), int(steps))
     return found if dtype is None else found.astype(dtype)
+
+
+def filled_with(input: Any, value: Any) -> Any:
+    """A tensor like another, of one value, which may be a tensor without axes."""
+    return ops.broadcast_to(ms.tensor(value).astype(input.dtype), input.shape)
+
+
+def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, dtype: Any = None) -> Any:
+    """Powers of a base in equal steps of the exponent."""
+    powers = ms.Tensor(np.logspace(start, end, steps, base=base))
+    return powers.astype(ms.float32 if dtype is None else dtype)
 
 
 def add(input: Any, other: Any, alpha: Any = 1) -> Any:

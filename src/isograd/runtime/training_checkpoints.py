@@ -44,45 +44,59 @@ def save(obj: Any, f: Any, *_: Any, **__: Any) -> None:
         structure = json.dumps(_described(obj, "", tensors)).encode()
         tensors[_STRUCTURE] = ms.Tensor(np.frombuffer(structure, np.uint8).copy())
     entries = [{"name": name, "data": ms.Tensor(value)} for name, value in tensors.items()]
-    path = _path_of(f)
-    folder = os.path.dirname(path) or "."
+    is_stream = hasattr(f, "write")
+    path = "" if is_stream else _path_of(f)
+    folder = None if is_stream else os.path.dirname(path) or "."
     with tempfile.TemporaryDirectory(dir=folder) as own:
         made = os.path.join(own, "checkpoint.ckpt")
         ms.save_checkpoint(entries, made)
-        os.chmod(made, 0o644)
-        os.replace(made, path)
+        if is_stream:
+            with open(made, "rb") as written:
+                shutil.copyfileobj(written, f)
+        else:
+            os.chmod(made, 0o644)
+            os.replace(made, path)
 
 
 def _path_of(f: Any) -> str:
-    """Where a checkpoint lies: MindSpore reads and writes files by their paths alone."""
+    """Where a checkpoint lies."""
     if isinstance(f, (str, os.PathLike)):
         return os.fspath(f)
-    name = getattr(f, "name", None)
-    if isinstance(name, str):
-        return name
-    raise TypeError("a checkpoint is a file: give its path")
+    raise TypeError("a checkpoint is a file: give its path, or a file that is open")
 
 
 def load(f: Any, map_location: Any = None, *_: Any, **__: Any) -> Any:
-    """Read what `save` wrote, or any checkpoint of MindSpore as a dict of tensors."""
-    path = _path_of(f)
-    with open(path, "rb") as file:
-        if file.read(2) in (b"PK", b"\x80\x02"):
-            raise ValueError(
-                f"{path} is a checkpoint of torch. Convert it: isograd weights {path} -o NEW.ckpt"
-            )
+    """Read what `save` wrote, or any checkpoint of MindSpore as a dict of tensors.
+
+    f: a path, or a file that is open, which is read from where it stands.
+    """
     with tempfile.TemporaryDirectory() as own:
         link = os.path.join(own, "checkpoint.ckpt")
-        try:
-            os.symlink(os.path.abspath(path), link)
-        except OSError:
-            shutil.copyfile(path, link)
+        if hasattr(f, "read"):
+            with open(link, "wb") as copy_of_it:
+                shutil.copyfileobj(f, copy_of_it)
+            _refuse_torch(link, getattr(f, "name", "FILE"))
+        else:
+            path = _path_of(f)
+            _refuse_torch(path, path)
+            try:
+                os.symlink(os.path.abspath(path), link)
+            except OSError:
+                shutil.copyfile(path, link)
         read = ms.load_checkpoint(link)
     tensors = {name: ms.Tensor(value.asnumpy()) for name, value in read.items()}
     structure = tensors.pop(_STRUCTURE, None)
     if structure is None:
         return OrderedDict(tensors)
     return _built(json.loads(bytes(structure.asnumpy())), tensors)
+
+
+def _refuse_torch(path: str, name: Any) -> None:
+    with open(path, "rb") as file:
+        if file.read(2) in (b"PK", b"\x80\x02"):
+            raise ValueError(
+                f"{name} is a checkpoint of torch. Convert it: isograd weights {name} -o NEW.ckpt"
+            )
 
 
 def _is_state(obj: Any) -> bool:

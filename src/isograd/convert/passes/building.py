@@ -173,9 +173,23 @@ def has_modes(file: FileEdit) -> bool:
 def starts_training(node: ast.Call, file: FileEdit) -> bool:
     """Whether a layer of torch's has modes, or holds what may have some."""
     api = file.api_of_call(node)
+    if file.names.kind(api) == "M" and not api.startswith(_MODULE) and _is_read(node, file):
+        return True
     if api in _CONTAINERS:
         return not all(_is_without_modes(part, file) for part in node.args)
     return WITH_MODES.match(api) is not None and not api.startswith(_MODULE)
+
+
+def _is_read(node: ast.Call, file: FileEdit) -> bool:
+    """Whether the mode of a layer may be read, whatever its class."""
+    parent = file.tree.parents.get(node)
+    if isinstance(parent, ast.Attribute) and parent.attr == "training":
+        return True
+    names = parent.targets if isinstance(parent, ast.Assign) else []
+    read = file.facts.modes_read
+    return file.settings.layers.reads_modes or any(
+        getattr(one, "id", None) in read for one in names
+    )
 
 
 def _is_without_modes(node: ast.expr, file: FileEdit) -> bool:

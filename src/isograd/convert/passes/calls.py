@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout, types_and_settings
 from isograd.convert.analysis.named_arguments import refused_by_native
+from isograd.convert.analysis.parameter_loops import is_over_parameters
 from isograd.convert.file import FileEdit
 from isograd.convert.generated import library
 from isograd.convert.model import Level
@@ -30,6 +31,8 @@ from isograd.knowledge.rewrite import (
 _MAKING = frozenset("empty zeros ones tensor empty_like zeros_like ones_like new new_empty".split())
 _UNSURE = "what {0} is called on is not known to be a tensor"
 _UNSURE_ADVICE = "If it is a tensor, write {0}."
+#: Of what a tensor is not yet, and a Parameter is.
+_LEARNS = "torch.Tensor.requires_grad_"
 
 
 class Calls:
@@ -46,6 +49,13 @@ class Calls:
 
 
             layer = nn.Linear(2, 3)
+            """,
+        ),
+        Example(
+            "a layer whose mode is read",
+            """
+            layer = nn.Linear(2, 2)
+            print(layer.training)
             """,
         ),
     )
@@ -265,9 +275,19 @@ def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
         return True
     layout.write_call(file, node, code)
     file.converted += 1
-    if entry.applicability is Applicability.LOOK and entry.difference:
+    is_parameter = use.api == _LEARNS and _is_parameter(node.func.value, file)
+    if entry.applicability is Applicability.LOOK and entry.difference and not is_parameter:
         file.finding(node.func, "look", entry.difference, level=Level.LOOK, api=use.api)
     return True
+
+
+def _is_parameter(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a tensor is a Parameter as it is: `m.weight`, or p of `for p in m.parameters()`."""
+    if isinstance(node, ast.Name):
+        loop = file.tree.loop(node)
+        if loop is not None and is_over_parameters(loop):
+            return True
+    return file.is_parameter(node)
 
 
 def _type(node: ast.Call, use: Use, file: FileEdit) -> bool:

@@ -18,7 +18,9 @@ _OF_LAYERS = frozenset(
     in_channels out_channels kernel_size stride padding dilation groups""".split()
 )
 #: What MindSpore's convolutions hold otherwise than torch's.
-_SIZES = frozenset(("kernel_size", "stride", "padding", "dilation"))
+_SIZES = frozenset(
+    "kernel_size stride padding dilation padding_mode transposed output_padding".split()
+)
 
 
 class LayerAttributes:

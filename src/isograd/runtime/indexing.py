@@ -245,8 +245,8 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """One number at positions of an axis."""
-    kept = _kept(input, dim, index)
+    """One number at positions of an axis; negative ones count from its end."""
+    kept = _kept(input, dim, ops.where(index < 0, index + input.shape[dim], index))
     return ops.where(kept, input, ops.full_like(input, value))
 
 

@@ -1,0 +1,82 @@
+"""Values, dtypes and shapes at the edges of what single functions take: one, none, negative."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+from tests.convert.support import converted, run_both, with_cases
+
+_HEAD = """
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+p, t = torch.tensor([[0.3]]), torch.tensor([[1.0]])
+ends, ones = torch.tensor([0.0, 0.5, 1.0]), torch.tensor([1.0, 1.0, 0.0])
+"""
+_EXPRESSIONS = """
+nn.BCELoss()(p, t), F.binary_cross_entropy(p, t), F.binary_cross_entropy(p, t, reduction="sum")
+F.binary_cross_entropy(ends, ones, reduction="none"), nn.BCELoss(reduction="none")(ends, ones)
+torch.zeros(3, 2).index_fill(0, torch.tensor([-1]), 2.0)
+torch.zeros(3).index_fill_(-1, torch.tensor([-2, 0]), 2.0)
+""".strip().splitlines()
+_CALL = """
+import json, math
+import net
+def plain(v):
+    if isinstance(v, (tuple, list)):
+        return [plain(one) for one in v]
+    if isinstance(v, float):
+        return "nan" if v != v else f"{v:.4g}"
+    if isinstance(v, complex):
+        return [plain(v.real), plain(v.imag)]
+    if hasattr(v, "tolist"):
+        return [plain(v.tolist()), str(v.dtype).split(".")[-1].lower()]
+    return v
+found = []
+for case in net.CASES:
+    try:
+        found.append(plain(case()))
+    except Exception as error:
+        found.append(f"{type(error).__name__}: {error}")
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], list[object]]:
+    """What both frameworks say of each expression."""
+    folder = tmp_path_factory.mktemp("edges")
+    code = with_cases(_HEAD, [[f"return {one}"] for one in _EXPRESSIONS])
+    port, _ = converted(folder, {"net.py": code})
+    return run_both(folder, port, _CALL)
+
+
+@pytest.mark.parametrize("number", range(len(_EXPRESSIONS)), ids=_EXPRESSIONS)
+def test_the_port_says_what_torch_does(
+    answers: tuple[list[object], list[object]], number: int
+) -> None:
+    expected, found = (side[number] for side in answers)
+    assert found == expected
+
+
+def test_the_slope_of_the_binary_cross_entropy_is_torchs(tmp_path: Path) -> None:
+    code = """
+        import torch
+        import torch.nn.functional as F
+
+        def slope(p, t):
+            p.requires_grad_()
+            F.binary_cross_entropy(p, t).backward()
+            return [f"{one:.4g}" for one in p.grad.tolist()]
+    """
+    port, _ = converted(tmp_path, {"net.py": code})
+    run = "import json, net\nprint(json.dumps(net.slope(TENSOR([0.3, 0.9]), TENSOR([1.0, 0.0]))))"
+    expected, found = run_both(tmp_path, port, run)
+    assert found == expected

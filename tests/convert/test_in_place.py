@@ -38,6 +38,9 @@ for row in x: row += 1
 for i in range(3): x[i] += 1
 x[0].fill_(1)
 x[0][1] += 4
+x[[0, 2]][0] = 7
+x[x > 0][0] = 7; x[[2, 0], :][0] += 3
+i = torch.tensor([2, 0]); x[i][0] = 7; x[1][i][0] = 5; x[i][0].add_(1)
 x[0, 1:].zero_()
 x[0].copy_(x[1])
 x[:, 0].copy_(x[:, 1])

@@ -19,12 +19,36 @@ import torch.nn.functional as F
 
 p, t = torch.tensor([[0.3]]), torch.tensor([[1.0]])
 ends, ones = torch.tensor([0.0, 0.5, 1.0]), torch.tensor([1.0, 1.0, 0.0])
+matrix, whole = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[0, 0, 5, 6], [2, -2, 4, 1]])
+square = torch.tensor([[1.0, 2.0, 4.0], [3.0, 0.0, 5.0], [2.0, 2.0, 9.0]])
+byte = torch.tensor([1], dtype=torch.uint8)
+numbers = torch.tensor([[1 + 2j, -1j], [3 + 1j, 2 + 2j]], dtype=torch.complex64)
+left = torch.tensor([1e10, 3.0]).exp().sum()
+
+
+def kept(x):
+    return x[x > 100]
 """
 _EXPRESSIONS = """
 nn.BCELoss()(p, t), F.binary_cross_entropy(p, t), F.binary_cross_entropy(p, t, reduction="sum")
 F.binary_cross_entropy(ends, ones, reduction="none"), nn.BCELoss(reduction="none")(ends, ones)
 torch.zeros(3, 2).index_fill(0, torch.tensor([-1]), 2.0)
 torch.zeros(3).index_fill_(-1, torch.tensor([-2, 0]), 2.0)
+torch.zeros(0, 5).std(0), torch.zeros(0, 5).var(1), torch.ones(1).var(), torch.ones(2, 0).std()
+kept(torch.tensor([1.0, 2.0])).float().sum(), kept(ends).double().sum(), kept(ends).bool().sum()
+torch.linalg.matrix_norm(matrix, -2), torch.linalg.norm(matrix, -2), torch.linalg.cond(matrix, -2)
+[torch.linalg.matrix_norm(matrix, p) for p in (2, 1, -1, "fro", "nuc", np.inf, -np.inf)]
+whole.median(), torch.median(whole), whole.int().median(), whole.float().median()
+torch.nextafter(matrix, matrix.t()) - matrix, torch.nextafter(ends[2], matrix[0, 1]) - 1
+torch.corrcoef(torch.tensor([[5, 1, 6], [5, 6, 4]], dtype=torch.uint8))
+torch.take_along_dim(whole, torch.tensor(3)), torch.take_along_dim(whole, torch.tensor([[0, 7]]))
+[str(torch.result_type(byte, one)).split(".")[-1].lower() for one in (whole[0, 0], ends[0], whole)]
+torch.linalg.vander(torch.tensor([2, 3], dtype=torch.int16)), torch.linalg.vander(ends)
+nn.InstanceNorm1d(3)(square), nn.InstanceNorm1d(3, affine=True)(square[:, :2])
+nn.InstanceNorm2d(3)(square[:, None]), nn.InstanceNorm3d(3)(square[:, None, None])
+nn.InstanceNorm1d(3)(square[None]), nn.InstanceNorm2d(3)(square[None, :, None])
+nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 3, 0, 1]))
+numbers.var(), numbers.std(0), torch.std(numbers, 1), torch.var(numbers, correction=0)
 """.strip().splitlines()
 _CALL = """
 import json, math

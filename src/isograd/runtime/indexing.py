@@ -115,7 +115,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     Along the other axes torch broadcasts both; `ops.gather_elements` takes a part of the tensor.
     """
     if dim is None:
-        return take_elements(input, indices)
+        return take_elements(input, indices.reshape(-1))
     axis = dim % input.ndim
     sizes = [max(input.shape[at], indices.shape[at]) for at in range(input.ndim)]
     shape = [*sizes[:axis], input.shape[axis], *sizes[axis + 1 :]]

@@ -309,8 +309,8 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     scores, lists = (x if x.ndim == 2 else x.expand_dims(0) for x in (input, target))
     named = lists.asnumpy()
     named = np.where(np.cumsum(named < 0, 1) > 0, -1, named)
-    right = (named[:, :, None] == np.arange(scores.shape[1])).any(1)
-    weights = (right[:, :, None] & ~right[:, None, :]).astype(np.float32)
+    times = (named[:, :, None] == np.arange(scores.shape[1])).sum(1)
+    weights = (times[:, :, None] * (times[:, None, :] == 0)).astype(np.float32)
     gaps = ops.relu(1 - (scores.expand_dims(2) - scores.expand_dims(1)))
     found = sum_of(gaps * ms.Tensor(weights), (1, 2)) / scores.shape[1]
     return reduced(found if input.ndim == 2 else found.squeeze(0), reduction)

@@ -290,7 +290,9 @@ def _dtype_of(value: Any) -> Any:
 
 
 def _as(input: Any, dtype: Any) -> Any:
-    """The tensor in a dtype; MindSpore 2.10 sends gradients through whole numbers, torch none."""
+    """The tensor in a dtype, or itself; of whole numbers without a gradient, unlike MindSpore's."""
+    if input.dtype == dtype:
+        return input
     if dtype in _WHOLE and input.dtype not in _WHOLE:
         input = ops.stop_gradient(input)
     return input.astype(dtype)
@@ -351,11 +353,6 @@ def promote_types(type1: Any, type2: Any) -> Any:
     """The dtype of the sum of two tensors of these dtypes."""
     first, second = (ops.ones((1,), dtype=kind) for kind in (type1, type2))
     return (first + second).dtype
-
-
-def result_type(tensor1: Any, tensor2: Any) -> Any:
-    """The dtype of the sum of two tensors."""
-    return (tensor1 + tensor2).dtype
 
 
 # ---- random numbers

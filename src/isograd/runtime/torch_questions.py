@@ -74,6 +74,15 @@ def sym_min(a: Any, b: Any) -> Any:
     return float(found) if isinstance(a, float) or isinstance(b, float) else found
 
 
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of the sum; a tensor without axes gives way to one with axes of its category."""
+    found = (tensor1 + tensor2).dtype
+    for one, other in ((tensor1, tensor2), (tensor2, tensor1)):
+        if getattr(one, "ndim", 0) and isinstance(other, ms.Tensor) and other.ndim == 0:
+            return one.dtype if _kind_of(one.dtype) >= _kind_of(other.dtype) else found
+    return found
+
+
 def cond(
     pred: Any,
     true_fn: Callable[..., Any],

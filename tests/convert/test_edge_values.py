@@ -26,6 +26,12 @@ numbers = torch.tensor([[1 + 2j, -1j], [3 + 1j, 2 + 2j]], dtype=torch.complex64)
 left = torch.tensor([1e10, 3.0]).exp().sum()
 
 
+def scaled(x):
+    scale = torch.tensor(2.5, dtype=torch.float64)
+    low = x.half()
+    return low + x.float().mean(), low - x.mean(), x + scale, scale - x, scale + scale, low * scale
+
+
 def kept(x):
     return x[x > 100]
 """
@@ -34,6 +40,8 @@ nn.BCELoss()(p, t), F.binary_cross_entropy(p, t), F.binary_cross_entropy(p, t, r
 F.binary_cross_entropy(ends, ones, reduction="none"), nn.BCELoss(reduction="none")(ends, ones)
 torch.zeros(3, 2).index_fill(0, torch.tensor([-1]), 2.0)
 torch.zeros(3).index_fill_(-1, torch.tensor([-2, 0]), 2.0)
+ends + torch.tensor(0.5, dtype=torch.float64), whole.int() - torch.tensor(1), scaled(ends)
+ends - torch.from_numpy(np.asarray(0.5)), whole.int() + torch.tensor(0.5), byte + torch.tensor(1)
 torch.zeros(0, 5).std(0), torch.zeros(0, 5).var(1), torch.ones(1).var(), torch.ones(2, 0).std()
 kept(torch.tensor([1.0, 2.0])).float().sum(), kept(ends).double().sum(), kept(ends).bool().sum()
 torch.linalg.matrix_norm(matrix, -2), torch.linalg.norm(matrix, -2), torch.linalg.cond(matrix, -2)

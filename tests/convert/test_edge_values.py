@@ -32,6 +32,13 @@ def scaled(x):
     return low + x.float().mean(), low - x.mean(), x + scale, scale - x, scale + scale, low * scale
 
 
+def parts(z):
+    other = z
+    z.imag = torch.ones(2, 2)
+    z.real = 3.0
+    return other.imag, other.real
+
+
 def kept(x):
     return x[x > 100]
 """
@@ -56,6 +63,7 @@ nn.InstanceNorm1d(3)(square), nn.InstanceNorm1d(3, affine=True)(square[:, :2])
 nn.InstanceNorm2d(3)(square[:, None]), nn.InstanceNorm3d(3)(square[:, None, None])
 nn.InstanceNorm1d(3)(square[None]), nn.InstanceNorm2d(3)(square[None, :, None])
 nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 3, 0, 1]))
+parts(numbers.clone()), parts(numbers.to(torch.complex128))
 numbers.var(), numbers.std(0), torch.std(numbers, 1), torch.var(numbers, correction=0)
 """.strip().splitlines()
 _CALL = """

@@ -27,6 +27,7 @@ _RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | SEVERAL.union(
     (
         *("flatten", "reshape", "reshape_as", "ravel", "broadcast_to"),
         *("as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"),
+        *("view_as_real", "view_as_complex"),
         *("conj", "conj_physical"),  # real numbers are returned as they are
     )
 )

@@ -51,6 +51,7 @@ ends + torch.tensor(0.5, dtype=torch.float64), whole.int() - torch.tensor(1), sc
 ends - torch.from_numpy(np.asarray(0.5)), whole.int() + torch.tensor(0.5), byte + torch.tensor(1)
 torch.zeros(0, 5).std(0), torch.zeros(0, 5).var(1), torch.ones(1).var(), torch.ones(2, 0).std()
 kept(torch.tensor([1.0, 2.0])).float().sum(), kept(ends).double().sum(), kept(ends).bool().sum()
+kept(ends).bool().any(), kept(ends).all(), torch.any(kept(ends) > 0), kept(ends).prod()
 torch.linalg.matrix_norm(matrix, -2), torch.linalg.norm(matrix, -2), torch.linalg.cond(matrix, -2)
 [torch.linalg.matrix_norm(matrix, p) for p in (2, 1, -1, "fro", "nuc", np.inf, -np.inf)]
 whole.median(), torch.median(whole), whole.int().median(), whole.float().median()

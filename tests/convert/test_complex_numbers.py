@@ -211,3 +211,9 @@ def test_a_tensor_of_written_complex_numbers_is_multiplied(tmp_path: Path) -> No
     show = "print(json.dumps([[str(n) for n in part.tolist()] for part in net.f()]))"
     expected, found = run_both(tmp_path, port, f"import json, net; {show}")
     assert found == expected
+
+
+def test_a_write_into_the_parts_side_by_side_is_told() -> None:
+    code = "import torch\n\n\ndef f(z: torch.Tensor):\n"
+    code += "    torch.view_as_real(z)[..., 0] = 5\n    return z\n"
+    assert [finding.code for finding in port_of(code)[1]] == ["in-place-view"]

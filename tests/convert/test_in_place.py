@@ -38,6 +38,9 @@ for row in x: row += 1
 for i in range(3): x[i] += 1
 x[0].fill_(1)
 x[0][1] += 4
+x[[0, 2]][0] = 7
+x[x > 0][0] = 7; x[[2, 0], :][0] += 3
+i = torch.tensor([2, 0]); x[i][0] = 7; x[1][i][0] = 5; x[i][0].add_(1)
 x[0, 1:].zero_()
 x[0].copy_(x[1])
 x[:, 0].copy_(x[:, 1])
@@ -56,7 +59,16 @@ d = vars(Holder(x)); k = next(iter(d)); d[k].copy_(x * 2)
 parts = list(x for _ in range(1)); i = len(parts) - 1; parts[i].add_(1)
 i = int(x.shape[0]) - 1; y = [x][0]; y[i].add_(1)
 v = x; v += 1
+i = torch.tensor([1, 2]); v = i.long(); v += 1; x[0, :2] = i
+i = torch.tensor([1, 2]); v = i.to(dtype=torch.int64); v[0] = 7; x[0, :2] = i
+i = torch.tensor([1, 2]).int(); v = i.int(); v.mul_(3); x[0, :2] = i
+b = x > 0; v = b.bool(); v.logical_not_(); x[b] = 3
+d = x.double(); v = d.double(); v.mul_(3); x[0] = d[1]
 v = x; v.add_(1)
+n = x[1:].numpy(); n[0] = 9
+x.view(-1).numpy()[5] = 3; x[:, 1:].numpy()[0] = 4; x.detach()[1:].cpu().numpy()[1, 1] = 6
+n = x.t().numpy(); n[1] += 2; x.T.numpy()[0] = 1.5
+i = torch.tensor([1, 2]); add_to_whole(i); add_to_whole(x); x[0, :2] = i
 a = b = x; a += 1
 v = x; v *= torch.add(x, 1)
 v = x; v -= (x * 2) - (x * 3)
@@ -297,6 +309,12 @@ def selected(v):
     keep = keep[:]
     keep = keep[torch.arange(len(keep))]
     return v[keep], v[torch.tensor([0, 1])]
+
+
+def add_to_whole(v):
+    w = v.long()
+    w += 1
+    return v
 
 
 def drawn(v):
@@ -913,3 +931,22 @@ def test_a_change_of_what_an_optimizer_holds_keeps_it(tmp_path: Path) -> None:
     original, ported = run_original(tmp_path, code), run_port(port, code)
     assert len(ast.literal_eval(original)) > 40
     assert ast.literal_eval(ported) == pytest.approx(ast.literal_eval(original), rel=1e-5)
+
+
+def test_a_cast_that_is_written_to_is_bound_where_it_is_compiled() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def forward(self, x):
+                y = x.long()
+                y += 1
+                z = x.half()
+                z.mul_(2)
+                return y + z
+    """
+    port, findings = port_of(code)
+    assert not findings
+    assert "y = compat.overwrite(y, y + 1)" in port
+    assert "z = compat.overwrite(z, z * 2)" in port

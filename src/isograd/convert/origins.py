@@ -27,6 +27,7 @@ _RESHAPED = (VIEWS - _RESHAPED_ATTRIBUTES) | SEVERAL.union(
     (
         *("flatten", "reshape", "reshape_as", "ravel", "broadcast_to"),
         *("as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"),
+        *("view_as_real", "view_as_complex"),
         *("conj", "conj_physical"),  # real numbers are returned as they are
     )
 )
@@ -44,6 +45,8 @@ _SAME = frozenset(
     """contiguous to float cpu cuda xpu ipu mtia type type_as requires_grad_ resolve_conj
     resolve_neg""".split()
 )
+#: Casts that may return the tensor of a name itself; of a part of it they mostly do not.
+_CASTS = frozenset("long int short char byte bool half double bfloat16".split())
 #: Functions that return their argument where there is nothing to do.
 _PASSING = frozenset(
     """dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout resolve_conj
@@ -164,6 +167,8 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
     if name == "contiguous" and _is_reordered(base, named):
         return None
     if name in (_PASSING if is_function else _SAME):
+        return base, Reach.SHARED
+    if name in _CASTS and not is_function and isinstance(base, (ast.Name, ast.Attribute)):
         return base, Reach.SHARED
     if name.endswith("_") and not name.endswith("__"):
         return base, Reach.SHARED

@@ -18,6 +18,7 @@ from isograd.runtime.basics import (
     zero_with_gradient,
 )
 from isograd.runtime.making import of_one_float_dtype
+from isograd.runtime.reductions import summand
 
 
 def dot(input: Any, tensor: Any) -> Any:
@@ -227,7 +228,7 @@ def eigvalsh(A: Any, UPLO: Any = "L") -> Any:  # noqa: N803
 
 def linalg_vander(x: Any, N: int | None = None) -> Any:  # noqa: N803
     """Powers of a vector's elements, rising from 0."""
-    count = x.shape[-1] if N is None else N
+    count, x = x.shape[-1] if N is None else N, summand(x)
     columns = [ops.ones_like(x)]
     for _ in range(count - 1):
         columns.append(columns[-1] * x)

@@ -116,7 +116,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     Along the other axes torch broadcasts both; `ops.gather_elements` takes a part of the tensor.
     """
     if dim is None:
-        return take_elements(input, indices)
+        return take_elements(input, indices.reshape(-1))
     axis = dim % input.ndim
     sizes = [max(input.shape[at], indices.shape[at]) for at in range(input.ndim)]
     shape = [*sizes[:axis], input.shape[axis], *sizes[axis + 1 :]]
@@ -249,8 +249,8 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """One number at positions of an axis."""
-    kept = _kept(input, dim, index)
+    """One number at positions of an axis; negative ones count from its end."""
+    kept = _kept(input, dim, ops.where(index < 0, index + input.shape[dim], index))
     return ops.where(kept, input, ops.full_like(input, value))
 
 

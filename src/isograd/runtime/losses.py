@@ -9,7 +9,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import root, sum_of
-from isograd.runtime.exact import exp
+from isograd.runtime.exact import exp, log1p
 from isograd.runtime.layers import linear
 from isograd.runtime.module_functions import FLOATS
 from isograd.runtime.pointwise import absolute, log_sigmoid, log_softmax, minimum
@@ -93,17 +93,13 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Of probabilities; a weight of fewer elements stands for all: MindSpore reads beyond it."""
-    if input.dtype == ms.float64:
-        return _cross_entropy_of_doubles(input, target, weight, reduction)
-    spread = None if weight is None else ops.broadcast_to(weight, input.shape)
-    return ops.binary_cross_entropy(input, target, spread, reduction)
+    """Of probabilities; logarithms and the slope are cut as in torch.
 
-
-def _cross_entropy_of_doubles(input: Any, target: Any, weight: Any, reduction: str) -> Any:
-    """MindSpore's has no float64; logarithms and the slope are cut as in torch."""
+    MindSpore's own (2.10) doubles the loss of one element, cuts logarithms at -27.6, reads beyond
+    a weight of fewer elements, and has no float64.
+    """
     share = ops.stop_gradient(input)
-    logs, rest = (ops.clamp(ops.log(one), -100.0, None) for one in (share, 1 - share))
+    logs, rest = (ops.clamp(one, -100.0, None) for one in (ops.log(share), log1p(-share)))
     value = -(target * logs + (1 - target) * rest)
     slope = (share - target) / ops.clamp(share * (1 - share), 1e-12, None)
     found = value + (input - share) * ops.stop_gradient(slope)
@@ -321,8 +317,8 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     scores, lists = (x if x.ndim == 2 else x.expand_dims(0) for x in (input, target))
     named = lists.asnumpy()
     named = np.where(np.cumsum(named < 0, 1) > 0, -1, named)
-    right = (named[:, :, None] == np.arange(scores.shape[1])).any(1)
-    weights = (right[:, :, None] & ~right[:, None, :]).astype(np.float32)
+    times = (named[:, :, None] == np.arange(scores.shape[1])).sum(1)
+    weights = (times[:, :, None] * (times[:, None, :] == 0)).astype(np.float32)
     gaps = ops.relu(1 - (scores.expand_dims(2) - scores.expand_dims(1)))
     found = sum_of(gaps * ms.Tensor(weights), (1, 2)) / scores.shape[1]
     return reduced(found if input.ndim == 2 else found.squeeze(0), reduction)

@@ -286,7 +286,9 @@ def _dtype_of(value: Any) -> Any:
 
 
 def _as(input: Any, dtype: Any) -> Any:
-    """The tensor in a dtype; MindSpore 2.10 sends gradients through whole numbers, torch none."""
+    """The tensor in a dtype, or itself; of whole numbers without a gradient, unlike MindSpore's."""
+    if input.dtype == dtype:
+        return input
     if dtype in _WHOLE and input.dtype not in _WHOLE:
         input = ops.stop_gradient(input)
     return input.astype(dtype)
@@ -348,17 +350,6 @@ def promote_types(type1: Any, type2: Any) -> Any:
     """The dtype of the sum of two tensors of these dtypes."""
     first, second = (ops.ones((1,), dtype=kind) for kind in (type1, type2))
     return (first + second).dtype
-
-
-def result_type(tensor1: Any, tensor2: Any) -> Any:
-    """The dtype of the sum of two tensors or numbers."""
-    total = tensor1 + tensor2
-    if isinstance(total, (builtins.complex, builtins.float)):
-        return ms.float32 if isinstance(total, builtins.float) else ms.complex64
-    if isinstance(total, builtins.int):  # also that of two booleans
-        is_truth = isinstance(tensor1, builtins.bool) and isinstance(tensor2, builtins.bool)
-        return ms.bool_ if is_truth else ms.int64
-    return total.dtype
 
 
 # ---- random numbers

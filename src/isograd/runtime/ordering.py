@@ -82,6 +82,8 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of everything, or of an axis with its position."""
     if dim is None:
         middle = ops.stop_gradient(kthvalue(input.reshape(-1), (input.size + 1) // 2, 0)[0])
+        if not ops.is_floating_point(input):
+            return middle
         equal = (input == middle).astype(input.dtype)
         # Its gradient belongs to all equal elements.
         mean = (input * equal).sum() / ops.stop_gradient(equal.sum())

@@ -68,7 +68,11 @@ def var(
     count = int(np.prod([input.shape[axis] for axis in axes]))
     fewer = int(unbiased) if correction is None else correction
     centred = input - mean_of(input, axes)
-    return sum_of(centred * centred, axes, keepdim) / (count - fewer)
+    squares = ops.real(centred * ops.conj(centred)) if input.is_complex() else centred * centred
+    found = sum_of(squares, axes, keepdim)
+    if count == 0:
+        return ops.full_like(found, math.nan)  # the sum is what stood in the memory
+    return found / (count - fewer if count > fewer else 0.0)
 
 
 def std(
@@ -252,7 +256,7 @@ def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = Fa
 
 
 def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Any:
-    """A matrix norm: "fro", 1, -1, inf, -inf; 2 and "nuc" by singular values, two axes last."""
+    """A matrix norm: "fro", 1, -1, inf, -inf; 2, -2 and "nuc" by singular values, two axes last."""
     rows, columns = axes_of(dim, input)
     if ord == "fro":
         return norm(input, 2, (rows, columns), keepdim)
@@ -262,7 +266,10 @@ def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool
         found = (amax if ord > 0 else amin)(sums, second, True)
         return found if keepdim else sum_of(found, (rows, columns))
     values = ops.svd(input, compute_uv=False)
-    found = values.sum(-1) if ord == "nuc" else values.max(axis=-1)
+    if ord == "nuc":
+        found = values.sum(-1)
+    else:
+        found = values.max(axis=-1) if ord > 0 else values.min(axis=-1)
     return found.expand_dims(-1).expand_dims(-1) if keepdim else found
 
 
@@ -340,7 +347,8 @@ def corrcoef(input: Any) -> Any:
     if input.ndim < 2:
         alone = cov(input)
         return alone / alone
-    centred = input - mean_of(input, (1,))
+    rows = floating(input)
+    centred = rows - mean_of(rows, (1,))
     product = ops.matmul(centred, ops.swapaxes(centred, 0, 1))
     length = ops.sqrt(sum_of(centred * centred, (1,)))
     return product / (length.expand_dims(1) * length.expand_dims(0))

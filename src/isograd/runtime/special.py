@@ -14,6 +14,7 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
+from isograd.runtime.basics import is_compiled
 from isograd.runtime.exact import choose, exp, like, log1p
 from isograd.runtime.making import floating, of_one_float_dtype
 
@@ -129,7 +130,15 @@ def of_floats(function: Any) -> Any:
 
 logaddexp, logaddexp2 = of_floats(ops.logaddexp), of_floats(ops.logaddexp2)
 igamma, igammac = of_floats(ops.igamma), of_floats(ops.igammac)
-nextafter, hypot = of_floats(ops.nextafter), of_floats(ops.hypot)
+hypot = of_floats(ops.hypot)
+
+
+def nextafter(input: Any, other: Any) -> Any:
+    """The next number towards another; MindSpore's gives float32 back as it is (2.10, CPU)."""
+    input, other = of_one_float_dtype(input, other)
+    if is_compiled(input):
+        return ops.nextafter(input, other)
+    return ms.Tensor(np.nextafter(input.asnumpy(), other.asnumpy()))
 
 
 # ---- torch gives no gradient through these: a port neither

@@ -192,7 +192,9 @@ class SyncBatchNorm(AnyBatchNorm):
 
 
 class AnyInstanceNorm(TrackingNorm):
-    """What the instance norms share."""
+    """What the instance norms share; axes: of a batch, without which torch takes one image."""
+
+    axes = 3
 
     def __init__(
         self,
@@ -211,7 +213,9 @@ class AnyInstanceNorm(TrackingNorm):
         by_image = self.training or not self.track_running_stats
         statistics = (self.running_mean, self.running_var)
         scale = (self.weight, self.bias)
-        return norms.instance_norm(input, *statistics, *scale, by_image, self.momentum, self.eps)
+        images = input if input.ndim >= self.axes else input.expand_dims(0)
+        found = norms.instance_norm(images, *statistics, *scale, by_image, self.momentum, self.eps)
+        return found if input.ndim >= self.axes else found.squeeze(0)
 
 
 class InstanceNorm1d(AnyInstanceNorm, nn.InstanceNorm1d):  # type: ignore[misc]
@@ -221,6 +225,10 @@ class InstanceNorm1d(AnyInstanceNorm, nn.InstanceNorm1d):  # type: ignore[misc]
 class InstanceNorm2d(AnyInstanceNorm, nn.InstanceNorm2d):  # type: ignore[misc]
     """torch.nn.InstanceNorm2d."""
 
+    axes = 4
+
 
 class InstanceNorm3d(AnyInstanceNorm, nn.InstanceNorm3d):  # type: ignore[misc]
     """torch.nn.InstanceNorm3d."""
+
+    axes = 5

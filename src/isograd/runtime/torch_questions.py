@@ -74,6 +74,37 @@ def sym_min(a: Any, b: Any) -> Any:
     return float(found) if isinstance(a, float) or isinstance(b, float) else found
 
 
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of the sum; a tensor without axes gives way to one with axes of its kind."""
+    if _gives_way(tensor2, tensor1):
+        return tensor1.dtype
+    if _gives_way(tensor1, tensor2):
+        return tensor2.dtype
+    total = tensor1 + tensor2
+    if isinstance(total, complex):
+        return ms.complex64
+    if isinstance(total, float):
+        return ms.float32
+    if isinstance(total, int):  # also that of two booleans
+        return ms.bool_ if isinstance(tensor1, bool) and isinstance(tensor2, bool) else ms.int64
+    return total.dtype
+
+
+def _gives_way(one: Any, other: Any) -> bool:
+    """Whether a tensor without axes stands beside one with axes of its kind, or of a higher one."""
+    if not isinstance(one, ms.Tensor) or not isinstance(other, ms.Tensor):
+        return False
+    return one.ndim == 0 and other.ndim > 0 and _kind_of(other.dtype) >= _kind_of(one.dtype)
+
+
+def sum_of_both(sign: str, left: Any, right: Any) -> Any:
+    """`left + right` or `left - right` in the dtype that torch takes."""
+    if isinstance(left, ms.Tensor) and isinstance(right, ms.Tensor):
+        kind = result_type(left, right)
+        left, right = left.astype(kind), right.astype(kind)
+    return left + right if sign == "+" else left - right
+
+
 def cond(
     pred: Any,
     true_fn: Callable[..., Any],

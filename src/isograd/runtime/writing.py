@@ -395,3 +395,16 @@ def in_place(layer: Any) -> Any:
     InPlace.__name__, InPlace.__qualname__ = kind.__name__, kind.__qualname__
     layer.__class__ = InPlace
     return layer
+
+
+def set_part(held: Any, name: str, values: Any) -> None:
+    """`held.real = values` or `held.imag = values`, of a tensor or of anything else."""
+    if not isinstance(held, ms.Tensor):
+        setattr(held, name, values)
+    elif not held.is_complex():
+        overwrite(held, values)
+    else:
+        kind = ms.float32 if held.dtype == ms.complex64 else ms.float64
+        part = ops.broadcast_to(_tensor(values).astype(kind), held.shape)
+        real, imaginary = ops.real(held), ops.imag(held)
+        overwrite(held, ops.Complex()(*((part, imaginary) if name == "real" else (real, part))))

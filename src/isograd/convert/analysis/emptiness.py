@@ -21,6 +21,8 @@ _ASKED = PLAIN_RESULTS | SHAPE_RESULTS
 _NATIVE = frozenset(
     "len range enumerate zip int float bool str print isinstance sum max min".split()
 )
+#: Methods that are called as functions of Python are.
+_CASTS = frozenset("float int bool".split())
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _OF_PYTHON = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -141,8 +143,9 @@ class Emptiness:
         if any(function in self._results for function in self._targets(node)):
             return True
         api = self._api_of(node.func)
-        name = _last(node.func, api)
-        if name in _ASKED or name in _NATIVE:
+        name, is_method = _last(node.func, api), isinstance(node.func, ast.Attribute)
+        is_of_python = name in _NATIVE and not (is_method and name in _CASTS)
+        if name in _ASKED or is_of_python:
             return False
         given = [*node.args, *(part.value for part in node.keywords)]
         if isinstance(node.func, ast.Attribute) and not api.startswith("torch.nn.functional"):

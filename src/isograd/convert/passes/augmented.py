@@ -131,6 +131,8 @@ class AugmentedAssignments:
         code = of_old_values(target.id, code, node, file)
         if may_be_parameter(target.id, node, file):
             code = f"{file.name('composites.overwrite')}({target.id}, {code})"
+            if rebinds(target, node, file):
+                code = f"{target.id} = {code}"
         else:
             code = f"{target.id}[...] = {code}"
         layout.write_statement(file, node, code)

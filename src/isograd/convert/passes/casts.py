@@ -15,15 +15,25 @@ from isograd.convert.integer_expressions import (
     is_integer_dtype,
     may_be_integer,
 )
+from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.indexed_copies import written_around
+from isograd.convert.passes.known_dtypes import known_dtype
 from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.tree import pairs_of
 
 #: What returns integers or booleans, or has no gradient in MindSpore either.
 _WITHOUT_GRADIENT = (CASTS | POSITIONS | MASKS).union(
     """equal floor ceil round trunc sign arange zeros ones full empty zeros_like ones_like full_like
     empty_like tensor from_numpy detach multinomial bernoulli unique""".split()
 )
+
+#: Methods that cast, with the dtypes that MindSpore has for them.
+_DTYPES = {
+    "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
+    "bool": "bool_", "float": "float32", "double": "float64", "half": "float16",
+    "bfloat16": "bfloat16",
+}  # fmt: skip
 
 
 class Casts:
@@ -36,6 +46,15 @@ class Casts:
             """
             def f(x: torch.Tensor, y: torch.Tensor):
                 return x - x.long()
+            """,
+        ),
+        Example(
+            "a cast into which is written, which may be its tensor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                z = x.double()
+                z[0] = 1
+                return x
             """,
         ),
     )
@@ -56,6 +75,8 @@ class Casts:
             return False
         if node.func.attr == "type_as":
             return _as_other(node, node.func.value, file)
+        if _is_shared_and_written(node, node.func, file):
+            return _as_itself(node, node.func, file)
         if not _is_cast(node, node.func, file):
             return False
         use, value = file.use(node.func), node.func.value
@@ -63,6 +84,59 @@ class Casts:
             return False
         file.replace(value, f"{file.name('ops.stop_gradient')}({file.source(value)})")
         return False
+
+
+def _is_shared_and_written(node: ast.Call, method: ast.Attribute, file: FileEdit) -> bool:
+    """Whether `y = x.long()` may be x itself, and something is written into y.
+
+    MindSpore's casts make another tensor of the same dtype, too.
+    """
+    parent = file.tree.parents.get(node)
+    if not isinstance(parent, ast.Assign) or not _dtype_of_cast(node, method, file):
+        return False
+    root, reach = origin_of_write(method.value, file.views)
+    if not isinstance(root, (ast.Name, ast.Attribute)) or reach is Reach.LOST:
+        return False
+    known = [known_dtype(part, node, file) for part in (method.value, node)]
+    if all(known) and known[0] != known[1]:
+        return False
+    return any(
+        value is node and ast.unparse(target) in written_around(target, node, file)
+        for one in parent.targets
+        for target, value in pairs_of(one, parent.value)
+    )
+
+
+def _as_itself(node: ast.Call, method: ast.Attribute, file: FileEdit) -> bool:
+    """Write the cast that gives a tensor of its dtype back."""
+    given = f"{file.argument(method.value)}, {_dtype_of_cast(node, method, file)}"
+    file.replace(node, f"{file.name('composites.typed')}({given})")
+    file.uses += 1
+    file.converted += 1
+    return True
+
+
+def _dtype_of_cast(node: ast.Call, method: ast.Attribute, file: FileEdit) -> str:
+    """The dtype of `x.long()`, `x.to(torch.int64)` and `x.to(dtype=…)`; empty of anything else."""
+    use = file.use(method)
+    if use is None or not use.is_member or not use.api.startswith("torch.Tensor."):
+        return ""
+    if method.attr in _DTYPES:
+        return "" if node.args or node.keywords else file.name(f"ms.{_DTYPES[method.attr]}")
+    given = [*node.args, *(part.value for part in node.keywords if part.arg == "dtype")]
+    if method.attr not in ("to", "type") or len(given) != 1:
+        return ""
+    if len(node.args) + len(node.keywords) != 1:
+        return ""
+    return file.argument(given[0]) if _is_dtype_of_torch(given[0], file) else ""
+
+
+def _is_dtype_of_torch(node: ast.expr, file: FileEdit) -> bool:
+    kind = file.use(node)
+    if kind is None or kind.is_member:
+        return False
+    name = kind.api.removeprefix("torch.")
+    return name in _DTYPES or name in _DTYPES.values() or name == "bool"
 
 
 def _as_other(node: ast.Call, value: ast.expr, file: FileEdit) -> bool:

@@ -10,10 +10,12 @@ import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from isograd.convert.analysis.integers import is_integer
 from isograd.convert.file import FileEdit
 from isograd.convert.origins import called, is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.numpy_arrays import is_array
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.convert.tree import is_laid_out, names_of, pairs_of, parts_of
@@ -72,6 +74,65 @@ class TakenByCopy:
                 done.add(value)
                 _take(value, file)
         return False
+
+
+class WrittenCopies:
+    """`x[positions][0] = 1`: what is written into a copy at once."""
+
+    kinds = (ast.Subscript,)
+    after = ("NumpyIndices", "NumbersBesidePositions", "NegativePositions")
+    before = ("Writes",)
+    examples = (
+        Example(
+            "an element of what a mask takes",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                x[y > 0][0] = 1
+                return x
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "an element of a row",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                x[0][1] = 1
+                return x
+            """,
+        ),
+    )
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Take the copy without the way back to its tensor; the write is for other passes."""
+        assert isinstance(node, ast.Subscript)
+        part = node.value
+        if not isinstance(node.ctx, ast.Store) or not isinstance(part, ast.Subscript):
+            return False
+        if not isinstance(getattr(node.slice, "value", None), str) and may_be_copied(part, file):
+            _take(part, file)
+        return False
+
+
+def may_be_copied(value: ast.Subscript, file: FileEdit) -> bool:
+    """Whether an index may take a copy of a tensor: of what holds others no text does."""
+    if _is_surely_copied(value, file):
+        return not is_array(value, file)
+    part: ast.expr = value
+    while isinstance(part, ast.Subscript):
+        if _root(part) is None or _holds_tensors(part.value, file):
+            return False
+        is_plain = all(is_integer(index, file.tree) for index in parts_of(part.slice))
+        if not is_plain and may_be_positions(part.slice, value, file):
+            return not is_array(part.value, file)
+        part = part.value
+    return False
+
+
+def _holds_tensors(owner: ast.expr, file: FileEdit) -> bool:
+    """Whether this is a list or a dictionary, or a list of modules."""
+    is_container = isinstance(owner, ast.Name) and scope_of(owner, file).is_container(owner.id)
+    return is_container or place(owner) in file.facts.lists
 
 
 def _take(value: ast.Subscript, file: FileEdit) -> None:

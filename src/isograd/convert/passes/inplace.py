@@ -300,7 +300,9 @@ def _write_name(
         if is_statement and not may_be_parameter(name, node, file):
             layout.write_statement(file, node, f"{name}[...] = {code}")
         else:
-            file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
+            new = f"{file.name('composites.overwrite')}({name}, {code})"
+            is_bound = is_statement and rebinds(target, node, file)
+            file.replace(node, f"{name} = {new}" if is_bound else new)
         return
     code = kept_dtype(name, code, node, operands_of(target, node), file)
     if is_statement:

@@ -20,6 +20,9 @@ _NAN = 'float("nan")'
 _OF_NOTHING = {
     **dict.fromkeys("nansum norm vector_norm matrix_norm count_nonzero dot dist".split(), "0"),
     **dict.fromkeys("mean nanmean median nanmedian".split(), _NAN),
+    "any": "False",
+    "all": "True",
+    "prod": "1",
 }
 #: Products, where they or their gradients are sums over an axis that may be empty.
 _PRODUCTS = frozenset("matmul mm bmm linear".split())

@@ -22,6 +22,7 @@ from isograd.convert.passes.elements import (
     write_elements,
     written_place,
 )
+from isograd.convert.passes.indexed_copies import may_be_copied
 from isograd.convert.passes.reach_of_writes import scope_of, tell_if_lost, tell_lost, write_view
 from isograd.convert.passes.saved_values import of_old_values
 from isograd.convert.places import place as place_of
@@ -70,7 +71,8 @@ def write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEd
     ):
         put(target, node, code, file)
         return
-    if may_be_positions(target.slice, node, file):
+    is_part = isinstance(target.value, ast.Subscript) and may_be_copied(target.value, file)
+    if is_part or may_be_positions(target.slice, node, file):
         put(target, node, code, file)  # which sees whether a tensor takes a copy here
         return
     layout.write_statement(file, node, f"{place} = {code}")

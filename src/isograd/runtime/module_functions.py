@@ -161,7 +161,7 @@ def _own_method(cell: Any, name: str) -> Any:
 
 
 def _cell_of(cell: Any) -> Any:
-    return cell.__self__ if isinstance(cell, super) else cell
+    return cell.__self__ if isinstance(cell, super) else cell  # type: ignore[attr-defined]
 
 
 def named_buffers(
@@ -232,6 +232,9 @@ def add_module(cell: Any, name: str, module: Any) -> None:
 
     A SequentialCell runs what its constructor and `append` got; torch's runs all of its children.
     """
+    if not isinstance(cell, nn.Cell):
+        cell.add_module(name, module)  # anything with torch's method
+        return
     cell.insert_child_to_cell(name, module)
     if isinstance(cell, nn.SequentialCell):
         cell.cell_list = [child for child in cell._cells.values() if child is not None]
@@ -240,8 +243,8 @@ def add_module(cell: Any, name: str, module: Any) -> None:
 
 
 def set_child(cell: Any, name: str, value: Any) -> None:
-    """`cell.name = value` of a SequentialCell, which runs it as the last one if it is a cell."""
-    if isinstance(value, nn.Cell) or name in cell._cells:
+    """`cell.name = value`: a SequentialCell runs it if it is a cell, others have an attribute."""
+    if isinstance(cell, nn.SequentialCell) and (isinstance(value, nn.Cell) or name in cell._cells):
         add_module(cell, name, value)
     else:
         setattr(cell, name, value)

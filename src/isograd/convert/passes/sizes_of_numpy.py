@@ -138,13 +138,22 @@ def _is_number(node: ast.expr, file: FileEdit, depth: int) -> bool:
         return name in _REDUCING and not along_an_axis and is_of_numpy(node, file)
     if isinstance(node, ast.Subscript):
         is_element = not isinstance(node.slice, (ast.Slice, ast.Tuple))
-        return is_element and is_array(node.value, file)
+        return is_element and is_array(node.value, file) and not _is_list(node.value, file)
     values: list[ast.expr] = []
     if isinstance(node, ast.Name):
         values = all_values_of(node, file)
     elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
         values = _values_of_attribute(node, file)
     return bool(values) and all(_is_number(value, file, depth - 1) for value in values)
+
+
+def _is_list(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a list of Python's own numbers was made of an array: `array.tolist()`."""
+    values = all_values_of(node, file) if isinstance(node, ast.Name) else [node]
+    if isinstance(node, ast.Attribute):
+        values = _values_of_attribute(node, file)
+    functions = [value.func for value in values if isinstance(value, ast.Call)]
+    return any(getattr(function, "attr", "") == "tolist" for function in functions)
 
 
 def _values_of_attribute(node: ast.Attribute, file: FileEdit) -> list[ast.expr]:

@@ -5,9 +5,11 @@ Every statement runs in both frameworks; what it leaves in its argument and its 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from tests.convert.support import port_of
+from tests.convert.support import converted, port_of, run_both
 from tests.convert.test_in_place import both
 
 #: Statements about a tensor `x` of shape (3, 4), whose port does the same.
@@ -165,3 +167,60 @@ def test_the_module_that_a_function_in_place_stands_in_is_told_what_is_not_known
         (5, "not-converted"),
         (6, "not-converted"),
     ]
+
+
+STATES = """
+import torch
+
+
+class Slow(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {"lr": 0.1})
+
+    def moments(self, state, gradient):
+        first, second = state["first"], state["second"]
+        first.mul_(0.5).add_(gradient)
+        second.add_(1)
+        return first / second
+
+    def step(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                state = self.state[parameter]
+                if not state:
+                    state["first"] = torch.zeros_like(parameter)
+                    state["second"] = torch.zeros_like(parameter)
+                moved = self.moments(state, parameter.grad)
+                with torch.no_grad():
+                    parameter.sub_(group["lr"] * moved)
+
+
+class Counts(object):
+    def count(self, state):
+        held = state["held"]
+        held.add_(1)
+        return held
+
+
+def values():
+    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+    optimizer = Slow([weight])
+    for _ in range(3):
+        optimizer.zero_grad()
+        (weight * weight).sum().backward()
+        optimizer.step()
+    state = {"held": torch.zeros(2)}
+    Counts().count(state)
+    Counts().count(state)
+    first = optimizer.state[weight]["first"]
+    return [weight.tolist(), first.tolist(), state["held"].tolist()]
+"""
+
+
+def test_methods_of_optimizers_change_the_state_that_they_are_given(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"states.py": STATES})
+    assert "in-place-input" not in [finding.code for finding in report.findings]
+    code = "import json, states; print(json.dumps(states.values()))"
+    expected, found = run_both(tmp_path, port, code)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)

@@ -60,11 +60,15 @@ class Net(nn.Module):
         self.b = nn.Linear(in_features=size, out_features=self.width // 2)
         self.c = nn.Sequential(nn.Conv2d(np.max(shape), COUNT, 3), nn.BatchNorm2d(COUNT))
         self.d = nn.Dropout(np.max([0.5, 0.25]))
+        sums = np.cumsum([4, 2])
+        self.e = nn.Linear(3 + sums[0], sums[-1])
 
 
 def sizes():
     net = Net(SHAPE)
-    return [[net.a.in_features, net.a.out_features, net.b.out_features], net.c[0].out_channels]
+    of_c = [net.c[0].out_channels]
+    of_e = [net.e.in_features, net.e.out_features]
+    return [[net.a.in_features, net.a.out_features, net.b.out_features], *of_c, of_e]
 """
 
 
@@ -75,7 +79,26 @@ def test_sizes_of_numpy(tmp_path: Path) -> None:
     of_torch, of_port = run_both(
         tmp_path, port, "import json, sizes; print(json.dumps(sizes.sizes(), default=int))"
     )
-    assert of_port == of_torch == [[12, 24, 6], 12]
+    assert of_port == of_torch == [[12, 24, 6], 12, [7, 6]]
+
+
+EXPANDED = """
+import torch
+
+
+def expanded(x, sizes):
+    one_by_one = x.broadcast_to(3, 2), x.broadcast_to(*sizes), x.broadcast_to(-1, 2)
+    at_once = x.broadcast_to((3, 2)), x.broadcast_to(sizes), x.broadcast_to(size=(3, 2))
+    return [[*part.shape] for part in (*one_by_one, *at_once)]
+"""
+
+
+def test_sizes_one_by_one_of_broadcast_to(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"sizes.py": EXPANDED})
+    assert [one for file in report.files for one in file.findings] == []
+    code = "import json, sizes; print(json.dumps(sizes.expanded(TENSOR([[1.0, 2.0]]), (3, 2))))"
+    of_torch, of_port = run_both(tmp_path, port, code)
+    assert of_port == of_torch
 
 
 CUT = """

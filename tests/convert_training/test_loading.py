@@ -133,6 +133,10 @@ def test_numpys_numbers_are_positions_and_sizes_add_up() -> None:
         part: Any = module.Subset(rows, fold)  # type: ignore[attr-defined]
         both: Any = module.ConcatDataset([rows, part, rows])  # type: ignore[attr-defined]
         items = rows[fold[1]], rows[fold[:2]], part[0], part[[0, 2]], both[7]
-        found.append((plain(items), both.cumulative_sizes))
+        # Python asks for items until there is none.
+        all_of_both = [item for _, item in zip(range(30), both, strict=False)]
+        with pytest.raises(ValueError, match="exceed"):
+            both[-19]
+        found.append((plain((*items, both[-1], all_of_both)), both.cumulative_sizes))
     assert found[0] == found[1]
     assert found[0][1] == [6, 12, 18]

@@ -44,8 +44,9 @@ class Facts:
     called: methods called on anything but self. elsewhere: what the file takes of others. looks_up:
     whether it asks for names that it computes. in_inference: classes whose constructor says
     `self.eval()`. sets: attributes of layers, and of what may be one, that are set.
-    sets_of_modules: where attributes of what may be a module are set. buffers: as `buffers_of`.
-    modes_read: as `analysis.mode_reads`.
+    sets_of_modules: where attributes of what may be a module are set. sets_of_children: calls of
+    `setattr` that may give a module another, and whether either is known to be a module.
+    buffers: as `buffers_of`. modes_read: as `analysis.mode_reads`.
     has_modes: whether anything is otherwise in training. unfreezes: whether something says what
     learns, other than that it does not. private: where modules' own dictionaries of parameters are
     named. reads_private: whether they are more than read there. makes_complex: whether something of
@@ -79,6 +80,7 @@ class Facts:
     reads_private: bool = False
     sets: dict[Place, AttributeSet] = field(default_factory=dict)
     sets_of_modules: set[Place] = field(default_factory=set)
+    sets_of_children: dict[Place, bool] = field(default_factory=dict)
     buffers: frozenset[tuple[str, str]] = frozenset()
     has_modes: bool = False
     modes_read: frozenset[str] = frozenset()

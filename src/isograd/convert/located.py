@@ -7,7 +7,11 @@ import re
 from collections.abc import Callable
 
 from isograd.convert.analysis.attribute_sets import attribute_set
-from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
+from isograd.convert.analysis.buffers import (
+    WORD,
+    buffers_of,
+    may_be_module,
+)
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.class_questions import WORDS, given_to, questions
 from isograd.convert.analysis.comparisons import compared
@@ -49,6 +53,7 @@ from isograd.scan.values import (
     Scope,
     Tensor,
     Value,
+    is_module,
 )
 from isograd.scan.walker import BUILTINS
 
@@ -183,6 +188,9 @@ class _Located(Statements):
         if word == "setattr" and len(node.args) == len(arguments) == 3:
             name = str(getattr(node.args[1], "value", ""))
             self._keep_set(node, arguments[0], name, node.args[2])
+            if may_be_module(arguments[0]) and may_be_module(arguments[2]):
+                is_known = is_module(arguments[0]) or is_module(arguments[2])
+                self.facts.sets_of_children[place(node)] = is_known
         if word == "getattr" and arguments:
             self.facts.owners[place(node)] = arguments[0]
         self.facts.calls.add(given_to(node, (*arguments, *keywords.values())))

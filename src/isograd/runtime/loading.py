@@ -89,7 +89,10 @@ class ConcatDataset(Dataset):
         self.cumulative_sizes = list(itertools.accumulate(sizes))
 
     def __getitem__(self, index: int) -> Any:
-        index = index % len(self)
+        if index < 0:
+            if -index > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            index += len(self)
         number = bisect.bisect_right(self.cumulative_sizes, index)
         start = self.cumulative_sizes[number - 1] if number else 0
         return self.datasets[number][index - start]

@@ -89,9 +89,19 @@ def modules(cell: Any) -> Iterator[Any]:
 def named_parameters(
     cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
 ) -> Iterator[tuple[str, Any]]:
-    """What torch calls parameters, with their paths."""
-    if not isinstance(cell, nn.Cell):
-        return cell.named_parameters(prefix, recurse)  # type: ignore[no-any-return]  # has torch's method
+    """What torch calls parameters, with their paths; or what the cell's class calls so."""
+    own = _own_method(cell, "named_parameters")
+    if own is not None:
+        default = {"prefix": "", "recurse": True, "remove_duplicate": True}
+        given = {"prefix": prefix, "recurse": recurse, "remove_duplicate": remove_duplicate}
+        return own(**{name: value for name, value in given.items() if value != default[name]})  # type: ignore[no-any-return]
+    return all_named_parameters(_cell_of(cell), prefix, recurse, remove_duplicate)
+
+
+def all_named_parameters(
+    cell: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+) -> Iterator[tuple[str, Any]]:
+    """What torch's own module calls parameters, with their paths."""
     found = (
         (path, torchs_name(part, name), parameter)
         for path, part in _parts(cell, prefix, recurse, remove_duplicate)
@@ -127,10 +137,31 @@ def torchs_name(cell: Any, name: str) -> str:
 
 
 def parameters(cell: Any, recurse: bool = True) -> Iterator[Any]:
-    """What torch calls parameters."""
-    if not isinstance(cell, nn.Cell):
-        return cell.parameters()  # type: ignore[no-any-return]  # has torch's method
+    """What torch calls parameters, or what the cell's class calls so."""
+    own = _own_method(cell, "parameters")
+    if own is not None:
+        return own() if recurse else own(recurse=False)  # type: ignore[no-any-return]
+    return all_parameters(_cell_of(cell), recurse)
+
+
+def all_parameters(cell: Any, recurse: bool = True) -> Iterator[Any]:
+    """What torch's own module calls parameters, by the names that the cell's class gives."""
     return (parameter for _, parameter in named_parameters(cell, recurse=recurse))
+
+
+def _own_method(cell: Any, name: str) -> Any:
+    """A method of torch's name that a cell's class has, or what is no cell; None: a cell's own.
+
+    cell: also `super()` in such a method, behind which another class may have it.
+    """
+    if isinstance(cell, super):
+        return getattr(cell, name, None)
+    is_torchs = isinstance(cell, nn.Cell) and not hasattr(type(cell), name)
+    return None if is_torchs else getattr(cell, name)
+
+
+def _cell_of(cell: Any) -> Any:
+    return cell.__self__ if isinstance(cell, super) else cell  # type: ignore[attr-defined]
 
 
 def named_buffers(
@@ -201,6 +232,9 @@ def add_module(cell: Any, name: str, module: Any) -> None:
 
     A SequentialCell runs what its constructor and `append` got; torch's runs all of its children.
     """
+    if not isinstance(cell, nn.Cell):
+        cell.add_module(name, module)  # anything with torch's method
+        return
     cell.insert_child_to_cell(name, module)
     if isinstance(cell, nn.SequentialCell):
         cell.cell_list = [child for child in cell._cells.values() if child is not None]
@@ -209,8 +243,8 @@ def add_module(cell: Any, name: str, module: Any) -> None:
 
 
 def set_child(cell: Any, name: str, value: Any) -> None:
-    """`cell.name = value` of a SequentialCell, which runs it as the last one if it is a cell."""
-    if isinstance(value, nn.Cell) or name in cell._cells:
+    """`cell.name = value`: a SequentialCell runs it if it is a cell, others have an attribute."""
+    if isinstance(cell, nn.SequentialCell) and (isinstance(value, nn.Cell) or name in cell._cells):
         add_module(cell, name, value)
     else:
         setattr(cell, name, value)

@@ -123,11 +123,11 @@ class Module(nn.Cell):  # type: ignore[misc]
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """What torch calls parameters, with their paths."""
-        return module_functions.named_parameters(self, prefix, recurse, remove_duplicate)
+        return module_functions.all_named_parameters(self, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """What torch calls parameters."""
-        return module_functions.parameters(self, recurse)
+        return module_functions.all_parameters(self, recurse)
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True

@@ -171,26 +171,21 @@ def gradients(
     allow_unused: Any = None,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
-    """Gradients by parameters, or by what `requires_grad_` made of tensors, as torch.autograd.grad.
+    """Gradients by parameters, or by tensors that were computed, as torch.autograd.grad.
 
-    Nothing is added to their `grad`.  Raises RuntimeError for gradients of gradients, for an
-    input that was computed, and for one that the outputs do not depend on, unless that is allowed.
+    Nothing is added to their `grad`.  Raises RuntimeError for gradients of gradients, and for an
+    input that the outputs do not depend on, unless that is allowed.
     """
     if create_graph:
         raise RuntimeError(_NO_SECOND)
     wanted = [inputs] if isinstance(inputs, ms.Tensor) else list(inputs)
-    if not all(isinstance(part, ms.Parameter) for part in wanted):
-        raise RuntimeError("a gradient is taken by parameters, or by what requires_grad_() returns")
     several = [outputs] if isinstance(outputs, ms.Tensor) else list(outputs)
     given = [grad_outputs] if isinstance(grad_outputs, ms.Tensor) else grad_outputs
     with _recorded():
         total = _total(several, list(given or [None] * len(several)))
-        leaves = _leaves(total)
-        reached = [part for part in wanted if _leaf(part) in leaves]
-        if len(reached) < len(wanted) and not (allow_unused or materialize_grads):
-            raise RuntimeError("One of the differentiated Tensors appears to not have been used")
-        values = _by(total, reached, keeps=bool(retain_graph))
-    found = dict(zip(map(id, reached), values, strict=True))
+        found = _by_any(total, wanted, keeps=bool(retain_graph))
+    if not (allow_unused or materialize_grads or all(id(part) in found for part in wanted)):
+        raise RuntimeError("One of the differentiated Tensors appears to not have been used")
     unused = [ops.zeros_like(part) if materialize_grads else None for part in wanted]
     return tuple(found.get(id(part), none) for part, none in zip(wanted, unused, strict=True))
 
@@ -208,6 +203,30 @@ def _total(tensors: list[Any], gradients: list[Any]) -> Any:
     if total._grad_node is None:
         raise RuntimeError("element 0 of tensors does not require grad: nothing was recorded.")
     return total
+
+
+def _by_any(total: Any, wanted: list[Any], *, keeps: bool) -> dict[int, Any]:
+    """The gradients of a number by those tensors that it depends on, by their identity.
+
+    Hooks see those of computed tensors.  What was recorded before these stays, as in torch.
+    """
+    computed = [part for part in wanted if not isinstance(part, ms.Parameter)]
+    leaves = _leaves(total)
+    of_wanted = [part for part in wanted if _leaf(part) in leaves]
+    parameters = parameters_reached(total) if computed else of_wanted
+    seen: dict[int, Any] = {}
+    hooks = [
+        part.register_hook(functools.partial(seen.__setitem__, id(part)))
+        for part in computed
+        if part._grad_node is not None
+    ]
+    try:
+        values = _by(total, parameters, keeps=keeps or bool(computed))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    found = {identity: ops.stop_gradient(value) for identity, value in seen.items()}
+    return found | dict(zip(map(id, parameters), values, strict=True))
 
 
 def _by(total: Any, parameters: list[Any], *, keeps: bool) -> tuple[Any, ...]:

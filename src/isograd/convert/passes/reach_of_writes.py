@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 from isograd.convert import layout
 from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, Sight, origin_of_write, rearranged
+from isograd.scan.values import Api, ClassInfo, Foreign, Value
 
 _LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
 #: What binds names of its own inside an expression.
@@ -17,6 +19,8 @@ LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values 
 _CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
 _INPUT = "forward changes its input {0}, in torch for its caller as well; the port does not"
 _LONGEST_SHOWN = 60
+#: What functions with a gradient of their own are derived from; the scan names it by either path.
+_FUNCTIONS = "torch.autograd"
 
 
 def write_view(
@@ -154,7 +158,31 @@ def is_in_forward(node: ast.AST, file: FileEdit) -> bool:
     if function is None:
         return False
     owner = file.tree.parents.get(function)
-    return isinstance(owner, ast.ClassDef) and function.name in _called_by_forward(owner)
+    if not isinstance(owner, ast.ClassDef) or function.name not in _called_by_forward(owner):
+        return False
+    info = file.class_info(owner)
+    return info is None or _may_be_run_by_network(info, file)
+
+
+def _may_be_run_by_network(info: ClassInfo, file: FileEdit) -> bool:
+    """Whether a class may be a module, be mixed into one or compute for one.
+
+    An optimizer or a data set is known to be none of them.
+    """
+    if info.is_module or info in file.settings.mixed or info.root.startswith(_FUNCTIONS):
+        return True
+    if "forward" in info.methods and not any(isinstance(base, Api) for base in info.bases):
+        return True
+    return any(
+        _may_be_run_by_network(base, file)
+        if isinstance(base, ClassInfo)
+        else not (isinstance(base, Api) or _is_of_python(base))
+        for base in info.bases
+    )
+
+
+def _is_of_python(base: Value) -> bool:
+    return isinstance(base, Foreign) and base.name.partition(".")[0] in sys.stdlib_module_names
 
 
 def _called_by_forward(owner: ast.ClassDef) -> set[str]:

@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.numpy_arrays import is_of_numpy
+from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
 from isograd.convert.passes.reach_of_writes import all_values_of
 from isograd.knowledge.rewrite import parameters_of
 
@@ -46,6 +46,15 @@ class SizesOfNumpy:
             layer = nn.Linear(2 * size, out_features=size)
             """,
         ),
+        Example(
+            "an element of an array",
+            """
+            import numpy as np
+
+            sizes = np.cumsum([8, 4])
+            layer = nn.Linear(3 + sizes[1], 2)
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -66,6 +75,15 @@ class SizesOfNumpy:
                 if size is None:
                     size = np.prod(shape)
                 return nn.Linear(4, 2, bias=size > 2)
+            """,
+        ),
+        Example(
+            "an element of a list",
+            """
+            import numpy as np
+
+            sizes = np.cumsum([8, 4]).tolist()
+            layer = nn.Linear(sizes[1], 2)
             """,
         ),
         Example(
@@ -118,12 +136,24 @@ def _is_number(node: ast.expr, file: FileEdit, depth: int) -> bool:
             part.arg in ("axis", "keepdims") for part in node.keywords
         )
         return name in _REDUCING and not along_an_axis and is_of_numpy(node, file)
+    if isinstance(node, ast.Subscript):
+        is_element = not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        return is_element and is_array(node.value, file) and not _is_list(node.value, file)
     values: list[ast.expr] = []
     if isinstance(node, ast.Name):
         values = all_values_of(node, file)
     elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
         values = _values_of_attribute(node, file)
     return bool(values) and all(_is_number(value, file, depth - 1) for value in values)
+
+
+def _is_list(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a list of Python's own numbers was made of an array: `array.tolist()`."""
+    values = all_values_of(node, file) if isinstance(node, ast.Name) else [node]
+    if isinstance(node, ast.Attribute):
+        values = _values_of_attribute(node, file)
+    functions = [value.func for value in values if isinstance(value, ast.Call)]
+    return any(getattr(function, "attr", "") == "tolist" for function in functions)
 
 
 def _values_of_attribute(node: ast.Attribute, file: FileEdit) -> list[ast.expr]:

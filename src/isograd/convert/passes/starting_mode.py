@@ -9,12 +9,15 @@ from isograd.convert.analysis.starting import is_registered, leaves_training
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.building import has_modes
 from isograd.convert.passes.example import Example
+from isograd.convert.tree import imported_from
 from isograd.scan.values import ClassInfo
 from isograd.static_graph.scope import children
 
 _CODE = "starting-mode"
 _ADVICE = "Call set_train() on the network where it is made."
 _CONSTRUCTORS = ("__init__", "__post_init__")
+#: Packages whose decorators write constructors.
+_WRITERS = ("dataclasses", "attr", "attrs")
 _EVAL = frozenset(("torch.nn.Module.eval", "torch.nn.Module.train"))
 
 
@@ -128,7 +131,7 @@ def _write_constructor(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> b
         if not any(getattr(part, "attr", "") == "training" for part in ast.walk(node)):
             return True  # it has no layers and asks for no mode
     last, first = node.body[-1], node.body[0]
-    if first.lineno == node.lineno or last.end_lineno is None or node.decorator_list:
+    if first.lineno == node.lineno or last.end_lineno is None or _is_made_otherwise(node, file):
         return False
     text = file.text
     start = text.line_start(first.lineno)
@@ -141,6 +144,18 @@ def _write_constructor(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> b
     )
     text.insert(text.line_end(last.end_lineno), text.newline + text.newline.join(lines))
     return True
+
+
+def _is_made_otherwise(node: ast.ClassDef, file: FileEdit) -> bool:
+    """Whether a decorator writes the class's constructor: `@dataclass`."""
+    writers = imported_from(file.tree, _WRITERS)
+    for decorator in node.decorator_list:
+        root = decorator
+        while isinstance(root, (ast.Call, ast.Attribute)):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        if getattr(root, "id", "") in writers:
+            return True
+    return False
 
 
 def _returns(method: ast.FunctionDef) -> Iterator[ast.Return]:

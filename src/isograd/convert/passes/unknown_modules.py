@@ -26,10 +26,12 @@ _FUNCTIONS = {
     "get_submodule": 1,
     "get_parameter": 1,
     "requires_grad_": 1,
+    "add_module": 2,
+    "register_module": 2,
     "register_full_backward_hook": 2,
 }
-#: Functions by another name than the method's: a tensor may have the method, too.
-_NAMES = {"requires_grad_": "tensor_requires_grad_"}
+#: Functions by another name than the method's: a tensor may have the method, too, or two are one.
+_NAMES = {"requires_grad_": "tensor_requires_grad_", "register_module": "add_module"}
 _MODES = {"train": "True", "eval": "False"}
 
 

@@ -1,8 +1,7 @@
 """Gradients as torch keeps them: `loss.backward()` adds them to `parameter.grad`.
 
 MindSpore records what is computed inside `value_and_grad`.  Here the same recorder of PyNative mode
-is left on between steps, so that a loss that was computed line by line can be differentiated
-afterwards, wherever its parts were computed.
+is left on between steps, so that a loss computed line by line can be differentiated afterwards.
 """
 
 from __future__ import annotations

@@ -28,6 +28,11 @@ BODIES = {
         "for i in range(2):\n    if i == 0:\n        kept = self.a(x)\n"
         "    else:\n        x = self.b(x) * kept\nreturn x"
     ),
+    "Unrecorded": (
+        "with torch.no_grad():\n    p = torch.arange(x.shape[1]).float()\n    y = x * 2\n"
+        "    rows, (top, _) = len(y), y.max(dim=1)\n    y = torch.relu(y).float()\n    y += 1\n"
+        "return x * p + y * rows * x + top.sum() * x"
+    ),
 }
 _HEAD = """
 import torch
@@ -112,3 +117,37 @@ def test_a_name_that_is_bound_or_told_apart_is_not_bound_before(body: str) -> No
     lines = body.replace("\n", "\n        ")
     text, _ = port_of(f"{_HEAD}\n\nclass Net(Base):\n    def forward(self, x):\n        {lines}\n")
     assert " = None" not in text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = x", id="another name"),
+        pytest.param("y = x.float()", id="a cast that may do nothing"),
+        pytest.param("y = self.drop(x)", id="a layer that may return its input"),
+        pytest.param("y = self.other(x)", id="a function that may return its input"),
+        pytest.param("y = x * 2\n            x.mul_(2)", id="a change in place"),
+        pytest.param("y = x * 2\n            self.mean += 1", id="a change of a buffer"),
+        pytest.param("if x.ndim > 1:\n                y = x * 2", id="not on every path"),
+        pytest.param("for y in (x, x):\n                z = y * 2", id="a loop's name"),
+        pytest.param("y = x if x.ndim else x * 2", id="one of two"),
+        pytest.param("return x * 2", id="a result"),
+    ],
+)
+def test_a_block_whose_tensors_may_keep_their_gradient_stays_as_it_is(body: str) -> None:
+    text, _ = port_of(
+        f"{_HEAD}        self.drop = nn.Dropout()\n\n\nclass Net(Base):\n"
+        "    def forward(self, x):\n        y = x\n        with torch.no_grad():\n"
+        f"            {body}\n        return x * y\n"
+    )
+    assert "compat.no_grad()" in text
+    assert "unlearned" not in text
+
+
+def test_a_block_of_layers_that_compute_is_stopped_behind_it() -> None:
+    text, _ = port_of(
+        f"{_HEAD}        self.layer = nn.Linear(3, 3)\n\n    def forward(self, x):\n"
+        "        with torch.no_grad():\n            y = self.layer(x).float()\n"
+        "        return x * y\n"
+    )
+    assert "y = compat.unlearned(y)" in text

@@ -28,6 +28,18 @@ BODIES = {
         "for i in range(2):\n    if i == 0:\n        kept = self.a(x)\n"
         "    else:\n        x = self.b(x) * kept\nreturn x"
     ),
+    "OfType": "return (x > 0).type(x.type()) * x + (x > 1).type('torch.FloatTensor') * x",
+    "OfTypes": (
+        "z = (x > 0).to(x) * x + (x < 1).type_as(x) * x\n"
+        "return z + x.type(torch.FloatTensor) * (x > 0).type(torch.float32)"
+    ),
+    "Listed": (
+        "rows = x.tolist()\na, b = rows[0][0], rows[1]\n"
+        "return x * rows[0][1] + x.sum(1).tolist()[1] * x * a + b[2] * x * len(rows)"
+    ),
+    "Known": "h, w = torch.tensor([3, 2]).tolist()\nreturn (x * x).view(h, w)",
+    "Least": "a, b = sorted([x.sum(), x.mean() * 3])\nreturn x * a + sorted((a, b, 2))[-1] * x",
+    "AnyOf": "return x * any([x.sum() > 2, x.mean() > 5]) + x * (2 if all([x[0, 0] > 0]) else 3)",
     "Unrecorded": (
         "with torch.no_grad():\n    p = torch.arange(x.shape[1]).float()\n    y = x * 2\n"
         "    rows, (top, _) = len(y), y.max(dim=1)\n    y = torch.relu(y).float()\n    y += 1\n"

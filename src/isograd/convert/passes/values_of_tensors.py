@@ -1,0 +1,91 @@
+"""`x.tolist()`, `sorted`, `any` and `all` of tensors: with Python's own a graph loses gradients."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.example import Example
+from isograd.convert.passes.greatest import is_compiled, is_known_number
+
+_NAMES = {"sorted": "in_order", "any": "any_of", "all": "all_of"}
+
+
+class ValuesOfTensors:
+    """Python's functions of a list that is written out, and a tensor's values, in what compiles."""
+
+    kinds = (ast.Call,)
+    examples = (
+        Example(
+            "a tensor's values",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    rows = torch.relu(x).tolist()
+                    return x * rows[0]
+            """,
+        ),
+        Example(
+            "tensors in order",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    return x * sorted([x.mean(), x.std()])[0]
+            """,
+        ),
+        Example(
+            "whether any is true",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    return x * any([x.mean() > 1, x.std() > 2])
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "sizes and an order of one's own",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    return x * sorted([x.shape[0], 2])[0] * sorted([x.sum(), 1], key=abs)[0]
+            """,
+        ),
+        Example(
+            "what runs as it is written",
+            """
+            def f(x: torch.Tensor):
+                return x.tolist(), sorted([x.mean(), x.std()]), any([x.mean() > 1])
+            """,
+        ),
+    )
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write what computes it by operators in a graph."""
+        assert isinstance(node, ast.Call)
+        if node.keywords:
+            return False
+        if isinstance(node.func, ast.Attribute):
+            use = file.use(node.func)
+            is_list = use is not None and use.api == "torch.Tensor.tolist"
+            if not is_list or node.args or not is_compiled(node, [node.func.value], file):
+                return False
+            file.uses += 1
+            file.converted += 1
+            tensor = file.argument(node.func.value)
+            file.replace(node, f"{file.name('composites.listed')}({tensor})")
+            return True
+        name = getattr(node.func, "id", "")
+        if name not in _NAMES or name in file.tree.own_names or len(node.args) != 1:
+            return False
+        given = node.args[0]
+        if not isinstance(given, (ast.List, ast.Tuple)):
+            return False
+        if any(isinstance(part, ast.Starred) for part in given.elts):
+            return False
+        unknown = [part for part in given.elts if not is_known_number(part, file)]
+        if not unknown or not is_compiled(node, unknown, file):
+            return False
+        called = file.name(f"composites.{_NAMES[name]}")
+        file.replace(node, f"{called}({file.argument(given)})")
+        return False

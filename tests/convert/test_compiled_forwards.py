@@ -39,6 +39,10 @@ BODIES = {
     ),
     "Known": "h, w = torch.tensor([3, 2]).tolist()\nreturn (x * x).view(h, w)",
     "Least": "a, b = sorted([x.sum(), x.mean() * 3])\nreturn x * a + sorted((a, b, 2))[-1] * x",
+    "Rounded": (
+        "mean = x.mean().item()\n"
+        "return x * round(x.sum().item(), 2) + x * abs(mean) * round(2.4) + x * round(mean)"
+    ),
     "AnyOf": "return x * any([x.sum() > 2, x.mean() > 5]) + x * (2 if all([x[0, 0] > 0]) else 3)",
     "Unrecorded": (
         "with torch.no_grad():\n    p = torch.arange(x.shape[1]).float()\n    y = x * 2\n"

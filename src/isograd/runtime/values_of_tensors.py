@@ -73,11 +73,37 @@ class _AnyOf(nn.Cell):  # type: ignore[misc]
         return found
 
 
+class _Rounded(nn.Cell):  # type: ignore[misc]
+    def __call__(self, value: Any, digits: Any = None) -> Any:
+        return builtins.round(value, digits)
+
+    def construct(self, value: Any, digits: Any = None) -> Any:
+        if functional.isconstant(value):
+            return builtins.round(value, digits)
+        if not isinstance(value, ms.Tensor):  # a number that is not known yet
+            value = ops.cast(value, ms.float32)
+        if digits is None:
+            return ops.round(value).astype(ms.int64)
+        return ops.round(value * 10.0**digits) / 10.0**digits
+
+
+class _Absolute(nn.Cell):  # type: ignore[misc]
+    def __call__(self, value: Any) -> Any:
+        return builtins.abs(value)
+
+    def construct(self, value: Any) -> Any:
+        if isinstance(value, ms.Tensor):
+            return ops.abs(value)
+        return value if value >= 0 else -value
+
+
 # One statement each: a port takes those that it uses.
 _LISTED = _Listed()
 _IN_ORDER = _InOrder()
 _ANY = _AnyOf(False)
 _ALL = _AnyOf(True)
+_ROUNDED = _Rounded()
+_ABSOLUTE = _Absolute()
 
 
 def listed(input: Any) -> Any:
@@ -98,3 +124,13 @@ def any_of(values: Any) -> Any:
 def all_of(values: Any) -> Any:
     """Python's `all` of tensors and numbers."""
     return _ALL(values)
+
+
+def rounded_number(value: Any, digits: Any = None) -> Any:
+    """Python's `round` of a number that a tensor holds."""
+    return _ROUNDED(value, digits)
+
+
+def absolute_number(value: Any) -> Any:
+    """Python's `abs` of a number that a tensor holds."""
+    return _ABSOLUTE(value)

@@ -7,8 +7,10 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.greatest import is_compiled, is_known_number
+from isograd.convert.passes.reach_of_writes import scope_of
 
 _NAMES = {"sorted": "in_order", "any": "any_of", "all": "all_of"}
+_OF_NUMBERS = {"round": "rounded_number", "abs": "absolute_number"}
 
 
 class ValuesOfTensors:
@@ -34,6 +36,14 @@ class ValuesOfTensors:
             """,
         ),
         Example(
+            "a number that a tensor holds",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    return x * round(x.sum().item(), 2) * abs(x.mean().item())
+            """,
+        ),
+        Example(
             "whether any is true",
             """
             class Net(nn.Module):
@@ -48,7 +58,8 @@ class ValuesOfTensors:
             """
             class Net(nn.Module):
                 def forward(self, x):
-                    return x * sorted([x.shape[0], 2])[0] * sorted([x.sum(), 1], key=abs)[0]
+                    rows = abs(sorted([x.shape[0], 2])[0])
+                    return x * rows * sorted([x.sum(), 1], key=abs)[0]
             """,
         ),
         Example(
@@ -76,7 +87,14 @@ class ValuesOfTensors:
             file.replace(node, f"{file.name('composites.listed')}({tensor})")
             return True
         name = getattr(node.func, "id", "")
-        if name not in _NAMES or name in file.tree.own_names or len(node.args) != 1:
+        if name in file.tree.own_names or not node.args:
+            return False
+        if name in _OF_NUMBERS and _is_item(node.args[0], file):
+            if is_compiled(node, node.args[:1], file):
+                values = ", ".join(map(file.argument, node.args))
+                file.replace(node, f"{file.name(f'composites.{_OF_NUMBERS[name]}')}({values})")
+            return False
+        if name not in _NAMES or len(node.args) != 1:
             return False
         given = node.args[0]
         if not isinstance(given, (ast.List, ast.Tuple)):
@@ -89,3 +107,10 @@ class ValuesOfTensors:
         called = file.name(f"composites.{_NAMES[name]}")
         file.replace(node, f"{called}({file.argument(given)})")
         return False
+
+
+def _is_item(node: ast.expr, file: FileEdit) -> bool:
+    """`x.item()`, or a name that may hold one."""
+    values = scope_of(node, file).values_of(node.id) if isinstance(node, ast.Name) else [node]
+    uses = [file.use(one.func) for one in values if isinstance(one, ast.Call)]
+    return any(use is not None and use.api == "torch.Tensor.item" for use in uses)

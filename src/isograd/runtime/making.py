@@ -72,7 +72,8 @@ _NAMED = {
     "Long": ms.int64, "Int": ms.int32, "Short": ms.int16, "Char": ms.int8, "Byte": ms.uint8,
     "Bool": ms.bool_,
 }  # fmt: skip
-
+_BY_NAME = {f"torch.{on}{name}Tensor": own for on in ("", "cuda.", "mps.", "xpu.")
+            for name, own in _NAMED.items()}  # fmt: skip
 
 #: Dtypes without gradients.
 _WHOLE = (
@@ -89,11 +90,14 @@ def typed(input: Any, kind: Any = None) -> Any:
     if not isinstance(input, ms.Tensor):
         return input.type() if kind is None else input.type(kind)
     if kind is None:
-        return next(f"torch.{name}Tensor" for name, own in _NAMED.items() if own == input.dtype)
+        # The static graph knows no `next` of these, and no tuple of a text and a dtype.
+        for name, own in _BY_NAME.items():
+            if own == input.dtype:
+                return name
     if isinstance(kind, Typed):
         return _as(input, kind.dtype)
     if isinstance(kind, str):
-        kind = _NAMED[kind.rpartition(".")[2].removesuffix("Tensor")]
+        kind = _BY_NAME[kind]
     return _as(input, kind)
 
 

@@ -1,4 +1,4 @@
-"""`del y` in a class's methods, which no static graph has, is left out of compiled projects."""
+"""`del y` in forward, which no static graph has, is left out; of compiled projects in methods."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ast
 from isograd.convert.analysis.methods import is_in_method, unbinds_own_names
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.reach_of_writes import is_in_forward
 
 
 class DeletedNames:
@@ -39,10 +40,8 @@ class DeletedNames:
                 optimizer.step()
             """,
         ),
-    )
-    counterexamples = (
         Example(
-            "a network that nothing compiles",
+            "in a forward method that the port's user may compile",
             """
             class Net(nn.Module):
                 def forward(self, x):
@@ -53,12 +52,25 @@ class DeletedNames:
             """,
         ),
     )
+    counterexamples = (
+        Example(
+            "a function that nothing compiles",
+            """
+            def f(x: torch.Tensor):
+                y = torch.relu(x)
+                z = y * 2
+                del y
+                return z
+            """,
+        ),
+    )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Leave the statement out where a step is compiled; elsewhere it frees memory."""
+        """Leave the statement out where a graph may take it; elsewhere it frees memory."""
         assert isinstance(node, ast.Delete)
         function = file.tree.function(node)
-        if not file.settings.compiles_steps or not is_in_method(file.tree.above(node)):
+        is_in_step = file.settings.compiles_steps and is_in_method(file.tree.above(node))
+        if not is_in_step and not is_in_forward(node, file):
             return False
         if function is None or not unbinds_own_names(node, function):
             return False

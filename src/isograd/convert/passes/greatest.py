@@ -67,21 +67,22 @@ class GreatestOfNumbers:
             given = given[0].elts
         if len(given) < 2 or any(isinstance(part, ast.Starred) for part in given):
             return False
-        unknown = [part for part in given if not _is_number(part, file)]
-        if not unknown or not _is_compiled(node, unknown, file):
+        unknown = [part for part in given if not is_known_number(part, file)]
+        if not unknown or not is_compiled(node, unknown, file):
             return False
         values = ", ".join(map(file.argument, given))
         file.replace(node, f"{file.name(f'composites.{_NAMES[name]}')}({values})")
         return False
 
 
-def _is_number(node: ast.expr, file: FileEdit) -> bool:
+def is_known_number(node: ast.expr, file: FileEdit) -> bool:
+    """Whether this is a number where a graph is compiled."""
     if isinstance(node, ast.UnaryOp):
         node = node.operand
     return isinstance(node, ast.Constant) or is_integer(node, file.tree)
 
 
-def _is_compiled(node: ast.Call, given: list[ast.expr], file: FileEdit) -> bool:
+def is_compiled(node: ast.Call, given: list[ast.expr], file: FileEdit) -> bool:
     """Whether this may run in a graph, and one of the values is seen to be of a tensor."""
     if not is_in_forward(node, file) and not file.settings.compiles_steps:
         return False

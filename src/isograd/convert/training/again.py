@@ -56,6 +56,8 @@ def computed_again(
             continue
         if not _is_binding(s):
             raise EagerError(s, f"{min(needed)} is computed before another step, and not by '='")
+        if any(file.carrying.is_module_call(call) for call in calls_in([s])):
+            raise EagerError(s, f"{min(bound_by(s))} is made anew in each round")
         needed = (needed - bound_by(s)) | read_by(s)
         paths |= paths_read(s)
         found.insert(0, s)

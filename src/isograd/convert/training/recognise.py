@@ -42,6 +42,7 @@ from isograd.convert.training.turns import (
     Turn,
     look_at_loop,
     look_at_shares,
+    look_at_what_is_made,
     optimizers_in,
     turn_of,
 )
@@ -138,6 +139,7 @@ class _Reader:
             names.objects.setdefault(network, network.rpartition(".")[2])
         if clip is not None and form is Form.FUSED and not is_number(clip.bound):
             names.inputs.setdefault(clip.bound, name_of_bound(clip, names))
+        look_at_what_is_made(self.loop, {*names.objects, optimizer, *self.beside, self.scaler})
         look_at_rest(self.branches, self.phase, {*self.removed, *self.scaling})
         return StepPlan(
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import EagerError, Repeated, Share
-from isograd.convert.training.paths import calls_in, method_of
+from isograd.convert.training.paths import bound_by, calls_in, method_of
 
 _STEP = "torch.optim.Optimizer.step"
 _SCHEDULES = "torch.optim.lr_scheduler"
@@ -116,6 +116,14 @@ def look_at_loop(loop: Repeated, file: FileEdit) -> None:
             raise EagerError(loop, "the loop has an else")
     elif any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(loop)):
         raise EagerError(loop, "the step is in a generator")
+
+
+def look_at_what_is_made(loop: Repeated, paths: Iterable[str]) -> None:
+    """Raise EagerError where a round makes what the step, which is made before it, is given."""
+    roots = {path.partition(".")[0] for path in paths}
+    for statement in () if isinstance(loop, ast.FunctionDef) else loop.body:
+        if made := bound_by(statement) & roots:
+            raise EagerError(statement, f"{min(made)} is made anew in each round")
 
 
 def look_at_shares(zeroed: Iterable[ast.stmt], turn: Turn, loop: Repeated) -> None:

@@ -428,6 +428,19 @@ for x in loader:
             "more than assignments",
             id="prints between",
         ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "    loss = model(x).sum()",
+            "optimizer is made anew in each round",
+            id="an optimizer of each round",
+        ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    model = nn.Linear(3, 2)\n    loss = model(x).sum()",
+            "model is made anew in each round",
+            id="a network of each round",
+        ),
     ],
 )
 def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ class _Reader:
             names.objects.setdefault(network, network.rpartition(".")[2])
         if clip is not None and form is Form.FUSED and not is_number(clip.bound):
             names.inputs.setdefault(clip.bound, name_of_bound(clip, names))
-        look_at_what_is_made(self.loop, {*names.objects, optimizer, *self.beside, self.scaler})
+        given = {*names.objects, optimizer, *self.beside, self.scaler}
+        look_at_what_is_made(self.loop, given, now, self.file)
         look_at_rest(self.branches, self.phase, {*self.removed, *self.scaling})
         return StepPlan(
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),

@@ -13,6 +13,17 @@ from isograd.convert.training.paths import bound_by, calls_in, method_of
 
 _STEP = "torch.optim.Optimizer.step"
 _SCHEDULES = "torch.optim.lr_scheduler"
+#: How torch's classes of modules end that hold no parameters.
+_WITHOUT_PARAMETERS = (
+    "Loss",
+    "Softmax",
+    "Sigmoid",
+    "Tanh",
+    "ReLU",
+    "GELU",
+    "Flatten",
+    "Similarity",
+)
 
 
 @dataclass(frozen=True)
@@ -118,8 +129,19 @@ def look_at_loop(loop: Repeated, file: FileEdit) -> None:
         raise EagerError(loop, "the step is in a generator")
 
 
-def look_at_what_is_made(loop: Repeated, paths: Iterable[str]) -> None:
-    """Raise EagerError where a round makes what the step, which is made before it, is given."""
+def look_at_what_is_made(
+    loop: Repeated, paths: Iterable[str], forward: Iterable[ast.stmt], file: FileEdit
+) -> None:
+    """Raise EagerError where a round makes what the step, which is made before it, is given.
+
+    Also where the forward part binds a network, which would be made in the graph.
+    """
+    for statement in forward:
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.Call) and file.carrying.is_module_call(value):
+            if not file.api_of_call(value).endswith(_WITHOUT_PARAMETERS):
+                name = min(bound_by(statement), default="a network")
+                raise EagerError(statement, f"{name} is made anew in each round")
     roots = {path.partition(".")[0] for path in paths}
     for statement in () if isinstance(loop, ast.FunctionDef) else loop.body:
         if made := bound_by(statement) & roots:

@@ -74,11 +74,6 @@ def is_list(text: str) -> bool:
     return isinstance(node, (ast.List, ast.ListComp))
 
 
-def is_several(code: str) -> bool:
-    """Whether code is an integer from 2 that is written out."""
-    return code.isdecimal() and int(code) > 1
-
-
 #: What an argument's source has to be where a template says so, and what it is else.
 FITS: dict[str, tuple[Callable[[str], bool], str]] = {
     "whole": (is_whole, "may be below 0"),
@@ -86,5 +81,4 @@ FITS: dict[str, tuple[Callable[[str], bool], str]] = {
     "tuple": (is_tuple, "is no written-out tuple"),
     "number": (is_number, "is no written-out number"),
     "path": (is_path, "is more than a name"),
-    "several": (is_several, "may be below 2"),
 }

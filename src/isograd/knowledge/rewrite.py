@@ -14,7 +14,6 @@ A template is MindSpore's expression with torch's arguments in braces:
     {sizes:tuple}     as {sizes}, and the template fits tuples written out, or several `*sizes`
     {value:number}    as {value}, and the template fits numbers written out alone, `float('-inf')`
     {input:path}      as {input}, and the template fits names and attributes of names
-    {steps:several}   as {steps}, and the template fits an integer from 2 written out alone
     {size:plain}      as {size}, and the template fits names, numbers, tuples of them, and what only
                       computes from them: their source may stand twice
     {tensor:param}    as {tensor}, and the template fits names of Parameters alone (`m.weight`)
@@ -74,7 +73,7 @@ PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
     r"(?:~(?P<negated>\w+))?"
     r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<whole>:whole)?"
-    r"(?P<tuple>:tuple)?(?P<number>:number)?(?P<path>:path)?(?P<several>:several)?\}"
+    r"(?P<tuple>:tuple)?(?P<number>:number)?(?P<path>:path)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (

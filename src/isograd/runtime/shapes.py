@@ -136,12 +136,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     return ops.flip(found, (-1,)) if increasing else found
 
 
-def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
-    """So many elements of an axis, from a position that may be a tensor or count from the end."""
-    first = start.item() if isinstance(start, ms.Tensor) else start
-    return ops.narrow(input, dim, first + input.shape[dim] if first < 0 else first, length)
-
-
 def hsplit(input: Any, indices_or_sections: Any) -> Any:
     """Parts along the second axis, or along the only one, of which MindSpore takes none."""
     if isinstance(indices_or_sections, int) and input.ndim == 1:

@@ -36,8 +36,7 @@ class Layers:
     the runtime that sets it; empty where there is none.  asks_for_classes: whether a function may
     be given a layer's class, and ask whether it is one.  asks_for_instances: whether a layer may be
     asked whether it is an instance of a class that a variable holds.  has_modes: whether anything
-    is otherwise in training.  reads_modes: whether the mode of a layer may be read that is made
-    where nothing shows it.
+    is otherwise in training.
     """
 
     every: str = ""
@@ -49,7 +48,6 @@ class Layers:
     asks_for_classes: bool = False
     asks_for_instances: bool = False
     has_modes: bool = False
-    reads_modes: bool = False
     unfreezes: bool = False
 
     def is_runtime(self, api: str) -> bool:
@@ -114,7 +112,6 @@ def layers_of(
         _asks_for_classes(found),
         any(one.asking.of_variables for one in found),
         any(one.has_modes or one.modes_read for one in found),
-        any("" in one.modes_read for one in found),
         any(one.unfreezes for one in found),
     )
 

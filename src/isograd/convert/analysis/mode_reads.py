@@ -8,10 +8,9 @@ WORD = ".training"
 
 
 def modes_read(tree: ast.Module) -> frozenset[str]:
-    """The names whose `.training` a file reads; "" where it is read of what has no such name.
+    """The names whose `.training` a file reads, as far as assignments of calls alone bind them.
 
-    A name is one that assignments alone bind, so that its layer is made in the file.  What a module
-    reads of itself is left out: it gets its mode as a whole.
+    What a module reads of itself is left out: it gets its mode as a whole.
     """
     nodes = list(ast.walk(tree))
     assigned = {
@@ -34,7 +33,8 @@ def modes_read(tree: ast.Module) -> frozenset[str]:
         name = getattr(root, "id", "")
         if name in ("self", "cls"):
             continue
-        found.add(name if name in assigned and name not in others else "")
+        if name in assigned and name not in others:
+            found.add(name)
     return frozenset(found)
 
 

@@ -186,10 +186,7 @@ def _is_read(node: ast.Call, file: FileEdit) -> bool:
     if isinstance(parent, ast.Attribute) and parent.attr == "training":
         return True
     names = parent.targets if isinstance(parent, ast.Assign) else []
-    read = file.facts.modes_read
-    return file.settings.layers.reads_modes or any(
-        getattr(one, "id", None) in read for one in names
-    )
+    return any(getattr(one, "id", None) in file.facts.modes_read for one in names)
 
 
 def _is_without_modes(node: ast.expr, file: FileEdit) -> bool:

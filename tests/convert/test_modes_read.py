@@ -19,16 +19,11 @@ class Net(nn.Module):
         return self.layer(x)
 
 
-def shown(module):
-    return module.training
-
-
 layer = nn.LayerNorm(2)
 layer.requires_grad_(False)
-found = [layer.training, nn.Linear(2, 2).training, shown(nn.Linear(2, 2))]
+found = [layer.training, nn.Linear(2, 2).training]
 layer.eval()
 found.append(layer.training)
-found += [one.training for one in [nn.Linear(2, 2) for _ in range(2)]]
 stack = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
 found += [stack.training, stack[0].training, *[part.training for part in stack]]
 net = Net()

@@ -30,7 +30,9 @@ _OF_CLASSES = frozenset(("issubclass", "isclass", "isfunction"))
 _KINDS = frozenset(("type", "FunctionType"))
 #: What is no class of torch's: values, instances, and functions and classes of the project.
 _NO_CLASSES = (Plain, Tensor, Instance, Made, FunctionInfo, ClassInfo)
-_LOOKED_AT = (ast.ClassDef, ast.arg, ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call)
+_LOOKED_AT = frozenset(
+    (ast.ClassDef, ast.arg, ast.Name, ast.Import, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call)
+)
 #: The names without which no text holds such a question.
 WORDS = ("isinstance", *_OF_CLASSES)
 

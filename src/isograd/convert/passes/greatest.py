@@ -84,7 +84,8 @@ def is_known_number(node: ast.expr, file: FileEdit) -> bool:
 
 def is_compiled(node: ast.Call, given: list[ast.expr], file: FileEdit) -> bool:
     """Whether this may run in a graph, and one of the values is seen to be of a tensor."""
-    if not is_in_forward(node, file) and not file.settings.compiles_steps:
+    is_inside = is_in_forward(node, file)
+    if not is_inside and not file.settings.compiles_steps:
         return False
     if file.tree.function(node) is None:
         return False
@@ -92,14 +93,18 @@ def is_compiled(node: ast.Call, given: list[ast.expr], file: FileEdit) -> bool:
     for part in given:
         if isinstance(part, ast.Name):
             values += scope.values_of(part.id)
-    return any(_is_of_tensor(part, file) for value in values for part in ast.walk(value))
+    return any(
+        _is_of_tensor(part, file, may_be_unsure=is_inside)
+        for value in values
+        for part in ast.walk(value)
+    )
 
 
-def _is_of_tensor(node: ast.AST, file: FileEdit) -> bool:
+def _is_of_tensor(node: ast.AST, file: FileEdit, *, may_be_unsure: bool) -> bool:
     use = file.use(node)
     return (
         use is not None
-        and use.is_sure
+        and (use.is_sure or may_be_unsure)
         and use.api.startswith("torch.")
         and use.api.rpartition(".")[2] not in _SIZES
     )

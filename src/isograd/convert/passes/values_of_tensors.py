@@ -7,7 +7,7 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.greatest import is_compiled, is_known_number
-from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of
 
 _NAMES = {"sorted": "in_order", "any": "any_of", "all": "all_of"}
 _OF_NUMBERS = {"round": "rounded_number", "abs": "absolute_number"}
@@ -79,7 +79,7 @@ class ValuesOfTensors:
         if isinstance(node.func, ast.Attribute):
             use = file.use(node.func)
             is_list = use is not None and use.api == "torch.Tensor.tolist"
-            if not is_list or node.args or not is_compiled(node, [node.func.value], file):
+            if not is_list or node.args or not _may_be_compiled(node, [node.func.value], file):
                 return False
             file.uses += 1
             file.converted += 1
@@ -90,7 +90,7 @@ class ValuesOfTensors:
         if name in file.tree.own_names or not node.args:
             return False
         if name in _OF_NUMBERS and _is_item(node.args[0], file):
-            if is_compiled(node, node.args[:1], file):
+            if _may_be_compiled(node, node.args[:1], file):
                 values = ", ".join(map(file.argument, node.args))
                 file.replace(node, f"{file.name(f'composites.{_OF_NUMBERS[name]}')}({values})")
             return False
@@ -102,11 +102,16 @@ class ValuesOfTensors:
         if any(isinstance(part, ast.Starred) for part in given.elts):
             return False
         unknown = [part for part in given.elts if not is_known_number(part, file)]
-        if not unknown or not is_compiled(node, unknown, file):
+        if not unknown or not _may_be_compiled(node, unknown, file):
             return False
         called = file.name(f"composites.{_NAMES[name]}")
         file.replace(node, f"{called}({file.argument(given)})")
         return False
+
+
+def _may_be_compiled(node: ast.Call, values: list[ast.expr], file: FileEdit) -> bool:
+    """Whether a call with what may be of tensors may run in a graph."""
+    return is_in_forward(node, file) or is_compiled(node, values, file)
 
 
 def _is_item(node: ast.expr, file: FileEdit) -> bool:

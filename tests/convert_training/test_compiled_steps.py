@@ -441,6 +441,12 @@ for x in loader:
             "model is made anew in each round",
             id="a network of each round",
         ),
+        pytest.param(
+            "    loss = model(x).sum()",
+            "    bent = nn.PReLU()\n    loss = bent(model(x)).sum()",
+            "bent is made anew in each round",
+            id="a layer of each round that learns",
+        ),
     ],
 )
 def test_why_a_loop_stays_eager(old: str, new: str, reason: str, tmp_path: Path) -> None:

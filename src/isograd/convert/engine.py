@@ -112,7 +112,7 @@ class Engine:
         )
 
     def _instead(self) -> dict[str, str]:
-        """Names of templates that something else stands for in this project."""
+        """Names of templates with what replaces them in this project."""
         found = dict(INSTEAD) if self._settings.has_complex else {}
         if self._settings.makes_doubles:
             found |= INSTEAD_OF_SINGLES

@@ -53,7 +53,7 @@ class Facts:
     torch's makes complex numbers. works_in_place: whether a layer is made so. asking: what it asks
     of classes. calls: names called, and whether an argument may be a class. no_modules: arguments
     that neither are nor hold modules. constructors: of the classes of modules. leaves_training:
-    whether something may set a module to inference. makes_doubles: whether it names float64.
+    whether something may set a module to inference. makes_doubles: as `DOUBLES`.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)

@@ -7,11 +7,7 @@ import re
 from collections.abc import Callable
 
 from isograd.convert.analysis.attribute_sets import attribute_set
-from isograd.convert.analysis.buffers import (
-    WORD,
-    buffers_of,
-    may_be_module,
-)
+from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.class_questions import WORDS, given_to, questions
 from isograd.convert.analysis.comparisons import compared
@@ -20,8 +16,12 @@ from isograd.convert.analysis.complex_numbers import (
     may_write_complex,
     writes_complex,
 )
-from isograd.convert.analysis.handed_in import MODES, constructors_of, is_no_module
-from isograd.convert.analysis.handed_in import leaves_training as may_leave_training
+from isograd.convert.analysis.handed_in import (
+    MODES,
+    constructors_of,
+    is_no_module,
+    may_leave_training,
+)
 from isograd.convert.analysis.mode_reads import WORD as MODE
 from isograd.convert.analysis.mode_reads import modes_read
 from isograd.convert.analysis.named_arguments import (

@@ -128,7 +128,7 @@ def _parts_hold_none(node: ast.Call, file: FileEdit, seen: _Seen) -> bool:
 def _bound_to(name: ast.Name, file: FileEdit) -> Iterator[tuple[ast.expr | None, int | None]]:
     """What a name is bound to and what is written into it, each with its position in a tuple.
 
-    None: what is not known: arguments, loops, changes by a method.
+    None means what is not known: arguments, loops, changes by a method.
     """
     scope = scope_of(name, file)
     if name.id in scope.parameters or name.id not in scope.bound:

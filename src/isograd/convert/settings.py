@@ -30,7 +30,7 @@ class Settings:
     list_fields: fields of named tuples to which the project gives a list.
     reads_states: whether it may read the names or the order of what a `state_dict()` holds.
     buffers: those that its classes register.
-    makes_doubles: whether it names float64, which not all of MindSpore's layers take.
+    makes_doubles: whether its networks may be of float64, which not all of MindSpore's take.
     """
 
     target: str = "ops"

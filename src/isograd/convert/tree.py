@@ -69,12 +69,16 @@ class Tree:
         """The node and all below it, as `below` gives them; walked once."""
         found = self._walked.get(node)
         if found is None:
-            found = [node]
-            for part in found:
-                found += self.children.get(part, ())
-            if node not in self.parents and node is not self.module:  # made by a pass
-                found = below(node)
+            found = self._below(node)
             self._walked[node] = found
+        return found
+
+    def _below(self, node: ast.AST) -> list[ast.AST]:
+        if node not in self.parents and node is not self.module:
+            return below(node)  # made by a pass
+        found = [node]
+        for part in found:
+            found += self.children.get(part, ())
         return found
 
     @cached_property

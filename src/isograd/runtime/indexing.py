@@ -22,7 +22,7 @@ def at(owner: Any, key: Any) -> Any:
     """`owner[key]`; a tensor of MindSpore takes no arrays, ranges or numbers of numpy.
 
     A mask of several axes it takes for one of a single axis where slices follow, and a graph takes
-    none behind slices: the positions where it is true stand for it.  A number beside
+    none behind slices: it becomes the positions where it is true.  A number beside
     positions it takes for positions too, as numpy does: their axis goes to the front.  What arrays
     take is a copy: `taken` says why.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_instance(value: Any, kinds: Any) -> bool:
-    """`isinstance`, where a class of the port that makes MindSpore's layers stands for theirs.
+    """`isinstance`, where a class of the port that makes MindSpore's layers means theirs.
 
     torch's layers are instances of the class that made them; those are none, since the class makes
     MindSpore's by torch's arguments.

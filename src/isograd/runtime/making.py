@@ -290,7 +290,7 @@ def _dtype_of(value: Any) -> Any:
 
 
 def _as(input: Any, dtype: Any) -> Any:
-    """The tensor in a dtype, or itself; of whole numbers without a gradient, unlike MindSpore's."""
+    """The tensor in a dtype, or itself; of integers without a gradient, unlike MindSpore's."""
     if input.dtype == dtype:
         return input
     if dtype in _WHOLE and input.dtype not in _WHOLE:

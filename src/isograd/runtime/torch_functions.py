@@ -187,7 +187,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 
 
 def linspace(start: Any, end: Any, steps: int, dtype: Any = None, **_: Any) -> Any:
-    """Numbers at equal distances; MindSpore wants two at least."""
+    """Numbers at equal distances; MindSpore raises for none at all."""
     if steps < 2:
         found = ops.full((int(steps),), float(start), dtype=ms.float32)
     else:

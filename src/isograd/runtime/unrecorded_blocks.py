@@ -40,7 +40,7 @@ _LEFT = _Left()
 
 
 @ms.jit_class
-class unrecorded_block:  # noqa: N801  # it stands for torch.no_grad
+class unrecorded_block:  # noqa: N801  # as torch.no_grad
     """torch.no_grad as a block that a graph takes, too."""
 
     def __enter__(self) -> None:

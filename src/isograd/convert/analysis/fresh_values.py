@@ -160,7 +160,7 @@ class _Block:
 
     def _is_fresh_call(self, call: ast.Call) -> bool:
         if any(getattr(argument, "value", None) is True for argument in call.args):
-            return False  # it may stand for `inplace`
+            return False  # it may be `inplace`
         use = self.file.use(call.func)
         if use is None or not use.api.startswith("torch."):
             return _is_layer(call.func, self.file)

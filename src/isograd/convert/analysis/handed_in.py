@@ -41,7 +41,7 @@ class Constructor:
     keeps: frozenset[str] = frozenset()
 
 
-def leaves_training(tree: Tree) -> bool:
+def may_leave_training(tree: Tree) -> bool:
     """Whether a file names something that may set a module to inference."""
     if any(node.attr == "eval" for node in tree.of(ast.Attribute)):
         return True

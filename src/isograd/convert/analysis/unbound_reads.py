@@ -49,7 +49,7 @@ def names_in(node: ast.AST, hidden: frozenset[str] = frozenset()) -> Iterator[as
 
 
 def _own_names(function: _Function) -> frozenset[str]:
-    """What the function binds and nothing else knows; none where unbound names are told apart."""
+    """What the function binds and nothing else knows; none where it asks which are bound."""
     given = function.args
     arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     known = {one.arg for one in arguments if one is not None}

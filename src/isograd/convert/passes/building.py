@@ -13,8 +13,8 @@ from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.order import Stage
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
-from isograd.convert.tree import pairs_of
 
 _CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 _MODULE = "torch.nn.Module"
@@ -98,9 +98,11 @@ def takes_modules(node: ast.Call, file: FileEdit) -> bool:
     if file.file not in file.settings.starting.leave_training:
         return False
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-    made = file.settings.starting.constructors.get(name, Constructor())
+    constructors = file.settings.starting.constructors
+    made = constructors.get(name, Constructor())
     is_looked_up = not isinstance(node.func, (ast.Name, ast.Attribute))
-    is_container = is_looked_up or file.api_of_call(node) in KEEPING
+    is_derived = place(node) in file.facts.built and name not in constructors
+    is_container = is_looked_up or is_derived or file.api_of_call(node) in KEEPING
     if not made.keeps and not is_container:
         return False
     is_spread = any(isinstance(part, ast.Starred) for part in node.args)
@@ -149,19 +151,14 @@ def _is_given_by_call(node: ast.Call, file: FileEdit) -> bool:
 
 
 def _is_new(node: ast.Name, file: FileEdit) -> bool:
-    """Whether nothing but calls that make a module for the one around it bind a name."""
-    scope, found = file.tree.scope(node), []
-    for statement in file.tree.of(ast.Assign):
-        if file.tree.scope(statement) is scope:
-            pairs = [p for t in statement.targets for p in pairs_of(t, statement.value)]
-            found += [value for target, value in pairs if getattr(target, "id", "") == node.id]
-    is_bound = sum(getattr(part, "id", "") == node.id for part in file.tree.binding)
-    return len(found) == is_bound == 1 and all(
+    """Whether nothing but a call that makes a module for the one around it binds a name."""
+    values = scope_of(node, file).values_of(node.id)
+    return len(values) == file.tree.times_bound[node.id] == 1 and all(
         isinstance(value, ast.Call)
         and file.carrying.is_module_call(value)
         and file.carrying.is_carried(value)
         and not takes_modules(value, file)
-        for value in found
+        for value in values
     )
 
 

@@ -104,14 +104,18 @@ class FailingOperators:
 
 def _waits(node: ast.Try, file: FileEdit) -> bool:
     """Whether a `try` is about errors that an operator in its body may have."""
-    caught = {name for handler in node.handlers for name in _caught(handler, file)}
-    if not caught & (_ANY | _SOME):
+    if not _all_caught(node, file) & (_ANY | _SOME):
         return False
-    return any(computes(part, file, _around(node, file)) for part in node.body)
+    around = _around(node, file)
+    return any(computes(part, file, around) for part in node.body)
+
+
+def _all_caught(node: ast.Try, file: FileEdit) -> set[str]:
+    return {name for handler in node.handlers for name in _caught(handler, file)}
 
 
 def _around(node: ast.Try, file: FileEdit) -> Around:
-    caught = {name for handler in node.handlers for name in _caught(handler, file)}
+    caught = _all_caught(node, file)
     return Around(bool(caught & _ANY), "RuntimeError" in caught)
 
 

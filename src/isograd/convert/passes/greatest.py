@@ -7,7 +7,7 @@ import ast
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of
+from isograd.convert.passes.reach_of_writes import is_in_forward, may_be_compiled, scope_of
 
 _NAMES = {"max": "greatest", "min": "least"}
 #: What is asked of a tensor for numbers that are known where a graph is compiled.
@@ -84,11 +84,9 @@ def is_known_number(node: ast.expr, file: FileEdit) -> bool:
 
 def is_compiled(node: ast.Call, given: list[ast.expr], file: FileEdit) -> bool:
     """Whether this may run in a graph, and one of the values is seen to be of a tensor."""
+    if not may_be_compiled(node, file):
+        return False
     is_inside = is_in_forward(node, file)
-    if not is_inside and not file.settings.compiles_steps:
-        return False
-    if file.tree.function(node) is None:
-        return False
     scope, values = scope_of(node, file), list(given)
     for part in given:
         if isinstance(part, ast.Name):

@@ -8,7 +8,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.integer_expressions import may_be_integer
 from isograd.convert.passes.elements import may_be_positions
 from isograd.convert.passes.numpy_arrays import is_array
-from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of
+from isograd.convert.passes.reach_of_writes import may_be_compiled, scope_of
 from isograd.convert.places import place
 from isograd.convert.tree import parts_of
 
@@ -68,7 +68,7 @@ def is_stored_by_mask(target: ast.Subscript, value: ast.AST, file: FileEdit) -> 
     index, found = target.slice, file.facts.selections.get(place(target))
     if isinstance(index, (ast.Tuple, ast.Slice, ast.Constant)) or is_array(target.value, file):
         return False
-    if not _may_be_compiled(target, file) or isinstance(value, (ast.Constant, ast.UnaryOp)):
+    if not may_be_compiled(target, file) or isinstance(value, (ast.Constant, ast.UnaryOp)):
         return False
     if found or is_mask(index, file):
         return True
@@ -86,12 +86,7 @@ def is_read_alike(index: ast.expr) -> bool:
 def is_behind_slices(node: ast.Subscript, file: FileEdit) -> bool:
     """Whether a graph may have to take `x[:, mask]`, which it refuses."""
     parts = parts_of(node.slice)
-    if not any(isinstance(part, ast.Slice) for part in parts) or not _may_be_compiled(node, file):
+    if not any(isinstance(part, ast.Slice) for part in parts) or not may_be_compiled(node, file):
         return False
     has_mask = bool(file.facts.selections.get(place(node)))
     return has_mask or any(is_mask(part, file) for part in parts)
-
-
-def _may_be_compiled(node: ast.AST, file: FileEdit) -> bool:
-    is_in_step = file.settings.compiles_steps and file.tree.function(node) is not None
-    return is_in_step or is_in_forward(node, file)

@@ -164,6 +164,12 @@ def is_in_forward(node: ast.AST, file: FileEdit) -> bool:
     return info is None or _may_be_run_by_network(info, file)
 
 
+def may_be_compiled(node: ast.AST, file: FileEdit) -> bool:
+    """Whether a node may run in a graph: in forward, or in what a compiled step calls."""
+    is_in_step = file.settings.compiles_steps and file.tree.function(node) is not None
+    return is_in_step or is_in_forward(node, file)
+
+
 def _may_be_run_by_network(info: ClassInfo, file: FileEdit) -> bool:
     """Whether a class may be a module, be mixed into one or compute for one.
 

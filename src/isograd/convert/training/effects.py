@@ -34,10 +34,10 @@ def effect_in(
     for defined in file.tree.of(ast.FunctionDef):
         by_name.setdefault(defined.name, []).append(defined)
     waiting, seen = [function], {function}
+    inside = {part for s in without for part in ast.walk(s)}
     while waiting:
         one = waiting.pop()
         lists = _lists_of(one)
-        inside = {part for s in without for part in ast.walk(s)}
         for node in ast.walk(one):
             if node in inside:
                 continue

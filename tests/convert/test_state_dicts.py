@@ -230,6 +230,61 @@ def test_a_checkpoint_of_mindspore_fits_a_state_that_is_read(tmp_path: Path) -> 
     assert (int(entries), float(total)) == (25, 6.0)
 
 
+LOADED = """
+    import torch
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv1d(2, 3, 3)
+            self.norm = nn.BatchNorm1d(3)
+            self.gamma = nn.Parameter(torch.ones(3))
+            whole = torch.arange(10.0)
+            self.register_buffer("part", whole[2:5])
+            self.register_buffer("chosen", whole[[1, 2, 3]])
+            self.register_buffer("count", torch.tensor(3))
+
+        def forward(self, x):
+            shift = self.part[:, None] + self.chosen[:, None] * self.count
+            return self.norm(self.conv(x)) * self.gamma[:, None] + shift
+
+
+    def trained():
+        net, other = Net(), Net()
+        x = torch.arange(42.0).reshape(3, 2, 7) / 42
+        for one, value in ((net, 0.3), (other, 0.2)):
+            for parameter in one.parameters():
+                parameter.data.fill_(value)
+        optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+
+        def step():
+            optimizer.zero_grad()
+            loss = (other(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        step()
+        net.part[1] = 100.0
+        net.chosen[0] = 50.0
+        net.count += 4
+        found = str(other.load_state_dict(net.state_dict()))
+        values = [float(v.sum()) for v in (other.part, other.chosen, other.count, other.conv.weight)]
+        return found, values, [step(), step()]
+"""
+
+
+def test_values_reach_parts_of_tensors_and_parameters_that_an_optimizer_holds(
+    tmp_path: Path,
+) -> None:
+    port, _ = converted(tmp_path, {"net.py": LOADED})
+    expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.trained()))")
+    assert found[0] == expected[0]
+    assert found[1:] == [pytest.approx(numbers, rel=1e-6) for numbers in expected[1:]]
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from isograd.knowledge.check.compiled import executed_jobs
-from isograd.knowledge.check.table import fingerprint
+from isograd.knowledge.check.compiled import executed_jobs, fingerprint
 from isograd.knowledge.store import COMPILED_FILE, load_knowledge
 
 RESULTS = json.loads(COMPILED_FILE.read_text(encoding="utf-8"))["results"]

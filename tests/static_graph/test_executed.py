@@ -72,6 +72,33 @@ def test_a_changed_copy_is_not_what_was_executed(tmp_path: Path) -> None:
     }
 
 
+CLASS = """
+class Layer:
+    def construct(self, x):
+        return x + 1
+
+    def load_state_dict(self, values):
+        return load(values)
+
+def load(values):
+    return values
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        pytest.param("return values", "return dict(values)", True, id="what only loading calls"),
+        pytest.param("x + 1", "x + 2", False, id="what a graph calls"),
+    ],
+)
+def test_how_a_layer_is_loaded_is_not_what_was_executed(old: str, new: str, is_same: bool) -> None:
+    before, after = (
+        fingerprint(FileScope(ast.parse(text)), "Layer") for text in (CLASS, CLASS.replace(old, new))
+    )
+    assert (before == after) is is_same
+
+
 def test_the_table_is_of_the_runtime_functions_as_they_are() -> None:
     results = json.loads(RUNTIME_FILE.read_text(encoding="utf-8"))["results"]
     assert {name: row["of"] for name, row in results.items()} == runtime_fingerprints(results)

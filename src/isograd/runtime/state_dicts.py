@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import mindspore as ms  # noqa: TID253
 from mindspore import nn  # noqa: TID253
+from mindspore.common import api  # noqa: TID253
 
 from isograd.runtime.module_functions import (
     TWINS,
@@ -17,7 +18,7 @@ from isograd.runtime.module_functions import (
     named_modules,
     torchs_name,
 )
-from isograd.runtime.writing import write_eagerly
+from isograd.runtime.writing import taken
 
 COUNT = "num_batches_tracked"
 
@@ -133,13 +134,15 @@ def load_state_dict(cell: Any, state_dict: Any, *settings: Any, **named: Any) ->
 
 def load_values(cell: Any, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
     """Copy values by path; norms here do not count their batches, so that may be left over."""
-    own, torchs, left = _names(cell)
-    found = _by_own_names(own, torchs, {k: v for k, v in state_dict.items() if k not in left})
+    parts = list(named_modules(cell, remove_duplicate=False))
+    parts = [(f"{path}." if path else "", part) for path, part in parts]
+    torchs = {f"{at}{n}": f"{at}{torchs_name(part, n)}" for at, part in parts for n in kept(part)}
+    found = _by_own_names(torchs, state_dict)
     missing: list[str] = []
     unexpected: list[str] = []
     errors: list[str] = []
-    for path, part in named_modules(cell, remove_duplicate=False):
-        prefix = f"{path}." if path else ""
+    for prefix, part in parts:
+        _without_foreign(found, prefix, part)
         given: Any = (found, prefix, {}, True, missing, unexpected, errors)
         if type(part)._load_from_state_dict is nn.Cell._load_from_state_dict:
             load_own(part, *given)
@@ -185,19 +188,16 @@ def load_own(
     rest = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
     for hook in cell._load_state_dict_pre_hooks.values():
         hook(cell, *rest)
-    kept = (n for n in cell._buffers if n not in cell._non_persistent_buffers_set)
-    own = {**cell._params, **{name: cell._buffers[name] for name in kept}}
-    own = {name: value for name, value in own.items() if not is_constant(cell, name)}
-    own = {f"{prefix}{name}": value for name, value in own.items() if value is not None}
+    own = {f"{prefix}{name}": value for name, value in kept(cell).items()}
     for key, target in own.items():
         value = state_dict.get(key)
         if value is None:
             missing_keys += [key] if strict else []
-        elif tuple(value.shape) != tuple(target.shape):
+        elif fitting(value, target).shape != target.shape:
             shapes = f"{tuple(value.shape)} in the checkpoint, {tuple(target.shape)} in the model"
             error_msgs.append(f"size mismatch for {key}: {shapes}.")
         else:
-            write_eagerly(target, value)
+            _copy_into(target, fitting(value, target).astype(target.dtype))
     for key in state_dict:
         if strict and key.startswith(prefix):
             child, dot, _ = key[len(prefix) :].partition(".")
@@ -205,38 +205,49 @@ def load_own(
                 unexpected_keys.append(key)
 
 
-def _by_own_names(own: dict[str, Any], torchs: dict[str, str], values: Mapping[str, Any]) -> Any:
+def _copy_into(target: Any, values: Any) -> None:
+    """Copy values into a Parameter or a buffer, which may be a part of another tensor."""
+    with api._no_grad():
+        if isinstance(target, ms.Parameter) or taken(target).parent_tensor_ is None:
+            target.copy_(values)
+        else:
+            target[...] = values
+
+
+def fitting(value: Any, target: Any) -> Any:
+    """A value in a target's shape where only axes of one differ: MindSpore's Conv1d has one."""
+    sizes = [n for n in value.shape if n != 1], [n for n in target.shape if n != 1]
+    return value.reshape(target.shape) if sizes[0] == sizes[1] else value
+
+
+def kept(cell: Any) -> dict[str, Any]:
+    """A cell's own Parameters and lasting buffers that torch's layer has, too."""
+    buffers = cell._buffers.items()
+    own = {
+        **cell._params,
+        **{n: b for n, b in buffers if n not in cell._non_persistent_buffers_set},
+    }
+    return {n: v for n, v in own.items() if v is not None and not is_constant(cell, n)}
+
+
+def _by_own_names(torchs: dict[str, str], values: Mapping[str, Any]) -> Any:
     """Values under the cell's names, whether they bear torch's or MindSpore's for its layers.
 
     torch's is the program's own where both are there.
     """
-    natives = {key: name for name, key in torchs.items()}
-    found: OrderedDict[str, Any] = OrderedDict()
-    for key, value in values.items():
-        if torchs.get(key, key) != key and torchs[key] in values:
-            continue
-        path, _, name = key.rpartition(".")
-        twins = [f"{path}.{twin}".lstrip(".") for twin in TWINS.get(name, ())]
-        twins = [natives.get(key, ""), *twins]
-        free = [twin for twin in twins if twin in own and twin not in found]
-        chosen = free[0] if key not in own and free else key
-        if chosen in own:
-            wanted = own[chosen].shape
-            is_same = [n for n in value.shape if n != 1] == [n for n in wanted if n != 1]
-            value = value.reshape(wanted) if is_same and value.shape != wanted else value
-        found[chosen] = value
+    found = OrderedDict(values.items())
+    for name, key in torchs.items():
+        path, dot, last = name.rpartition(".")
+        others = [] if name in found else [f"{path}{dot}{twin}" for twin in TWINS.get(last, ())]
+        for other in (key, *others):
+            if other in found and other not in torchs:
+                found[name] = found.pop(other)
+                break
     return found
 
 
-def _names(cell: Any) -> tuple[dict[str, Any], dict[str, str], set[str]]:
-    """Values by MindSpore's names; torch's names by those; names of what only one of them has."""
-    own, torchs, left = {}, {}, set()
-    for path, part in named_modules(cell, remove_duplicate=False):
-        prefix = f"{path}." if path else ""
-        for key, name, value in own_state(part):
-            own[f"{prefix}{name}"], torchs[f"{prefix}{name}"] = value, f"{prefix}{key}"
-        left |= {f"{prefix}{name}" for name in part._params if is_constant(part, name)}
-        if f"{prefix}{COUNT}" not in own or _counts_in_torch(part):
-            own.pop(f"{prefix}{COUNT}", None)
-            left.add(f"{prefix}{COUNT}")
-    return own, torchs, left
+def _without_foreign(found: Any, prefix: str, cell: Any) -> None:
+    """Leave out what only torch's norm has (its count), or only MindSpore's (constants)."""
+    for name in (COUNT, *cell._params):
+        if is_constant(cell, name) or (name == COUNT and name not in kept(cell)):
+            found.pop(f"{prefix}{name}", None)

@@ -20,6 +20,11 @@ from isograd.static_graph.scope import Definition, FileScope, below
 #: Written by `python -m isograd.knowledge check --compiled`.
 RUNTIME_FILE = Path(__file__).with_name("runtime-cpu.json")
 
+#: Methods that store and load values: nothing that is compiled calls them.
+OUTSIDE_GRAPHS = frozenset(
+    "state_dict load_state_dict _save_to_state_dict _load_from_state_dict".split()
+)
+
 #: Every example compiles to the same; some do.
 SAME, DEPENDS = "same", "depends"
 
@@ -59,9 +64,22 @@ def _described(home: FileScope, name: str) -> tuple[str, tuple[Definition, ...]]
     found = home.kept_texts.get(name)
     if found is None:
         node = home.definition(name)
-        found = ("", ()) if node is None else (_text(home, node), tuple(_called(home, node)))
+        found = ("", ())
+        if node is not None:
+            node = _compiled_part(node)
+            found = _text(home, node), tuple(_called(home, node))
         home.kept_texts[name] = found
     return found
+
+
+def _compiled_part(node: ast.AST) -> ast.AST:
+    """A class without its methods that no graph calls; anything else as it is."""
+    if not isinstance(node, ast.ClassDef):
+        return node
+    kept = [one for one in node.body if getattr(one, "name", "") not in OUTSIDE_GRAPHS]
+    shown = copy.copy(node)
+    shown.body = kept or [ast.Pass()]
+    return shown
 
 
 def _called(home: FileScope, node: ast.AST) -> Iterator[Definition]:

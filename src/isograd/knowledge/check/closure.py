@@ -27,13 +27,13 @@ class _File:
 
 
 @cache
-def _files() -> dict[str, _File]:
+def _files(left_out: frozenset[str]) -> dict[str, _File]:
     paths = sorted(RUNTIME.glob("*.py"))
     stems = frozenset(path.stem for path in paths)
-    return {path.stem: _read(path, stems) for path in paths}
+    return {path.stem: _read(path, stems, left_out) for path in paths}
 
 
-def _read(path: Path, stems: frozenset[str]) -> _File:
+def _read(path: Path, stems: frozenset[str], left_out: frozenset[str]) -> _File:
     """Each top-level name's code without comments and docstrings, and the names in it."""
     found = _File()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -46,6 +46,9 @@ def _read(path: Path, stems: frozenset[str]) -> _File:
                 else:
                     found.borrowed[name] = (stem, alias.name)
             continue
+        if isinstance(node, ast.ClassDef):
+            node.body = [one for one in node.body if getattr(one, "name", "") not in left_out]
+            node.body = node.body or [ast.Pass()]
         source = ast.unparse(_WithoutDocstrings().visit(node))
         for name in _defined(node):
             found.sources[name], found.names[name] = source, _names(node)
@@ -83,9 +86,12 @@ def _meant(name: str, file: _File, stem: str) -> Key | None:
     return (stem, name) if name in file.sources else file.borrowed.get(name)
 
 
-def sources_of(text: str) -> str:
-    """The source of every runtime function named in a template, and of what it needs."""
-    files = _files()
+def sources_of(text: str, left_out: frozenset[str] = frozenset()) -> str:
+    """The source of every runtime function named in a template, and of what it needs.
+
+    left_out: names of methods that do not count.
+    """
+    files = _files(left_out)
     homes = runtime.homes()
     waiting: list[Key] = [
         (homes[name], name) for name in re.findall(r"composites\.(\w+)", text) if name in homes

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from isograd import runtime
+from isograd.knowledge.check import table
 from isograd.knowledge.check.batches import jobs_of
-from isograd.knowledge.check.table import fingerprint
 from isograd.knowledge.check.torch_side import split_module
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.store import COMPILED_FILE, Knowledge
@@ -32,7 +32,7 @@ from isograd.static_graph.check.run import (
     verdicts,
     write_verdicts,
 )
-from isograd.static_graph.executed import DEPENDS, RUNTIME_FILE, SAME
+from isograd.static_graph.executed import DEPENDS, OUTSIDE_GRAPHS, RUNTIME_FILE, SAME
 from isograd.static_graph.executed import fingerprint as fingerprint_of
 from isograd.static_graph.find import find_reached_in
 from isograd.static_graph.scope import FileScope
@@ -65,6 +65,11 @@ def check_entries(
             report(entry.api, row["compiled"])
         write_verdicts(target, header(device), results)
     return results
+
+
+def fingerprint(entry: Entry) -> str:
+    """Changes with what is executed of an entry in a graph."""
+    return table.fingerprint(entry, OUTSIDE_GRAPHS)
 
 
 def check_runtime(

@@ -271,8 +271,8 @@ LOADED = """
         net.chosen[0] = 50.0
         net.count += 4
         found = str(other.load_state_dict(net.state_dict()))
-        values = [float(v.sum()) for v in (other.part, other.chosen, other.count, other.conv.weight)]
-        return found, values, [step(), step()]
+        held = other.part, other.chosen, other.count, other.conv.weight
+        return found, [float(values.sum()) for values in held], [step(), step()]
 """
 
 
@@ -283,6 +283,43 @@ def test_values_reach_parts_of_tensors_and_parameters_that_an_optimizer_holds(
     expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.trained()))")
     assert found[0] == expected[0]
     assert found[1:] == [pytest.approx(numbers, rel=1e-6) for numbers in expected[1:]]
+
+
+VIEWS_AS_BUFFERS = """
+    import torch
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            table = torch.arange(6.0).reshape(2, 3)
+            turned = table.permute(1, 0)
+            self.register_buffer("turned", turned)
+            self.register_buffer("last", torch.arange(4.0)[1:])
+            self.register_buffer("second", torch.arange(4.0).split(2)[1])
+            self.register_buffer("none", None)
+
+
+    def values(net):
+        return [buffer.numpy().tolist() for buffer in net.buffers()]
+
+
+    def written():
+        net, other = Net(), Net()
+        net.turned.copy_(torch.full((3, 2), 7.0))
+        net.last.fill_(8.0)
+        net.second.copy_(torch.tensor([4.0, 5.0]))
+        state = net.state_dict()
+        other.load_state_dict({name: state[name] + 1 for name in state})
+        return values(net), values(other)
+"""
+
+
+def test_buffers_that_were_views_are_written_and_loaded(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": VIEWS_AS_BUFFERS})
+    expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.written()))")
+    assert found == expected
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,8 @@ def load(values):
     ],
 )
 def test_how_a_layer_is_loaded_is_not_what_was_executed(old: str, new: str, is_same: bool) -> None:
-    before, after = (
-        fingerprint(FileScope(ast.parse(text)), "Layer") for text in (CLASS, CLASS.replace(old, new))
-    )
+    texts = CLASS, CLASS.replace(old, new)
+    before, after = (fingerprint(FileScope(ast.parse(text)), "Layer") for text in texts)
     assert (before == after) is is_same
 
 

@@ -39,6 +39,12 @@ _REORDERED = frozenset(
 _REARRANGING = _REORDERED.difference(("H", "mH", "adjoint")).union(
     "view view_as unflatten squeeze unsqueeze diagonal narrow select".split()
 )
+#: Views whose elements need not lie one after the other from the first of their tensor on.
+_STRIDED = (
+    SEVERAL
+    | _REORDERED
+    | frozenset("expand expand_as broadcast_to narrow select diagonal unfold as_strided".split())
+)
 _SIZES = frozenset("shape size dim ndim numel".split())
 #: What returns its tensor where there is nothing to do.
 _SAME = frozenset(
@@ -116,6 +122,29 @@ def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast
             return node, reach
         node, here = step
         reach = max(reach, here)
+
+
+def is_strided(value: ast.expr, named: Mapping[ast.AST, str]) -> bool:
+    """Whether a value is a view with gaps or from a later element on: `x.t()`, `x[1:]`.
+
+    MindSpore 2.10 on CPU writes nothing by `view.copy_(values)` there.
+    """
+    node = value
+    while (step := _step(node, named)) is not None:
+        if isinstance(node, ast.Subscript):
+            bounds = [p for p in parts_of(node.slice) if isinstance(p, ast.Slice)]
+            if any(b.lower or b.upper or b.step for b in bounds):
+                return True
+        elif (
+            called(node, named)[0] if isinstance(node, ast.Call) else _attribute(node)
+        ) in _STRIDED:
+            return True
+        node = step[0]
+    return False
+
+
+def _attribute(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def rearranged(target: ast.expr, named: Mapping[ast.AST, str]) -> ast.Name | None:

@@ -72,7 +72,7 @@ def _described(home: FileScope, name: str) -> tuple[str, tuple[Definition, ...]]
     return found
 
 
-def _compiled_part(node: ast.AST) -> ast.AST:
+def _compiled_part(node: ast.stmt) -> ast.stmt:
     """A class without its methods that no graph calls; anything else as it is."""
     if not isinstance(node, ast.ClassDef):
         return node

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.file import FileEdit
-from isograd.convert.origins import called, is_taken_by_copy
+from isograd.convert.origins import called, is_strided, is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.numpy_arrays import is_array
@@ -151,12 +151,22 @@ def _returned(value: ast.expr | None, file: FileEdit) -> None:
 
 
 def _registered(call: ast.Call, file: FileEdit) -> None:
-    """`self.register_buffer("b", x.t().contiguous())`: whoever has the module may write to it."""
+    """`self.register_buffer("b", x.t())`: whoever has the module may write to it or load it."""
     if getattr(call.func, "attr", "") != "register_buffer":
         return
     for part in (*call.args[1:2], *(one.value for one in call.keywords if one.arg == "tensor")):
         if is_laid_out(part):
             file.replace(part, f"{file.source(part)}.contiguous()")
+        elif any(is_strided(value, file.named) for value in _surely_values(part, file)):
+            file.replace(part, f"{file.source(part)}.copy()")
+
+
+def _surely_values(part: ast.expr, file: FileEdit) -> list[ast.expr]:
+    """What a name or an expression is; empty where it may be None."""
+    values = [part]
+    if isinstance(part, ast.Name):
+        values = scope_of(part, file).values_of(part.id)
+    return [] if any(isinstance(value, (ast.Constant, ast.IfExp)) for value in values) else values
 
 
 def _is_result_written(value: ast.expr, file: FileEdit) -> bool:

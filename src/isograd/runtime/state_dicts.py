@@ -18,7 +18,6 @@ from isograd.runtime.module_functions import (
     named_modules,
     torchs_name,
 )
-from isograd.runtime.writing import taken
 
 COUNT = "num_batches_tracked"
 
@@ -208,7 +207,7 @@ def load_own(
 def _copy_into(target: Any, values: Any) -> None:
     """Copy values into a Parameter or a buffer, which may be a part of another tensor."""
     with api._no_grad():
-        if isinstance(target, ms.Parameter) or taken(target).parent_tensor_ is None:
+        if target.parent_tensor_ is None:
             target.copy_(values)
         else:
             target[...] = values

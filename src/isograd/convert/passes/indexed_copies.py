@@ -157,8 +157,13 @@ def _registered(call: ast.Call, file: FileEdit) -> None:
     for part in (*call.args[1:2], *(one.value for one in call.keywords if one.arg == "tensor")):
         if is_laid_out(part):
             file.replace(part, f"{file.source(part)}.contiguous()")
-        elif any(is_strided(value, file.named) for value in _surely_values(part, file)):
+        elif any(_is_part(value, file) for value in _surely_values(part, file)):
             file.replace(part, f"{file.source(part)}.copy()")
+
+
+def _is_part(value: ast.expr, file: FileEdit) -> bool:
+    is_copied = isinstance(value, ast.Subscript) and _is_surely_copied(value, file)
+    return is_copied or is_strided(value, file.named)
 
 
 def _surely_values(part: ast.expr, file: FileEdit) -> list[ast.expr]:

@@ -76,6 +76,8 @@ BEFORE_AND_AFTER = {
     # The number takes the tensor's dtype; of a tensor that is computed the runtime asks for it.
     "x.masked_fill(mask, float('-inf'))":
         "ops.masked_fill(x, mask, ms.Tensor(float('-inf'), x.dtype))",
+    "x.masked_fill(mask, float(-100.0))":
+        "ops.masked_fill(x, mask, ms.Tensor(float(-100.0), x.dtype))",
     "torch.masked_fill(self.scores, mask, -1)":
         "ops.masked_fill(self.scores, mask, ms.Tensor(-1, self.scores.dtype))",
     "(a @ b).masked_fill(mask, 0)": "composites.masked_fill(a @ b, mask, 0)",

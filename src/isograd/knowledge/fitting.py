@@ -40,12 +40,15 @@ def is_tuple(code: str) -> bool:
 
 def is_number(code: str) -> bool:
     """Whether an expression is a number that is written out, also `-1` and `float('-inf')`."""
-    node = expression(code)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        node = node.operand
+    node = _without_sign(expression(code))
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and node.args:
-        return all(isinstance(part, ast.Constant) for part in node.args)
+        return all(isinstance(_without_sign(part), ast.Constant) for part in node.args)
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+
+
+def _without_sign(node: ast.expr | None) -> ast.expr | None:
+    is_signed = isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd))
+    return node.operand if is_signed else node  # type: ignore[union-attr]  # signed
 
 
 def is_path(code: str) -> bool:

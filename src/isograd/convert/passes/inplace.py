@@ -9,6 +9,7 @@ from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, is_taken_by_copy
+from isograd.convert.parameter_copies import is_plain_copy
 from isograd.convert.passes.chains import (
     changed_by,
     is_in_chain,
@@ -270,9 +271,10 @@ def _write_data(
     new = f"{file.name(composition)}({owner}, {code})"
     if file.tree.is_statement(node) and rebinds(target.value, node, file):
         new = f"{owner} = {new}"
-    elif file.tree.is_statement(node) and is_in_forward(node, file):
-        if is_buffer(target.value, file):
-            new = f"{owner}.copy_({code})"
+    elif is_plain_copy(target.value, node, file) or (
+        file.tree.is_statement(node) and is_in_forward(node, file) and is_buffer(target.value, file)
+    ):
+        new = f"{owner}.copy_({code})"
     file.replace(node, new)
 
 

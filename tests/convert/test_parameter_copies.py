@@ -1,0 +1,94 @@
+"""`layer.weight.data.copy_(…)` by MindSpore's own `copy_`, where nothing records it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+from tests.convert.support import converted, port_of, run_both
+
+_CODE = """
+import torch
+from torch import nn
+
+
+class Fused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+
+    @torch.no_grad()
+    def fuse(self, w, b):
+        layer = nn.Linear(3, 2)
+        norm = nn.BatchNorm1d(2)
+        scaled = b.double() * 2
+        layer.weight.data.copy_(w * 1)
+        layer.bias.data.copy_(scaled)
+        scaled[:] = 0
+        norm.weight.data.copy_(b.double()).mul_(2)
+        w[0] = 9
+        return layer, norm
+
+    def plain(self, w):
+        layer = nn.Linear(3, 2)
+        layer.weight.data.copy_(w)
+        with torch.no_grad():
+            layer.bias.data.mul_(0)
+            layer.bias.data.copy_(w[:, 0])
+        return layer
+
+
+def made(w, b):
+    layer, norm = Fused().fuse(w.t(), b)
+    plain = Fused().plain(w.t())
+    found = (layer.weight, layer.bias, norm.weight, plain.weight, plain.bias)
+    return [one.tolist() for one in found]
+"""
+
+_USE = """
+import json
+import numpy as np
+import net
+
+w = TENSOR(np.arange(6, dtype=np.float32).reshape(3, 2))
+print(json.dumps(net.made(w, TENSOR(np.array([1, 2])))))
+"""
+
+
+def test_parameters_that_are_written_unrecorded_are_torchs(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": _CODE})
+    text = (port / "net.py").read_text()
+    assert text.count(".copy_(") == 2
+    assert "layer.weight.copy_(w * 1)" in text
+    assert "layer.bias.copy_(scaled)" in text
+    expected, found = run_both(tmp_path, port, _USE)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "layer = nn.Linear(3, 2)\n    layer.weight.data.copy_(w * 2)",
+        "with torch.no_grad():\n        def later():\n            made = nn.Linear(3, 2)\n"
+        "            made.weight.data.copy_(w * 2)",
+        "with torch.no_grad():\n        layer.weight.data.copy_(w * 2)",
+        "with torch.no_grad():\n        other.weight.data.copy_(w * 2)",
+        "made = nn.Linear(3, 2)\n    with torch.no_grad():\n        made.weight.data.copy_(w.t())",
+    ],
+)
+def test_what_may_be_recorded_or_is_not_known_is_not_copied_natively(lines: str) -> None:
+    code = f"""
+import torch
+from torch import nn
+
+layer = nn.Linear(3, 2)
+
+def f(other, w: torch.Tensor):
+    {lines}
+"""
+    text, _ = port_of(code)
+    assert ".copy_(" not in text

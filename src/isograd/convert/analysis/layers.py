@@ -88,9 +88,7 @@ def layers_of(
     otherwise = set().union(*(one.made_otherwise for one in found))
     why |= dict.fromkeys(otherwise, "it is made with an argument that MindSpore's has not")
     if any(one.makes_doubles for one in found):
-        why["torch.nn.PReLU"] = (
-            "MindSpore's takes no float64, which the project asks for"
-        )
+        why["torch.nn.PReLU"] = "MindSpore's takes no float64, which the project asks for"
     why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
     why |= _changed_later(found, used, settings)
     why |= read or {}

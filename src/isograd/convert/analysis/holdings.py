@@ -1,0 +1,284 @@
+"""Which layers and modules an expression may hold, by what all files of a project bind.
+
+The answer is None where anything else may be there.  A class that a parameter brings counts as the
+one that it has by default and those that the project gives to parameters of its name.  What is set
+from outside by names that are computed is not seen, as with all that is known of attributes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+
+from isograd.convert.analysis.holding import (
+    CONTAINERS,
+    Called,
+    Element,
+    Holding,
+    Known,
+    Member,
+    OfClass,
+    Own,
+    Parameter,
+    Row,
+    Several,
+    Term,
+)
+from isograd.scan.values import Api, ClassInfo, FunctionInfo, Instance, Made
+
+#: What an expression may hold.
+Held = Made | Instance | Own | Row | Api | ClassInfo | FunctionInfo
+_Found = frozenset[Held] | None
+#: A term, and whether it is what it may call that is asked.
+_Question = tuple[bool, Term]
+#: Questions within each other after which anything may be there.
+_DEEPEST = 60
+_NOTHING: frozenset[Held] = frozenset()
+#: Bases whose instances hold no modules but those that a class binds itself.
+_MODULE = "torch.nn.Module"
+#: Layers of torch's that have parts of their own.
+_WITH_PARTS = ("torch.nn.Transformer", "torch.nn.MultiheadAttention", "torch.nn.AdaptiveLogSoftmax")
+_ASKED = frozenset(("__getattr__", "__getattribute__", "__setattr__"))
+
+
+class Holdings:
+    """What the files of a project hold together."""
+
+    def __init__(self, files: Iterable[Holding] = ()) -> None:
+        self._files = list(files)
+        self._known: dict[_Question, _Found] = {}
+        self._settled: set[_Question] = set()
+        self._asked: set[_Question] = set()
+        self._has_changed = False
+        self._depth = 0
+
+    def find(self, term: Term) -> _Found:
+        """What a term may hold; None where others may be there."""
+        question = (False, term)
+        while question not in self._settled:
+            self._asked = set()
+            self._has_changed = False
+            self._ask(question)
+            if not self._has_changed:
+                self._settled |= self._asked
+        return self._known[question]
+
+    def _ask(self, question: _Question) -> _Found:
+        """An answer; within a cycle that of the last round, until no round changes any."""
+        if question not in self._settled and question not in self._asked:
+            self._asked.add(question)
+            is_called, term = question
+            self._depth += 1
+            found = None
+            if self._depth < _DEEPEST:
+                found = self._callable(term) if is_called else self._value(term)
+            self._depth -= 1
+            if question not in self._known or self._known[question] != found:
+                self._known[question] = found
+                self._has_changed = True
+        return self._known.get(question, _NOTHING)
+
+    def _of(self, term: Term) -> _Found:
+        return self._ask((False, term))
+
+    def _called(self, term: Term) -> _Found:
+        """The classes and functions that a term may be."""
+        return self._ask((True, term))
+
+    # ---- what the project says
+
+    @cached_property
+    def _classes(self) -> dict[ClassInfo, OfClass]:
+        return {info: bound for one in self._files for info, bound in one.classes.items()}
+
+    @cached_property
+    def _derived(self) -> dict[ClassInfo, list[ClassInfo]]:
+        found: dict[ClassInfo, list[ClassInfo]] = defaultdict(list)
+        for info in self._classes:
+            for base in _ancestors(info):
+                found[base].append(info)
+        return found
+
+    @cached_property
+    def _functions(self) -> dict[FunctionInfo, tuple[tuple[str, ...], Term]]:
+        return {info: one for file in self._files for info, one in file.functions.items()}
+
+    @cached_property
+    def _given(self) -> dict[str, set[Term]]:
+        """What arguments are given, by parameters; "" where the function is not known."""
+        found: dict[str, set[Term]] = defaultdict(set)
+        for file in self._files:
+            for name, terms in file.by_name.items():
+                found[name] |= terms
+        constructors = {i: names for one in self._files for i, names in one.constructors.items()}
+        for function, index, term in set().union(*(file.by_place for file in self._files)):
+            called = function.value if isinstance(function, Known) else None
+            names: tuple[str, ...] = ()
+            if isinstance(called, FunctionInfo):
+                names = self._functions.get(called, ((), term))[0]
+            elif isinstance(called, ClassInfo):
+                bases = (called, *_ancestors(called))
+                names = next((constructors[i] for i in bases if i in constructors), ())
+            elif not isinstance(term, Parameter):
+                found[""].add(term)
+            if index < len(names):
+                found[names[index]].add(term)
+        return found
+
+    def _bound(self, name: str) -> list[Term]:
+        """What anything but `self` is given as an attribute."""
+        return [term for file in self._files for term in file.others.attributes.get(name, ())]
+
+    def _put(self, name: str) -> list[Term]:
+        return [term for file in self._files for term in file.others.put.get(name, ())]
+
+    # ---- what a term may be
+
+    def _value(self, term: Term) -> _Found:
+        if isinstance(term, Known):
+            return frozenset((term.value,))
+        if isinstance(term, (Own, Row)):
+            return frozenset((term,))
+        if isinstance(term, Several):
+            return _union(map(self._of, term.terms))
+        if isinstance(term, Member):
+            return self._member(term)
+        if isinstance(term, Element):
+            return self._element(term)
+        if isinstance(term, Called):
+            return self._result(term)
+        return None
+
+    def _member(self, term: Member) -> _Found:
+        owners = self._of(term.owner)
+        if owners is None:
+            return None
+        found = [self._member_of(owner, term.name) for owner in owners]
+        return _union((*found, *map(self._of, self._bound(term.name))))
+
+    def _member_of(self, owner: Held, name: str) -> _Found:
+        if isinstance(owner, Row):
+            named = [part for key, part in owner.elements if key == name]
+            return _union(map(self._of, named)) if named or self._bound(name) else None
+        if isinstance(owner, Made):
+            return _NOTHING if owner.api != _MODULE and _has_no_parts(owner.api) else None
+        if not isinstance(owner, (Instance, Own)):
+            return None
+        classes = self._classes_of(owner)
+        if not all(map(_is_plain, classes)):
+            return None
+        bound = [self._classes[info] for info in classes if info in self._classes]
+        if len(bound) < len(classes) or any(name in info.methods for info in classes):
+            return None
+        terms = [term for one in bound for term in one.attributes.get(name, ())]
+        if not terms and (any(one.computes for one in bound) or any(map(_is_container, classes))):
+            return None
+        return _union(map(self._of, terms))
+
+    def _classes_of(self, owner: Instance | Own) -> set[ClassInfo]:
+        """The classes whose methods may have bound what an instance holds."""
+        classes = {owner.of, *_ancestors(owner.of)}
+        for info in self._derived.get(owner.of, ()) if isinstance(owner, Own) else ():
+            classes |= {info, *_ancestors(info)}
+        return classes
+
+    def _element(self, term: Element) -> _Found:
+        rows = self._of(term.of)
+        if rows is None:
+            return None
+        found: list[_Found] = []
+        for row in rows:
+            if not isinstance(row, Row):
+                return None
+            found += [self._of(part) for _, part in row.elements]
+        if isinstance(term.of, Member):
+            put = self._put(term.of.name)
+            for owner in self._of(term.of.owner) or ():
+                if isinstance(owner, (Instance, Own)):
+                    bound = (self._classes.get(info) for info in self._classes_of(owner))
+                    put += [one for of in bound if of for one in of.put.get(term.of.name, ())]
+            found += map(self._of, put)
+        return _union(found)
+
+    def _result(self, term: Called) -> _Found:
+        if isinstance(term.function, Member):
+            owners = self._of(term.function.owner)
+            if owners and all(isinstance(one, (Instance, Own)) for one in owners):
+                returned = [
+                    self._returned(owner, term.function.name)  # type: ignore[arg-type]
+                    for owner in owners
+                ]
+                if any(returned):
+                    return _union(map(self._of, (part for one in returned for part in one)))
+        called = self._called(term.function)
+        if not called or not _brings_class(term.function):
+            return None
+        return _union(map(self._made, called))
+
+    def _returned(self, owner: Instance | Own, name: str) -> list[Term]:
+        """What a method returns."""
+        bound = (self._classes.get(info) for info in self._classes_of(owner))
+        return [one.methods[name] for one in bound if one is not None and name in one.methods]
+
+    def _made(self, called: Held) -> _Found:
+        if isinstance(called, ClassInfo):
+            is_plain = "__new__" not in called.methods and called.is_module
+            return frozenset((Instance(called),)) if is_plain else None
+        if isinstance(called, FunctionInfo) and called in self._functions:
+            return self._of(self._functions[called][1])
+        if isinstance(called, Api) and called.name.startswith("torch.nn."):
+            return None if called.name in CONTAINERS else frozenset((Made(called.name),))
+        return None
+
+    def _callable(self, term: Term) -> _Found:
+        if isinstance(term, Several):
+            return _union(map(self._called, term.terms))
+        if isinstance(term, Parameter):
+            given = {*self._given.get(term.name, ()), *self._given.get("", ())}
+            return _union(map(self._called, (term.default or Several(), *given)))
+        return self._of(term)
+
+
+def _brings_class(term: Term) -> bool:
+    """Whether anything but arguments is called: the default of a parameter, or a name."""
+    if isinstance(term, Several):
+        return any(map(_brings_class, term.terms))
+    if isinstance(term, Parameter):
+        return term.default is not None and _brings_class(term.default)
+    return True
+
+
+def _union(found: Iterable[_Found]) -> _Found:
+    values: set[Held] = set()
+    for one in found:
+        if one is None:
+            return None
+        values |= one
+    return frozenset(values)
+
+
+def _ancestors(info: ClassInfo) -> list[ClassInfo]:
+    """The classes of the project from which one is derived."""
+    found = [info]
+    for one in found:
+        found += [b for b in one.bases if isinstance(b, ClassInfo) and b not in found]
+    return found[1:]
+
+
+def _is_plain(info: ClassInfo) -> bool:
+    """Whether what an instance holds is what the project's classes bind."""
+    return _ASKED.isdisjoint(info.methods) and all(
+        isinstance(base, ClassInfo) or (isinstance(base, Api) and _has_no_parts(base.name))
+        for base in info.bases
+    )
+
+
+def _is_container(info: ClassInfo) -> bool:
+    return any(isinstance(base, Api) and base.name in CONTAINERS for base in info.bases)
+
+
+def _has_no_parts(api: str) -> bool:
+    """Whether a class of torch's modules brings no modules as attributes."""
+    is_of_nn = api.startswith("torch.nn.") and api.count(".") == 2
+    return is_of_nn and not api.startswith(_WITH_PARTS)

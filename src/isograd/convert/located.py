@@ -88,8 +88,8 @@ _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _KINDS = frozenset(
-    (ast.Name, ast.Attribute, ast.Call, ast.Assign, ast.FunctionDef, ast.AsyncFunctionDef,
-     ast.ClassDef, ast.Import, ast.ImportFrom)
+    (ast.Name, ast.Attribute, ast.Call, ast.Dict, ast.Assign, ast.FunctionDef,
+     ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 )  # fmt: skip
 
 

@@ -11,20 +11,20 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 
-from isograd.convert.analysis.holding import (
+from isograd.convert.analysis.holding import Holding, OfClass
+from isograd.convert.analysis.terms import (
     CONTAINERS,
     Called,
     Element,
-    Holding,
     Known,
     Member,
-    OfClass,
     Own,
     Parameter,
     Row,
     Several,
     Term,
 )
+from isograd.scan.names import torch_names
 from isograd.scan.values import Api, ClassInfo, FunctionInfo, Instance, Made
 
 #: What an expression may hold.
@@ -120,15 +120,29 @@ class Holdings:
             elif isinstance(called, ClassInfo):
                 bases = (called, *_ancestors(called))
                 names = next((constructors[i] for i in bases if i in constructors), ())
-            elif not isinstance(term, Parameter):
-                found[""].add(term)
+            else:
+                found[""] |= {
+                    part
+                    for part in (term.terms if isinstance(term, Several) else (term,))
+                    if isinstance(part, Known)
+                }
             if index < len(names):
                 found[names[index]].add(term)
         return found
 
-    def _bound(self, name: str) -> list[Term]:
-        """What anything but `self` is given as an attribute."""
-        return [term for file in self._files for term in file.others.attributes.get(name, ())]
+    def _bound(self, name: str, held: frozenset[Held]) -> list[Term]:
+        """What is given as an attribute to what may be one of these, by anything but its class."""
+        bound = [pair for one in self._files for pair in one.others.attributes.get(name, ())]
+        return [value for owner, value in bound if self._may_meet(self._of(owner), held)]
+
+    def _may_meet(self, found: _Found, held: frozenset[Held]) -> bool:
+        """Whether two expressions may hold the same object."""
+        return found is None or any(self._kinds(a) & self._kinds(b) for a in found for b in held)
+
+    def _kinds(self, one: Held) -> set[object]:
+        if isinstance(one, (Instance, Own)):
+            return set(self._classes_of(one))
+        return {one.api if isinstance(one, Made) else type(one)}
 
     def _put(self, name: str) -> list[Term]:
         return [term for file in self._files for term in file.others.put.get(name, ())]
@@ -154,25 +168,27 @@ class Holdings:
         owners = self._of(term.owner)
         if owners is None:
             return None
-        found = [self._member_of(owner, term.name) for owner in owners]
-        return _union((*found, *map(self._of, self._bound(term.name))))
+        bound = self._bound(term.name, owners)
+        found = [self._member_of(one, term.name, is_bound=bool(bound)) for one in owners]
+        return _union((*found, *map(self._of, bound)))
 
-    def _member_of(self, owner: Held, name: str) -> _Found:
+    def _member_of(self, owner: Held, name: str, *, is_bound: bool) -> _Found:
         if isinstance(owner, Row):
             named = [part for key, part in owner.elements if key == name]
-            return _union(map(self._of, named)) if named or self._bound(name) else None
+            return _union(map(self._of, named)) if named or is_bound else None
         if isinstance(owner, Made):
             return _NOTHING if owner.api != _MODULE and _has_no_parts(owner.api) else None
         if not isinstance(owner, (Instance, Own)):
             return None
         classes = self._classes_of(owner)
-        if not all(map(_is_plain, classes)):
+        if not all(map(_is_plain, classes)) or not owner.of.is_module:
             return None
         bound = [self._classes[info] for info in classes if info in self._classes]
         if len(bound) < len(classes) or any(name in info.methods for info in classes):
             return None
-        terms = [term for one in bound for term in one.attributes.get(name, ())]
-        if not terms and (any(one.computes for one in bound) or any(map(_is_container, classes))):
+        terms = [term for one in bound for _, term in one.attributes.get(name, ())]
+        terms += [part for one in bound for start, part in one.computed if name.startswith(start)]
+        if not terms and any(map(_is_container, classes)):
             return None
         return _union(map(self._of, terms))
 
@@ -204,22 +220,31 @@ class Holdings:
     def _result(self, term: Called) -> _Found:
         if isinstance(term.function, Member):
             owners = self._of(term.function.owner)
-            if owners and all(isinstance(one, (Instance, Own)) for one in owners):
-                returned = [
-                    self._returned(owner, term.function.name)  # type: ignore[arg-type]
-                    for owner in owners
-                ]
-                if any(returned):
-                    return _union(map(self._of, (part for one in returned for part in one)))
+            returned = None if owners is None else self._returned(owners, term.function.name)
+            if returned is not None:
+                return _union(map(self._of, returned))
         called = self._called(term.function)
         if not called or not _brings_class(term.function):
             return None
         return _union(map(self._made, called))
 
-    def _returned(self, owner: Instance | Own, name: str) -> list[Term]:
-        """What a method returns."""
-        bound = (self._classes.get(info) for info in self._classes_of(owner))
-        return [one.methods[name] for one in bound if one is not None and name in one.methods]
+    def _returned(self, owners: frozenset[Held], name: str) -> list[Term] | None:
+        """What a method returns; None where others than the project's may be called."""
+        found: list[Term] = []
+        for owner in owners:
+            methods: list[Term] = []
+            if isinstance(owner, (Instance, Own)):
+                classes = self._classes_of(owner)
+                bound = [self._classes[info] for info in classes if info in self._classes]
+                methods = [one.methods[name] for one in bound if name in one.methods]
+                if not methods and not all(map(_is_plain, classes)):
+                    return None
+            elif not isinstance(owner, (Made, Row)):
+                return None
+            if not methods and name in torch_names().module:
+                return None
+            found += methods
+        return found or None
 
     def _made(self, called: Held) -> _Found:
         if isinstance(called, ClassInfo):
@@ -227,7 +252,7 @@ class Holdings:
             return frozenset((Instance(called),)) if is_plain else None
         if isinstance(called, FunctionInfo) and called in self._functions:
             return self._of(self._functions[called][1])
-        if isinstance(called, Api) and called.name.startswith("torch.nn."):
+        if isinstance(called, Api) and torch_names().kind(called.name) == "M":
             return None if called.name in CONTAINERS else frozenset((Made(called.name),))
         return None
 

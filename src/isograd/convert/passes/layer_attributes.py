@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.analysis.holding import Own, Row
+from isograd.convert.analysis.terms import Own, Row
 from isograd.convert.file import FileEdit
 from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.example import Example
@@ -193,12 +193,13 @@ def _of_holdings(owner: ast.expr, name: str, file: FileEdit, *, is_read: bool) -
     held = file.settings.holdings.find(term) if term is not None else None
     found: set[str] = set()
     for one in held or ():
-        if isinstance(one, Made):
+        known: str | None = ""
+        if isinstance(one, Row):
+            known = None
+        elif isinstance(one, Made) and one != ANY_MODULE and file.entry(one.api) is not None:
             known = _of_classes(frozenset((one.api,)), name, file, is_read=is_read)
         elif isinstance(one, (Instance, Own)):
             known = _of_own(one.of, name, file, is_read=is_read)
-        else:
-            known = None if isinstance(one, Row) else ""
         if known is not None:
             found.add(known)
     return found.pop() if len(found) == 1 else ""
@@ -206,6 +207,10 @@ def _of_holdings(owner: ast.expr, name: str, file: FileEdit, *, is_read: bool) -
 
 def _of_own(info: ClassInfo, name: str, file: FileEdit, *, is_read: bool) -> str | None:
     """The name for instances of a class of the project; None: they have no such attribute."""
+    api = _native_base(info, file)
+    known = _of_classes(frozenset((api,)), name, file, is_read=is_read) if api else None
+    if known is not None:
+        return known
     classes = [info]
     for one in classes:
         if name in one.attributes or name in one.methods:
@@ -214,8 +219,6 @@ def _of_own(info: ClassInfo, name: str, file: FileEdit, *, is_read: bool) -> str
     bases = {base for one in classes for base in one.bases if not isinstance(base, ClassInfo)}
     if bases <= {Api(_MODULE)}:
         return None
-    if api := _native_base(info, file):
-        return _of_classes(frozenset((api,)), name, file, is_read=is_read)
     return name if all(isinstance(base, Api) for base in bases) else ""
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from isograd.convert.analysis.attribute_sets import AttributeSet
 from isograd.convert.analysis.class_questions import Questions
 from isograd.convert.analysis.handed_in import Constructor
-from isograd.convert.analysis.holding import Holding
 from isograd.convert.analysis.starting import Elsewhere
+from isograd.convert.analysis.terms import Holding
 from isograd.convert.places import Place, place
 from isograd.scan.values import ClassInfo, Tensor, Value
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 
+from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.analysis.term_reader import COPIES, NO_LAYERS, PUTS, TermReader, text_of
 from isograd.convert.analysis.terms import (
+    CONTAINERS,
     NOTHING,
     UNKNOWN,
+    Holding,
     Known,
+    Member,
     Own,
     Parameter,
     Several,
     Term,
     several,
 )
-from isograd.convert.places import Place, place
-from isograd.scan.values import ClassInfo, FunctionInfo, Made
+from isograd.convert.places import place
+from isograd.scan.values import Api, ClassInfo, FunctionInfo, Made
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Where modules keep their attributes.
@@ -28,40 +30,6 @@ _MODES = frozenset(("torch.no_grad", "torch.enable_grad", "torch.inference_mode"
 #: What looks at classes and calls none.
 _ASKS = frozenset("isinstance issubclass super hasattr getattr setattr type".split())
 _ADDS = frozenset(("add_module", "register_module"))
-
-
-@dataclass
-class OfClass:
-    """What a class binds: attributes, by their owners, what is put into them, and what its methods
-    return.
-
-    computed: what is set by names that are computed, with how these begin.
-    """
-
-    attributes: dict[str, list[tuple[Term, Term]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    put: dict[str, list[Term]] = field(default_factory=lambda: defaultdict(list))
-    methods: dict[str, Term] = field(default_factory=dict)
-    computed: list[tuple[str, Term]] = field(default_factory=list)
-
-
-@dataclass
-class Holding:
-    """What a file says.  classes: of its own.  others: bound to attributes of anything but self.
-
-    functions: their parameters and what they return; constructors: parameters.  by_name: what
-    arguments are given by their names, in calls and dictionaries.  by_place: classes that are
-    given by place, with what is called.  owners: whose attributes are read.
-    """
-
-    classes: dict[ClassInfo, OfClass] = field(default_factory=lambda: defaultdict(OfClass))
-    others: OfClass = field(default_factory=OfClass)
-    functions: dict[FunctionInfo, tuple[tuple[str, ...], Term]] = field(default_factory=dict)
-    constructors: dict[ClassInfo, tuple[str, ...]] = field(default_factory=dict)
-    by_name: dict[str, set[Term]] = field(default_factory=lambda: defaultdict(set))
-    by_place: set[tuple[Term, int, Term]] = field(default_factory=set)
-    owners: dict[Place, Term] = field(default_factory=dict)
 
 
 class Reader(TermReader):
@@ -90,8 +58,40 @@ class Reader(TermReader):
     def _note_owner(self, owner: ast.expr, found: Holding) -> None:
         if isinstance(owner, ast.Name) and owner.id == "self":
             return
-        if isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript)):
+        if not isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript)):
+            return
+        names: list[str] = []
+        part: ast.expr = owner
+        term = self._tested(part)
+        while term is None and isinstance(part, ast.Attribute):
+            names.insert(0, part.attr)
+            part = part.value
+            term = self._tested(part)
+        if term is None:
             found.owners[place(owner)] = self.term(owner)
+            return
+        for name in names:
+            term = Member(term, name)
+        found.owners[place(owner)] = term
+
+    def _tested(self, node: ast.expr) -> Term | None:
+        """What an isinstance around an expression says that it is; None without one."""
+        if not is_path(node) or getattr(node, "id", "") == "self":
+            return None
+        tested = [self.term(part) for part in Held(self.tree, {}, {}).tested(node)]
+        found: list[Term] = []
+        for part in tested:
+            value = part.value if isinstance(part, Known) else None
+            if isinstance(value, ClassInfo):
+                found.append(Own(value))
+            elif isinstance(value, Api) and self.is_layer(value.name):
+                found.append(Known(Made(value.name)))
+        is_all = len(found) == len(tested) > 0 and CONTAINERS.isdisjoint(
+            part.value.name
+            for part in tested
+            if isinstance(part, Known) and isinstance(part.value, Api)
+        )
+        return several(found) if is_all else None
 
     # ---- attributes
 

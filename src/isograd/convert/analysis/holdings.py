@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 
-from isograd.convert.analysis.holding import Holding, OfClass
 from isograd.convert.analysis.terms import (
     CONTAINERS,
     Called,
     Element,
+    Holding,
     Known,
     Member,
+    OfClass,
     Own,
     Parameter,
     Row,

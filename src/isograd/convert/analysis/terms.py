@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from isograd.convert.places import Place
 from isograd.scan.values import Api, ClassInfo, FunctionInfo, Made
 
 CONTAINERS = frozenset(("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"))
@@ -81,6 +83,40 @@ class Row(Term):
 
 NOTHING = Several()
 UNKNOWN = Unknown()
+
+
+@dataclass
+class OfClass:
+    """What a class binds: attributes, by their owners, what is put into them, and what its methods
+    return.
+
+    computed: what is set by names that are computed, with how these begin.
+    """
+
+    attributes: dict[str, list[tuple[Term, Term]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    put: dict[str, list[Term]] = field(default_factory=lambda: defaultdict(list))
+    methods: dict[str, Term] = field(default_factory=dict)
+    computed: list[tuple[str, Term]] = field(default_factory=list)
+
+
+@dataclass
+class Holding:
+    """What a file says.  classes: of its own.  others: bound to attributes of anything but self.
+
+    functions: their parameters and what they return; constructors: parameters.  by_name: what
+    arguments are given by their names, in calls and dictionaries.  by_place: classes that are
+    given by place, with what is called.  owners: whose attributes are read.
+    """
+
+    classes: dict[ClassInfo, OfClass] = field(default_factory=lambda: defaultdict(OfClass))
+    others: OfClass = field(default_factory=OfClass)
+    functions: dict[FunctionInfo, tuple[tuple[str, ...], Term]] = field(default_factory=dict)
+    constructors: dict[ClassInfo, tuple[str, ...]] = field(default_factory=dict)
+    by_name: dict[str, set[Term]] = field(default_factory=lambda: defaultdict(set))
+    by_place: set[tuple[Term, int, Term]] = field(default_factory=set)
+    owners: dict[Place, Term] = field(default_factory=dict)
 
 
 def several(terms: Iterable[Term]) -> Term:

@@ -144,8 +144,9 @@ def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
     held = file.layers_held(call.args[0])
     is_read = getattr(call.func, "id", "") in ("getattr", "hasattr")
     name = _of_classes(held, node.value, file, is_read=is_read) if held else ""
-    if not held:
-        name = _of_holdings(call.args[0], node.value, file, is_read=is_read)
+    followed = _followed(call.args[0], node.value, file, is_read=is_read)
+    if followed and not (held and followed <= {name}):
+        name = followed.pop() if not held and len(followed) == 1 else ""
     if not (held or name) and not (_is_renamed(node.value, file) and node.value in _OF_LAYERS):
         return False
     if getattr(call.args[0], "id", "") in ("self", "cls") or name == node.value:
@@ -165,6 +166,15 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
 
     None where it is nothing of a layer of MindSpore's.
     """
+    found = _shown(owner, name, node, file)
+    if not found:
+        return found
+    followed = _followed(owner, name, file, is_read=isinstance(node.ctx, ast.Load))
+    return found if followed <= {found} else ""  # another class is brought, by an argument
+
+
+def _shown(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> str | None:
+    """As `_name`, by what the class around it or the value shows."""
     if name not in file.settings.layer_attributes:
         return None
     held = file.layers_held(owner)
@@ -189,10 +199,14 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
 
 def _of_holdings(owner: ast.expr, name: str, file: FileEdit, *, is_read: bool) -> str:
     """The one name for what the project puts there; empty where anything else may be there."""
-    term = file.facts.holding.owners.get(place(owner))
-    held = file.settings.holdings.find(term) if term is not None else None
+    found = _followed(owner, name, file, is_read=is_read)
+    return found.pop() if len(found) == 1 else ""
+
+
+def _followed(owner: ast.expr, name: str, file: FileEdit, *, is_read: bool) -> set[str]:
+    """The names for what the project puts there; none where anything else may be there."""
     found: set[str] = set()
-    for one in held or ():
+    for one in file.held(owner) or ():
         known: str | None = ""
         if isinstance(one, Row):
             known = None
@@ -202,7 +216,7 @@ def _of_holdings(owner: ast.expr, name: str, file: FileEdit, *, is_read: bool) -
             known = _of_own(one.of, name, file, is_read=is_read)
         if known is not None:
             found.add(known)
-    return found.pop() if len(found) == 1 else ""
+    return found
 
 
 def _of_own(info: ClassInfo, name: str, file: FileEdit, *, is_read: bool) -> str | None:

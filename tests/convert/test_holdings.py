@@ -170,6 +170,48 @@ def test_a_part_that_can_be_nothing_else_is_read_as_it_is() -> None:
             """,
             id="a parameter handed on",
         ),
+        pytest.param(
+            """
+            class Wide(Part):
+                def __init__(self, size, kind=nn.Linear):
+                    super().__init__(size, kind)
+
+            other = Wide(4, kind=nn.LayerNorm)
+            """,
+            id="a parameter handed up",
+        ),
+        pytest.param(
+            """
+            class Wide(Net):
+                def __init__(self, kind=nn.Linear):
+                    super().__init__()
+                    self.part = self.make(kind)
+
+                def make(self, layer=nn.Linear):
+                    return Part(4, layer)
+
+            other = Wide(kind=nn.LayerNorm)
+            """,
+            id="a parameter of a method",
+        ),
+        pytest.param(
+            """
+            def make(part=Part, kind=nn.Linear):
+                return part(4, kind)
+
+            other = make(kind=nn.LayerNorm)
+            """,
+            id="a parameter of a class that is handed in",
+        ),
+        pytest.param(
+            """
+            from functools import partial
+
+            make = partial(Part, 4, nn.LayerNorm)
+            """,
+            id="an argument of a partial",
+        ),
+        pytest.param("other = Part(*[4], nn.LayerNorm)", id="a place that is not known"),
     ],
 )
 def test_where_a_norm_may_be_the_run_finds_the_name(more: str) -> None:

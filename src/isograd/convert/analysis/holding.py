@@ -148,8 +148,7 @@ class Reader(TermReader):
         info = self.class_of(owner) if isinstance(owner, ast.ClassDef) else None
         names = tuple(part.arg for part in (*node.args.posonlyargs, *node.args.args))
         if info is not None:
-            if node.name == "__init__":
-                found.constructors[info] = names[1:]
+            found.classes[info].parameters[node.name] = names
             known = found.classes[info].methods.get(node.name, NOTHING)
             found.classes[info].methods[node.name] = several((known, self._returned(node)))
         elif owner is self.tree.module and self.tree.times_bound[node.name] == 1:
@@ -198,13 +197,31 @@ class Reader(TermReader):
                 found.by_name[text_of(key)].add(self.term(value))
 
     def _given_by_place(self, node: ast.Call, found: Holding) -> None:
-        if getattr(node.func, "id", "") in _ASKS or self.foreign(node.func) in COPIES:
+        if getattr(node.func, "id", "") in _ASKS or self.api(node.func):
             return
+        function = self._function_called(node)
+        first = 0
+        if self.foreign(node.func) in COPIES:
+            function, first = UNKNOWN, 1
         for index, given in enumerate(node.args):
-            if isinstance(given, (ast.Name, ast.Attribute, ast.IfExp, ast.Call)):
+            if isinstance(given, ast.Starred):
+                function = UNKNOWN  # whose parameters have other places
+            elif isinstance(given, (ast.Name, ast.Attribute, ast.IfExp, ast.Call)):
                 term = self.term(given)
-                if _names_class(term) and not self.api(node.func):
-                    found.by_place.add((self.term(node.func), index, term))
+                if index >= first and _names_class(term):
+                    found.by_place.add((function, index, term))
+
+    def _function_called(self, node: ast.Call) -> Term:
+        """What is called; of `super().__init__(…)` the bases."""
+        function = node.func
+        if getattr(function, "attr", "") != "__init__":
+            return self.term(function)
+        called = getattr(function.value, "func", None)  # type: ignore[attr-defined]
+        owner = self.tree.owner(node)
+        info = self.class_of(owner) if owner is not None else None
+        if getattr(called, "id", "") != "super" or info is None:
+            return self.term(function)
+        return several(Known(base) for base in info.bases if isinstance(base, ClassInfo))
 
     def _put_into(self, node: ast.Call, function: ast.Attribute, found: Holding) -> None:
         owner = function.value

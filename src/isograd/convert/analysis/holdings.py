@@ -53,6 +53,7 @@ class Holdings:
         self._asked: set[_Question] = set()
         self._has_changed = False
         self._depth = 0
+        self._by_name: dict[str, set[Term]] = {}
 
     def find(self, term: Term) -> _Found:
         """What a term may hold; None where others may be there."""
@@ -112,24 +113,41 @@ class Holdings:
         for file in self._files:
             for name, terms in file.by_name.items():
                 found[name] |= terms
-        constructors = {i: names for one in self._files for i, names in one.constructors.items()}
+        self._by_name = dict(found)
         for function, index, term in set().union(*(file.by_place for file in self._files)):
-            called = function.value if isinstance(function, Known) else None
-            names: tuple[str, ...] = ()
-            if isinstance(called, FunctionInfo):
-                names = self._functions.get(called, ((), term))[0]
-            elif isinstance(called, ClassInfo):
-                bases = (called, *_ancestors(called))
-                names = next((constructors[i] for i in bases if i in constructors), ())
-            else:
-                found[""] |= {
-                    part
-                    for part in (term.terms if isinstance(term, Several) else (term,))
-                    if isinstance(part, Known)
-                }
-            if index < len(names):
-                found[names[index]].add(term)
+            for names in self._targets(function):
+                if index < len(names):
+                    found[names[index]].add(term)
+            if not isinstance(function, Known):
+                parts = term.terms if isinstance(term, Several) else (term,)
+                found[""] |= {part for part in parts if isinstance(part, Known)}
         return found
+
+    def _targets(self, function: Term) -> list[tuple[str, ...]]:
+        """The parameters by place of what may be called, as far as its text shows it."""
+        if isinstance(function, Known):
+            if isinstance(function.value, FunctionInfo):
+                return [self._functions.get(function.value, ((), function))[0]]
+            is_class = isinstance(function.value, ClassInfo)
+            return self._of_method(function.value, "__init__")[:1] if is_class else []  # type: ignore[arg-type]
+        if isinstance(function, Several):
+            return [names for one in function.terms for names in self._targets(one)]
+        if isinstance(function, Parameter):
+            brought = (function.default, *self._by_name.get(function.name, ()))
+            return [n for one in brought if isinstance(one, Known) for n in self._targets(one)]
+        if isinstance(function, Member) and isinstance(function.owner, Own):
+            classes = self._classes_of(function.owner)
+            return [n for info in classes for n in self._of_method(info, function.name)]
+        if isinstance(function, Member) and isinstance(function.owner, Known):
+            value = function.owner.value
+            found = self._of_method(value, function.name) if isinstance(value, ClassInfo) else []
+            return [("self", *names) for names in found[:1]]
+        return []
+
+    def _of_method(self, info: ClassInfo, name: str) -> list[tuple[str, ...]]:
+        """The parameters of a class's method by place, then those of its bases'."""
+        bound = (self._classes.get(one) for one in (info, *_ancestors(info)))
+        return [one.parameters[name][1:] for one in bound if one and name in one.parameters]
 
     def _bound(self, name: str, held: frozenset[Held]) -> list[Term]:
         """What is given as an attribute to what may be one of these, by anything but its class."""

@@ -98,6 +98,7 @@ class OfClass:
     )
     put: dict[str, list[Term]] = field(default_factory=lambda: defaultdict(list))
     methods: dict[str, Term] = field(default_factory=dict)
+    parameters: dict[str, tuple[str, ...]] = field(default_factory=dict)
     computed: list[tuple[str, Term]] = field(default_factory=list)
 
 
@@ -105,7 +106,7 @@ class OfClass:
 class Holding:
     """What a file says.  classes: of its own.  others: bound to attributes of anything but self.
 
-    functions: their parameters and what they return; constructors: parameters.  by_name: what
+    functions: their parameters and what they return.  by_name: what
     arguments are given by their names, in calls and dictionaries.  by_place: classes that are
     given by place, with what is called.  owners: whose attributes are read.
     """
@@ -113,7 +114,6 @@ class Holding:
     classes: dict[ClassInfo, OfClass] = field(default_factory=lambda: defaultdict(OfClass))
     others: OfClass = field(default_factory=OfClass)
     functions: dict[FunctionInfo, tuple[tuple[str, ...], Term]] = field(default_factory=dict)
-    constructors: dict[ClassInfo, tuple[str, ...]] = field(default_factory=dict)
     by_name: dict[str, set[Term]] = field(default_factory=lambda: defaultdict(set))
     by_place: set[tuple[Term, int, Term]] = field(default_factory=set)
     owners: dict[Place, Term] = field(default_factory=dict)

@@ -322,3 +322,54 @@ class Started(nn.Module):
 """
     )
     assert "ops.assign(part.proj.weight" in port
+
+
+_FUSED = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+
+    def fuse(self):
+        made = nn.Linear(4, 4)
+        made.weight.data.copy_(torch.arange(16.0).reshape(4, 4))
+        made.bias.data.fill_(3)
+        return made
+
+
+class Net(nn.Module):
+    def __init__(self, count=2):
+        super().__init__()
+        self.register_buffer("weight", torch.zeros(2))
+        self.head = Part() if count else nn.Identity()
+        self.parts = nn.ModuleList([Part() for _ in range(count)])
+
+    @torch.no_grad()
+    def fuse(self):
+        head, other = self.head.fuse(), None
+        made = self.head.fuse()
+        made.weight += head.weight
+        made.weight /= 4
+        for part in self.parts:
+            part.norm.weight *= 3
+        return made
+
+
+def numbers():
+    net = Net()
+    made = net.fuse()
+    return [made.weight.tolist(), [part.norm.weight.tolist() for part in net.parts]]
+"""
+
+
+def test_weights_that_change_are_those_of_the_layer_that_a_method_makes(tmp_path: Path) -> None:
+    folder, _ = converted(tmp_path, {"net.py": _FUSED})
+    port = (folder / "net.py").read_text()
+    assert "set_buffer" not in port
+    code = "import json, net; print(json.dumps(net.numbers()))"
+    expected, found = run_both(tmp_path, folder, code)
+    assert found == expected

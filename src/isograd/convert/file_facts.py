@@ -139,7 +139,7 @@ class FileFacts:
         term = self.facts.holding.owners.get(place(node))
         return None if term is None else self.settings.holdings.find(term)
 
-    def _layers_followed(self, node: ast.expr, name: str) -> frozenset[str]:
+    def layers_followed(self, node: ast.expr, name: str) -> frozenset[str]:
         """The layers of torch with an attribute that an expression holds; empty: others, too."""
         apis: set[str] = set()
         for one in self.held(node) or ():
@@ -350,7 +350,7 @@ class FileFacts:
         """Whether an expression names a Parameter of a module: `m.weight`, `self.token`."""
         if not isinstance(node, ast.Attribute) or not is_path(node):
             return False
-        apis = self.layers_held(node.value) or self._layers_followed(node.value, node.attr)
+        apis = self.layers_held(node.value) or self.layers_followed(node.value, node.attr)
         held = [self.entry(api) for api in apis]
         if held:
             return node.attr in ("weight", "bias") and all(

@@ -224,6 +224,9 @@ def test_where_a_norm_may_be_the_run_finds_the_name(more: str) -> None:
     [
         pytest.param("self.parts.append(Norms())", id="put into a list"),
         pytest.param("self.parts[0] = Norms()", id="an element that is set"),
+        pytest.param(
+            "parts = [Part()]; add(parts); self.parts = nn.ModuleList(parts)", id="handed on"
+        ),
         pytest.param('setattr(self, f"{name}s", Norms())', id="a name that is computed"),
         pytest.param("self.add_module(name, Norms())", id="a child by a computed name"),
         pytest.param("self.parts = parts", id="handed in"),

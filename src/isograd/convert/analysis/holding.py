@@ -199,16 +199,15 @@ class Reader(TermReader):
     def _given_by_place(self, node: ast.Call, found: Holding) -> None:
         if getattr(node.func, "id", "") in _ASKS or self.api(node.func):
             return
-        function = self._function_called(node)
-        first = 0
-        if self.foreign(node.func) in COPIES:
-            function, first = UNKNOWN, 1
+        is_of_partial = self.foreign(node.func) in COPIES
+        is_shifted = is_of_partial
         for index, given in enumerate(node.args):
             if isinstance(given, ast.Starred):
-                function = UNKNOWN  # whose parameters have other places
+                is_shifted = True  # the parameters of others have other places
             elif isinstance(given, (ast.Name, ast.Attribute, ast.IfExp, ast.Call)):
                 term = self.term(given)
-                if index >= first and _names_class(term):
+                if _names_class(term) and not (is_of_partial and index == 0):
+                    function = UNKNOWN if is_shifted else self._function_called(node)
                     found.by_place.add((function, index, term))
 
     def _function_called(self, node: ast.Call) -> Term:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,10 +26,13 @@ from isograd.convert.tree import Tree, defaults_of
 from isograd.scan.values import Api, ClassInfo, Foreign, FunctionInfo, Made, Value
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 #: Methods of modules that return the module itself.
 _RETURNS_ITSELF = frozenset(
     "to cuda cpu float half double bfloat16 type apply requires_grad_ train eval".split()
 )
+#: Functions of Python's that put nothing into what they are given.
+_READS = frozenset("len list tuple reversed iter enumerate zip isinstance print max min".split())
 _HOLDS = frozenset("list tuple reversed iter".split())
 COPIES = frozenset(("copy.copy", "copy.deepcopy", "functools.partial"))
 #: Methods that put what they are given last into a container.
@@ -55,6 +58,7 @@ class TermReader:
     value_of: Callable[[str], Value]
     is_layer: Callable[[str], bool]
     _names: dict[tuple[ast.AST, str], Term] = field(default_factory=dict)
+    _own_names: dict[ast.AST, frozenset[str]] = field(default_factory=dict)
 
     # ---- expressions
 
@@ -163,12 +167,17 @@ class TermReader:
 
     def _name(self, node: ast.Name) -> Term:
         for part in self.tree.above(node):
-            if isinstance(part, ast.Lambda) and node.id in _parameters(part):
-                return UNKNOWN
-            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if node.id in _parameters(part) or node.id in self._stored[part]:
-                    return self._local(part, node.id)
+            if isinstance(part, _FUNCTIONS) and node.id in self._known_in(part):
+                return UNKNOWN if isinstance(part, ast.Lambda) else self._local(part, node.id)
         return self._of_module(node)
+
+    def _known_in(self, function: _Function | ast.Lambda) -> Container[str]:
+        """The names that a function binds."""
+        found = self._own_names.get(function)
+        if found is None:
+            found = _parameters(function).union(self._stored[function])
+            self._own_names[function] = found
+        return found
 
     def _of_module(self, node: ast.Name) -> Term:
         api = self.api(node)
@@ -205,8 +214,10 @@ class TermReader:
         found = [self._stored_at(store) for store in stores]
         if name in _parameters(function):
             found.append(self._parameter(function, name))
-        put = [Row((("", value),)) for value in self._put_in_names.get((function, name), ())]
-        return several((*found, *put))
+        put = [self._put_of(*one) for one in self._put_in_names.get((function, name), ())]
+        if (function, name) in self._handed_on and any(isinstance(part, Row) for part in found):
+            put.append(UNKNOWN)  # which may put others into it
+        return several((*found, *(Row((("", value),)) for value in put)))
 
     def _parameter(self, function: _Function, name: str) -> Term:
         owner = self.tree.parents.get(function)
@@ -238,9 +249,11 @@ class TermReader:
 
     def _of_loop(self, rows: ast.expr, position: int) -> Term:
         name = getattr(rows.func, "id", "") if isinstance(rows, ast.Call) else ""
+        if name in self.tree.stored:
+            name = ""
         if position < 0:
             return NOTHING if name == "range" else Element(self.term(rows))
-        if not isinstance(rows, ast.Call) or name in self.tree.stored:
+        if not isinstance(rows, ast.Call):
             return UNKNOWN
         if name == "enumerate":
             return Element(self.term(rows.args[0])) if position and rows.args else NOTHING
@@ -249,31 +262,50 @@ class TermReader:
         return UNKNOWN
 
     @cached_property
-    def _put_in_names(self) -> dict[tuple[ast.AST, str], list[Term]]:
-        """What is put into lists that are variables of a function."""
-        found: dict[tuple[ast.AST, str], list[Term]] = defaultdict(list)
+    def _put_in_names(self) -> dict[tuple[ast.AST, str], list[tuple[ast.expr, bool]]]:
+        """What is put into variables of functions that hold lists, and whether its elements are."""
+        found: dict[tuple[ast.AST, str], list[tuple[ast.expr, bool]]] = defaultdict(list)
         for node in self.tree.of(ast.Call):
             function = node.func
-            if isinstance(function, ast.Attribute) and function.attr in PUTS:
-                around = self.tree.function(node)
-                is_own = getattr(function.value, "id", "self") == "self"
-                if not is_own and around is not None and node.args:
-                    key = (around, function.value.id)  # type: ignore[attr-defined]
-                    found[key].append(UNKNOWN)  # within a cycle
-                    found[key][-1] = self.put(node)
+            if isinstance(function, ast.Attribute) and function.attr in PUTS and node.args:
+                owner = function.value
+                if isinstance(owner, ast.Name) and owner.id != "self":
+                    is_row = function.attr in ("extend", "update")
+                    found[self._binder(owner), owner.id].append((node.args[-1], is_row))
         for name in self.tree.of(ast.Name):
             parent = self.tree.parents.get(name)
-            around = self.tree.function(name)
-            if isinstance(parent, ast.Subscript) and parent.value is name and around is not None:
-                statement = self.tree.parents.get(parent)
-                if isinstance(parent.ctx, ast.Store) and isinstance(statement, ast.Assign):
-                    found[around, name.id].append(UNKNOWN)
-                    found[around, name.id][-1] = self.term(statement.value)
+            if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Store):
+                continue
+            statement = self.tree.parents.get(parent)
+            if parent.value is name and isinstance(statement, ast.Assign):
+                is_row = isinstance(parent.slice, ast.Slice)
+                found[self._binder(name), name.id].append((statement.value, is_row))
         return found
 
+    @cached_property
+    def _handed_on(self) -> set[tuple[ast.AST, str]]:
+        """Variables that are given to functions of the project or of others."""
+        found: set[tuple[ast.AST, str]] = set()
+        for node in self.tree.of(ast.Call):
+            given = [*node.args, *(word.value for word in node.keywords)]
+            names = [one for one in given if isinstance(one, ast.Name)]
+            if names and getattr(node.func, "id", "") not in _READS and not self.api(node.func):
+                found |= {(self._binder(name), name.id) for name in names}
+        return found
+
+    def _binder(self, node: ast.Name) -> ast.AST:
+        """The function that binds a name; the module where none does."""
+        for part in self.tree.above(node):
+            if isinstance(part, _FUNCTIONS) and node.id in self._known_in(part):
+                return part
+        return self.tree.module
+
+    def _put_of(self, value: ast.expr, is_row: bool) -> Term:
+        return Element(self.term(value)) if is_row else self.term(value)
+
     def put(self, node: ast.Call) -> Term:
-        value = self.term(node.args[-1])
-        return Element(value) if node.func.attr in ("extend", "update") else value  # type: ignore[attr-defined]
+        """What a method puts into a list or a container."""
+        return self._put_of(node.args[-1], node.func.attr in ("extend", "update"))  # type: ignore[attr-defined]
 
 
 def text_of(node: ast.expr) -> str:
@@ -282,8 +314,8 @@ def text_of(node: ast.expr) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _parameters(function: _Function | ast.Lambda) -> set[str]:
+def _parameters(function: _Function | ast.Lambda) -> frozenset[str]:
     given = function.args
     parts = [*given.posonlyargs, *given.args, *given.kwonlyargs]
     parts += [part for part in (given.vararg, given.kwarg) if part is not None]
-    return {part.arg for part in parts}
+    return frozenset(part.arg for part in parts)

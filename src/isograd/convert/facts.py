@@ -10,6 +10,7 @@ from isograd.convert.analysis.attribute_sets import AttributeSet
 from isograd.convert.analysis.class_questions import Questions
 from isograd.convert.analysis.handed_in import Constructor
 from isograd.convert.analysis.starting import Elsewhere
+from isograd.convert.analysis.terms import Holding
 from isograd.convert.places import Place, place
 from isograd.scan.values import ClassInfo, Tensor, Value
 
@@ -53,7 +54,8 @@ class Facts:
     torch's makes complex numbers. works_in_place: whether a layer is made so. asking: what it asks
     of classes. calls: names called, and whether an argument may be a class. no_modules: arguments
     that neither are nor hold modules. constructors: of the classes of modules. leaves_training:
-    whether something may set a module to inference. makes_doubles: as `DOUBLES`.
+    whether something may set a module to inference. makes_doubles: as `DOUBLES`. holding: what
+    attributes and functions hold, as far as the file says it.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class Facts:
     constructors: Mapping[str, Constructor] = field(default_factory=dict)
     leaves_training: bool = False
     makes_doubles: bool = False
+    holding: Holding = field(default_factory=Holding)
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""

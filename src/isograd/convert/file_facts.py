@@ -15,6 +15,7 @@ from isograd.convert.analysis.attributes import attribute_values
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.dictionaries import MODULE_DICT, keys_of
 from isograd.convert.analysis.emptiness import Emptiness
+from isograd.convert.analysis.holdings import Held as Kept
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.data_aliases import DataAliases, data_aliases
 from isograd.convert.dtypes_of_python import dtypes_of_python
@@ -36,7 +37,7 @@ from isograd.convert.tree import Tree, is_none
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.scan.names import TorchNames
-from isograd.scan.values import ClassInfo
+from isograd.scan.values import ANY_MODULE, ClassInfo, Made
 
 _MODULE = "torch.nn.Module"
 _PARAMETER = "torch.nn.Parameter"
@@ -132,6 +133,22 @@ class FileFacts:
     def layers_held(self, node: ast.expr) -> frozenset[str]:
         """The classes of torch of which an expression holds an instance; empty: others, too."""
         return self._held.classes(node)
+
+    def held(self, node: ast.expr) -> frozenset[Kept] | None:
+        """What the project puts where an attribute of a layer is read; None: others, too."""
+        term = self.facts.holding.owners.get(place(node))
+        return None if term is None else self.settings.holdings.find(term)
+
+    def layers_followed(self, node: ast.expr, name: str) -> frozenset[str]:
+        """The layers of torch with an attribute that an expression holds; empty: others, too."""
+        apis: set[str] = set()
+        for one in self.held(node) or ():
+            if not isinstance(one, Made) or one == ANY_MODULE:
+                return frozenset()
+            entry = self.entry(one.api)
+            if entry is None or name in dict(entry.attributes):
+                apis.add(one.api)
+        return frozenset(apis)
 
     @cached_property
     def _held(self) -> Held:
@@ -333,7 +350,8 @@ class FileFacts:
         """Whether an expression names a Parameter of a module: `m.weight`, `self.token`."""
         if not isinstance(node, ast.Attribute) or not is_path(node):
             return False
-        held = [self.entry(api) for api in self.layers_held(node.value)]
+        apis = self.layers_held(node.value) or self.layers_followed(node.value, node.attr)
+        held = [self.entry(api) for api in apis]
         if held:
             return node.attr in ("weight", "bias") and all(
                 entry is not None and node.attr in dict(entry.attributes) for entry in held

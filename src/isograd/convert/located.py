@@ -22,6 +22,7 @@ from isograd.convert.analysis.handed_in import (
     is_no_module,
     may_leave_training,
 )
+from isograd.convert.analysis.holding import Reader
 from isograd.convert.analysis.mode_reads import WORD as MODE
 from isograd.convert.analysis.mode_reads import modes_read
 from isograd.convert.analysis.named_arguments import (
@@ -87,8 +88,8 @@ _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _KINDS = frozenset(
-    (ast.Name, ast.Attribute, ast.Call, ast.Assign, ast.FunctionDef, ast.AsyncFunctionDef,
-     ast.ClassDef, ast.Import, ast.ImportFrom)
+    (ast.Name, ast.Attribute, ast.Call, ast.Dict, ast.Assign, ast.FunctionDef,
+     ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 )  # fmt: skip
 
 
@@ -319,7 +320,8 @@ def locate(
     facts.makes_complex = any(map(makes_complex, facts.apis)) or (
         may_write_complex(source.text) and writes_complex(source.tree)
     )
-    _of_tree(source, state, facts, takes=_takes_of_project(source.text, project))
+    takes = _takes_of_project(source.text, project)
+    _of_tree(source, state, facts, attributes, takes=takes)
     summary.exports = {
         key: value
         for key, value in state.env.items()
@@ -334,15 +336,24 @@ def _apis(state: State) -> Callable[[ast.AST], str]:
     return lambda node: apis.get((node.lineno, node.col_offset), "")  # type: ignore[attr-defined]
 
 
-def _of_tree(source: Source, state: State, facts: Facts, *, takes: bool) -> None:
+def _of_tree(
+    source: Source, state: State, facts: Facts, attributes: frozenset[str], *, takes: bool
+) -> None:
     """What is read off a tree with parents; takes: whether the file may import the project's."""
     has_modules = any(info.is_module for info in facts.classes.values())
     may_leave = any(word in source.text for word in MODES)
-    if not (takes or has_modules or may_leave):
+    if not (takes or has_modules or may_leave or facts.sets_of_modules):
         return
     tree = read_tree(source.tree, _KINDS)
     facts.leaves_training = may_leave and may_leave_training(tree)
     carrying = _carrying(tree, state, facts)
+    facts.holding = Reader(
+        tree,
+        carrying.api_of,
+        lambda node: facts.classes.get(place(node)),
+        lambda name: state.env[name],
+        carrying.is_container,
+    ).read(attributes)
     facts.constructors = constructors_of(carrying) if has_modules else {}
     if takes:
         facts.elsewhere = elsewhere_of(tree, carrying, lambda name: state.env[name])

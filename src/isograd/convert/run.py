@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
+from isograd.convert.analysis.holdings import Holdings
 from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
 from isograd.convert.analysis.starting import Said, starting_of
@@ -362,6 +363,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.reads_states,
         frozenset().union(*(facts.buffers for facts in run.facts.values())),
         run.makes_doubles,
+        Holdings(facts.holding for facts in run.facts.values()),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from isograd.convert.analysis.holdings import Holdings
 from isograd.convert.analysis.layers import Layers
 from isograd.convert.analysis.starting import Starting
 from isograd.scan.values import ClassInfo
@@ -31,6 +32,7 @@ class Settings:
     reads_states: whether it may read the names or the order of what a `state_dict()` holds.
     buffers: those that its classes register.
     makes_doubles: whether its networks may be of float64, which not all of MindSpore's take.
+    holdings: which layers and modules its attributes hold.
     """
 
     target: str = "ops"
@@ -48,6 +50,7 @@ class Settings:
     reads_states: bool = False
     buffers: frozenset[tuple[str, str]] = frozenset()
     makes_doubles: bool = False
+    holdings: Holdings = field(default_factory=Holdings)
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

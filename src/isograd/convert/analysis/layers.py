@@ -169,7 +169,7 @@ class Held:
         """The classes; empty where others may be."""
         if not is_path(node):
             return frozenset()
-        found = self._apis(self._tested(node))
+        found = self._apis(self.tested(node))
         if found:
             return found
         if isinstance(node, ast.Name):
@@ -185,7 +185,7 @@ class Held:
         if owner.id == "self":
             classes = [up for up in self.tree.above(node) if isinstance(up, ast.ClassDef)][:1]
         else:
-            names = {getattr(part, "id", "") for part in self._tested(owner)}
+            names = {getattr(part, "id", "") for part in self.tested(owner)}
             own = {one.name: one for one in self.tree.of(ast.ClassDef)}
             classes = [*(own[name] for name in names if name in own)]
             if len(classes) != len(names):
@@ -256,7 +256,7 @@ class Held:
         apis = {self.named.get(part, "") for part in classes}
         return frozenset() if "" in apis else frozenset(apis)
 
-    def _tested(self, node: ast.expr) -> list[ast.expr]:
+    def tested(self, node: ast.expr) -> list[ast.expr]:
         """The classes of an `isinstance(node, …)` that holds where an expression is read."""
         up: ast.AST = node
         for part in self.tree.above(node):

@@ -133,7 +133,8 @@ def _is_open(node: ast.AST, owner: ast.expr, name: str, file: FileEdit) -> bool:
     if file.settings.layers.set_late(name, ()):
         return False
     if getattr(owner, "id", "") != "self":
-        return name not in file.settings.layer_attributes or not file.layers_held(owner)
+        is_of_layer = file.layers_held(owner) or file.layers_followed(owner, name)
+        return name not in file.settings.layer_attributes or not is_of_layer
     own = file.tree.owner(node)
     info = None if own is None else file.class_info(own)
     if own is None or info is None or name in registered_buffers(own, file):

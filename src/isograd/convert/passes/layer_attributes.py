@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.analysis.terms import Own, Row
 from isograd.convert.file import FileEdit
 from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.example import Example
 from isograd.convert.places import place
 from isograd.scan.values import ANY_MODULE, Api, ClassInfo, Instance, Made
 
+_MODULE = "torch.nn.Module"
 _ASKS = frozenset(("getattr", "hasattr", "setattr", "delattr"))
 #: What nothing but a layer is asked for; of others an unknown value may be a configuration.
 _OF_LAYERS = frozenset(
@@ -142,7 +144,10 @@ def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
     held = file.layers_held(call.args[0])
     is_read = getattr(call.func, "id", "") in ("getattr", "hasattr")
     name = _of_classes(held, node.value, file, is_read=is_read) if held else ""
-    if not held and not (_is_renamed(node.value, file) and node.value in _OF_LAYERS):
+    followed = _followed(call.args[0], node.value, file, is_read=is_read)
+    if followed and not (held and followed <= {name}):
+        name = followed.pop() if not held and len(followed) == 1 else ""
+    if not (held or name) and not (_is_renamed(node.value, file) and node.value in _OF_LAYERS):
         return False
     if getattr(call.args[0], "id", "") in ("self", "cls") or name == node.value:
         return False
@@ -161,6 +166,15 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
 
     None where it is nothing of a layer of MindSpore's.
     """
+    found = _shown(owner, name, node, file)
+    if not found:
+        return found
+    followed = _followed(owner, name, file, is_read=isinstance(node.ctx, ast.Load))
+    return found if followed <= {found} else ""  # another class is brought, by an argument
+
+
+def _shown(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> str | None:
+    """As `_name`, by what the class around it or the value shows."""
     if name not in file.settings.layer_attributes:
         return None
     held = file.layers_held(owner)
@@ -178,7 +192,48 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
     if not is_module and (found is not None or place(node) not in file.facts.layer_owners):
         return None
     is_asked = name in _OF_LAYERS or is_module
-    return "" if is_asked and _is_renamed(name, file) else None
+    if not is_asked or not _is_renamed(name, file):
+        return None
+    return _of_holdings(owner, name, file, is_read=is_read)
+
+
+def _of_holdings(owner: ast.expr, name: str, file: FileEdit, *, is_read: bool) -> str:
+    """The one name for what the project puts there; empty where anything else may be there."""
+    found = _followed(owner, name, file, is_read=is_read)
+    return found.pop() if len(found) == 1 else ""
+
+
+def _followed(owner: ast.expr, name: str, file: FileEdit, *, is_read: bool) -> set[str]:
+    """The names for what the project puts there; none where anything else may be there."""
+    found: set[str] = set()
+    for one in file.held(owner) or ():
+        known: str | None = ""
+        if isinstance(one, Row):
+            known = None
+        elif isinstance(one, Made) and one != ANY_MODULE and file.entry(one.api) is not None:
+            known = _of_classes(frozenset((one.api,)), name, file, is_read=is_read)
+        elif isinstance(one, (Instance, Own)):
+            known = _of_own(one.of, name, file, is_read=is_read)
+        if known is not None:
+            found.add(known)
+    return found
+
+
+def _of_own(info: ClassInfo, name: str, file: FileEdit, *, is_read: bool) -> str | None:
+    """The name for instances of a class of the project; None: they have no such attribute."""
+    api = _native_base(info, file)
+    known = _of_classes(frozenset((api,)), name, file, is_read=is_read) if api else None
+    if known is not None:
+        return known
+    classes = [info]
+    for one in classes:
+        if name in one.attributes or name in one.methods:
+            return name
+        classes += [b for b in one.bases if isinstance(b, ClassInfo) and b not in classes]
+    bases = {base for one in classes for base in one.bases if not isinstance(base, ClassInfo)}
+    if bases <= {Api(_MODULE)}:
+        return None
+    return name if all(isinstance(base, Api) for base in bases) else ""
 
 
 def _native_base(info: ClassInfo, file: FileEdit) -> str:

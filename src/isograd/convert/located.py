@@ -180,7 +180,8 @@ class _Located(Statements):
             known = isinstance(module, Made) and module != ANY_MODULE
             self.facts.reparametrized.add(module.api if known else "")  # type: ignore[union-attr]
         elif isinstance(value, ClassInfo) and value.is_module:
-            self.facts.built.add(place(node))
+            before = self.facts.built.setdefault(place(node), value)
+            self.facts.built[place(node)] = value if before is value else None
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
             self._keep_arguments(node, arguments, keywords)
@@ -343,7 +344,7 @@ def _of_tree(source: Source, state: State, facts: Facts, *, takes: bool) -> None
     tree = read_tree(source.tree, _KINDS)
     facts.leaves_training = may_leave and may_leave_training(tree)
     carrying = _carrying(tree, state, facts)
-    facts.constructors = constructors_of(carrying) if has_modules else {}
+    facts.constructors = constructors_of(carrying, facts.classes) if has_modules else {}
     if takes:
         facts.elsewhere = elsewhere_of(tree, carrying, lambda name: state.env[name])
 

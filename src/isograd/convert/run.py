@@ -190,6 +190,12 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
         settings = run.knowledge.layer_settings
         run.layers = layers_of(run.facts.values(), settings, {CONV1D: REASON})
     leaves = {path for path, facts in run.facts.items() if facts.leaves_training}
+    leaves |= {path for path in run.facts if not leaves.isdisjoint(imports.get(path, ()))}
+    waiting = list(leaves)
+    for path in waiting:
+        new = set(imports.get(path, ())) - leaves
+        leaves |= new
+        waiting += new
     run.starting = starting_of(
         Said(
             path.relative_to(run.base).as_posix(),
@@ -199,7 +205,7 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
             facts.in_inference,
             facts.looks_up,
             facts.constructors,
-            facts.leaves_training or not leaves.isdisjoint(imports.get(path, ())),
+            path in leaves,
         )
         for path, facts in run.facts.items()
     )

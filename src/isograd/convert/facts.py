@@ -55,6 +55,7 @@ class Facts:
     of classes. calls: names called, and whether an argument may be a class. no_modules: arguments
     that neither are nor hold modules. constructors: of the classes of modules. leaves_training:
     whether something may set a module to inference. makes_doubles: as `DOUBLES`.
+    computes_in_modes: whether a method `train` or `eval` may compute something.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class Facts:
     constructors: Mapping[ClassInfo, Constructor] = field(default_factory=dict)
     leaves_training: bool = False
     makes_doubles: bool = False
+    computes_in_modes: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""

@@ -32,6 +32,7 @@ from isograd.convert.analysis.named_arguments import (
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import elsewhere_of, leaves_training, looks_up
+from isograd.convert.analysis.unrecorded_functions import computes_in_modes
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
@@ -344,6 +345,10 @@ def _of_tree(source: Source, state: State, facts: Facts, *, takes: bool) -> None
     tree = read_tree(source.tree, _KINDS)
     facts.leaves_training = may_leave and may_leave_training(tree)
     carrying = _carrying(tree, state, facts)
+    facts.computes_in_modes = may_leave and any(
+        node.name in MODES and carrying.owner(node) is not None and computes_in_modes(node)
+        for node in tree.of(ast.FunctionDef, ast.AsyncFunctionDef)
+    )
     facts.constructors = constructors_of(carrying, facts.classes) if has_modules else {}
     if takes:
         facts.elsewhere = elsewhere_of(tree, carrying, lambda name: state.env[name])

@@ -368,6 +368,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.reads_states,
         frozenset().union(*(facts.buffers for facts in run.facts.values())),
         run.makes_doubles,
+        any(facts.computes_in_modes for facts in run.facts.values()),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

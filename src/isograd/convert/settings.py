@@ -31,6 +31,7 @@ class Settings:
     reads_states: whether it may read the names or the order of what a `state_dict()` holds.
     buffers: those that its classes register.
     makes_doubles: whether its networks may be of float64, which not all of MindSpore's take.
+    computes_in_modes: whether a `train` or `eval` of the project may compute something.
     """
 
     target: str = "ops"
@@ -48,6 +49,7 @@ class Settings:
     reads_states: bool = False
     buffers: frozenset[tuple[str, str]] = frozenset()
     makes_doubles: bool = False
+    computes_in_modes: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -125,6 +125,143 @@ def test_a_module_keeps_the_mode_of_what_it_is_handed(tmp_path: Path) -> None:
     assert found == expected
 
 
+#: Classes of one name, one of which keeps what it is handed; bases that do, in another file.
+_BASES = """
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, dim, rope=None, device=None):
+        super().__init__()
+        self.rope, self.drop = rope, nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.rope(x))
+
+class Open(nn.Module):
+    def __init__(self, *parts, **named):
+        super().__init__()
+        self.parts, self.net = nn.ModuleList(parts), named.get("net")
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        for part in self.parts:
+            x = part(x)
+        return self.drop(x)
+
+class Layer(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * 2
+"""
+_OF_BASES = """
+from collections import OrderedDict
+import torch
+from torch import nn
+import bases
+from bases import Layer, Open
+
+class Attention(nn.Module):
+    def __init__(self, dim, rope=None, cfg=None, device=None):
+        super().__init__()
+        self.width = 2 if rope else 1
+        self.norm = nn.BatchNorm1d(dim)
+        for number in range(2):
+            setattr(self, f"drop_{number}", nn.Dropout(0.1 * number))
+
+    def forward(self, x):
+        return self.norm(x)
+
+class Rope(bases.Attention):
+    def __init__(self, rope, dim, device=None):
+        super().__init__(dim, rope=rope, device=device)
+
+class Pooled(nn.Module):
+    def __init__(self, width, pool, device=None):
+        super().__init__()
+        self.width = width
+        self.pool = pool
+
+    def forward(self, x):
+        return self.pool(x)
+
+class Around(nn.Module):
+    def __init__(self, cfg, device):
+        super().__init__()
+        dd = {"device": device}
+        self.parts = nn.ModuleList()
+        for number in range(2):
+            pool = None
+            if number:
+                pool = nn.BatchNorm1d(3) if device is None else None
+            self.parts += [Pooled(3, pool=pool, **dd)]
+        old = Pooled(3, nn.Dropout())
+        self.add_module("last", Pooled(3, old.pool, **dd))
+
+class Sized(bases.Attention):
+    def __init__(self, dim, cfg, device=None):
+        super().__init__(dim, device=device)
+        self.size = cfg
+
+    def window(self, target):
+        return [r if r <= w else w for r, w in zip(self.size, target)]
+
+class Passing(Open):
+    def __init__(self, width, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+class Chain(nn.Sequential):
+    def __init__(self, *args):
+        super().__init__(*args)
+
+class Ordered(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = nn.Sequential(OrderedDict([("net", net), ("drop", nn.Dropout())]))
+
+    def forward(self, x):
+        return self.net(x)
+
+    def again(self):
+        return self.__class__(self.net)
+
+def load():
+    net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    net.eval()
+    return net
+
+def modes(net):
+    return [int(part.training) for part in net.modules()]
+
+def made(cfg=None, device=None):
+    dd = {"device": device}
+    found = [Rope(load(), 3), Sized(3, cfg), Attention(3, load()), bases.Attention(3, load(), **dd)]
+    found += [Passing(1, load(), nn.Dropout()), Chain(load(), nn.ReLU()), Ordered(load())]
+    found += [Layer(cfg or 3, 2, **dd), nn.Sequential(OrderedDict([("drop", nn.Dropout())]))]
+    found += [Around(cfg, device), Around(3, 0)]
+    held = {"rope": load()}
+    found.append(bases.Attention(3, **held))
+    found.append(Ordered(load()).again())
+    table = {"a": Attention, "b": Sized, "r": Rope, "p": Passing, "c": Chain}
+    found += [table["a"](3, load()), table["b"](3, 1), table["r"](load(), 3)]
+    return [modes(one) for one in found + [table["p"](1, load()), table["c"](load())]]
+"""
+
+
+def test_what_a_class_keeps_is_asked_of_the_class(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"bases.py": _BASES, "net.py": _OF_BASES})
+    assert not [one for one in report.findings if one.code != "look"]
+    text = (port / "net.py").read_text()
+    for own in (r"Sized\(3, cfg\)", r"Layer\(cfg or 3, 2, \*\*dd\)"):
+        assert re.search(rf"{own}\.set_train\(\)", text), own
+    for name, starts in {
+        "Attention": "self.set_train()",
+        "Rope": "compat.start_training(self)",
+    }.items():
+        body = text.partition(f"class {name}(")[2].partition("\nclass ")[0]
+        assert starts in body, name
+    expected, found = run_both(tmp_path, port, "import json, net\nprint(json.dumps(net.made()))")
+    assert found == expected
+
+
 @pytest.mark.parametrize(
     ("source", "code"),
     [

@@ -41,10 +41,11 @@ class Facts:
     made_otherwise: layers that arguments by name make other than MindSpore's own. reparametrized:
     layers whose parameters a function of torch replaces; "" where not known. compared: classes of
     torch that stand in a comparison. layer_owners: what `x.weight` and other attributes of layers
-    are read of, or set. built: calls that make a module of the project's. made: their classes.
-    called: methods called on anything but self. elsewhere: what the file takes of others. looks_up:
-    whether it asks for names that it computes. in_inference: classes whose constructor says
-    `self.eval()`. sets: attributes of layers, and of what may be one, that are set.
+    are read of, or set. built: calls that make a module of the project's, with its class; None for
+    several. made: names of these classes. called: methods called on anything but self. elsewhere:
+    what the file takes of others. looks_up: whether it asks for names that it computes.
+    in_inference: classes whose constructor says `self.eval()`. sets: attributes of layers, and of
+    what may be one, that are set.
     sets_of_modules: where attributes of what may be a module are set. sets_of_children: calls of
     `setattr` that may give a module another, and whether either is known to be a module.
     buffers: as `buffers_of`. modes_read: as `analysis.mode_reads`.
@@ -56,6 +57,7 @@ class Facts:
     that neither are nor hold modules. constructors: of the classes of modules. leaves_training:
     whether something may set a module to inference. makes_doubles: as `DOUBLES`. holding: what
     attributes and functions hold, as far as the file says it.
+    computes_in_modes: whether a method `train` or `eval` may compute something.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class Facts:
     reparametrized: set[str] = field(default_factory=set)
     compared: frozenset[str] = frozenset()
     layer_owners: dict[Place, Value] = field(default_factory=dict)
-    built: set[Place] = field(default_factory=set)
+    built: dict[Place, ClassInfo | None] = field(default_factory=dict)
     private: set[Place] = field(default_factory=set)
     reads_private: bool = False
     sets: dict[Place, AttributeSet] = field(default_factory=dict)
@@ -97,10 +99,11 @@ class Facts:
     asking: Questions = field(default_factory=Questions)
     calls: set[tuple[str, bool]] = field(default_factory=set)
     no_modules: set[Place] = field(default_factory=set)
-    constructors: Mapping[str, Constructor] = field(default_factory=dict)
+    constructors: Mapping[ClassInfo, Constructor] = field(default_factory=dict)
     leaves_training: bool = False
     makes_doubles: bool = False
     holding: Holding = field(default_factory=Holding)
+    computes_in_modes: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""

@@ -33,6 +33,7 @@ from isograd.convert.analysis.named_arguments import (
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import elsewhere_of, leaves_training, looks_up
+from isograd.convert.analysis.unrecorded_functions import computes_in_modes
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
@@ -181,7 +182,8 @@ class _Located(Statements):
             known = isinstance(module, Made) and module != ANY_MODULE
             self.facts.reparametrized.add(module.api if known else "")  # type: ignore[union-attr]
         elif isinstance(value, ClassInfo) and value.is_module:
-            self.facts.built.add(place(node))
+            before = self.facts.built.setdefault(place(node), value)
+            self.facts.built[place(node)] = value if before is value else None
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
             self._keep_arguments(node, arguments, keywords)
@@ -354,7 +356,11 @@ def _of_tree(
         lambda name: state.env[name],
         carrying.is_container,
     ).read(attributes)
-    facts.constructors = constructors_of(carrying) if has_modules else {}
+    facts.computes_in_modes = may_leave and any(
+        node.name in MODES and carrying.owner(node) is not None and computes_in_modes(node)
+        for node in tree.of(ast.FunctionDef, ast.AsyncFunctionDef)
+    )
+    facts.constructors = constructors_of(carrying, facts.classes) if has_modules else {}
     if takes:
         facts.elsewhere = elsewhere_of(tree, carrying, lambda name: state.env[name])
 

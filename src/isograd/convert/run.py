@@ -191,6 +191,12 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
         settings = run.knowledge.layer_settings
         run.layers = layers_of(run.facts.values(), settings, {CONV1D: REASON})
     leaves = {path for path, facts in run.facts.items() if facts.leaves_training}
+    leaves |= {path for path in run.facts if not leaves.isdisjoint(imports.get(path, ()))}
+    waiting = list(leaves)
+    for path in waiting:
+        new = set(imports.get(path, ())) - leaves
+        leaves |= new
+        waiting += new
     run.starting = starting_of(
         Said(
             path.relative_to(run.base).as_posix(),
@@ -200,7 +206,7 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
             facts.in_inference,
             facts.looks_up,
             facts.constructors,
-            facts.leaves_training or not leaves.isdisjoint(imports.get(path, ())),
+            path in leaves,
         )
         for path, facts in run.facts.items()
     )
@@ -364,6 +370,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         frozenset().union(*(facts.buffers for facts in run.facts.values())),
         run.makes_doubles,
         Holdings(facts.holding for facts in run.facts.values()),
+        any(facts.computes_in_modes for facts in run.facts.values()),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

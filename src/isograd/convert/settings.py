@@ -33,6 +33,7 @@ class Settings:
     buffers: those that its classes register.
     makes_doubles: whether its networks may be of float64, which not all of MindSpore's take.
     holdings: which layers and modules its attributes hold.
+    computes_in_modes: whether a `train` or `eval` of the project may compute something.
     """
 
     target: str = "ops"
@@ -51,6 +52,7 @@ class Settings:
     buffers: frozenset[tuple[str, str]] = frozenset()
     makes_doubles: bool = False
     holdings: Holdings = field(default_factory=Holdings)
+    computes_in_modes: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -79,7 +79,8 @@ class Spelling:
         elif parent:
             self.statements[short] = f"from {parent} import {leaf} as {name}"
         else:
-            self.statements[short] = f"import {package} as {name}"
+            renamed = "" if name == package else f" as {name}"
+            self.statements[short] = f"import {package}{renamed}"
         return name
 
     def _generated(self) -> str:

@@ -52,6 +52,7 @@ PACKAGES = {
     "comm": "mindspore.communication.comm_func",
     "initializer": "mindspore.common.initializer",
     "np": "numpy",
+    "collections": "collections",
     "composites": "isograd.runtime",
 }
 #: Arguments of torch that nothing of MindSpore takes under the same name.

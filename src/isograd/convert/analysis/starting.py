@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.carrying import Carrying
-from isograd.convert.analysis.handed_in import Constructor, together
+from isograd.convert.analysis.handed_in import Constructor, constructor_of
 from isograd.convert.tree import Tree
 from isograd.scan.values import Api, ClassInfo, Foreign, Namespace, Plain, Tensor, Value
 
@@ -46,8 +46,9 @@ class Starting:
     taken: the file that takes a name of others or calls a method of this name; empty for several.
     escaping: classes that files other than their own pass around.  made: classes that calls make.
     looks_up: whether something is asked for by a name that is computed.  in_inference: classes that
-    start in inference in torch, too.  constructors: of the classes of modules, by their names.
-    leave_training: the files that may set a module to inference, and those that import them.
+    start in inference in torch, too.  constructors: of the classes of modules.
+    leave_training: the files that may set a module to inference, those that import them, and what
+    either imports: what they set may come there.
     """
 
     taken: Mapping[str, str] = field(default_factory=dict)
@@ -55,19 +56,24 @@ class Starting:
     made: frozenset[str] = frozenset()
     looks_up: bool = False
     in_inference: frozenset[str] = frozenset()
-    constructors: Mapping[str, Constructor] = field(default_factory=dict)
+    constructors: Mapping[ClassInfo, Constructor] = field(default_factory=dict)
     leave_training: frozenset[str] = frozenset()
 
     def is_taken(self, name: str, file: str) -> bool:
         """Whether a file other than the given one takes a name, or calls such a method."""
         return self.taken.get(name, file) != file
 
+    def constructor(self, made: Value) -> Constructor:
+        """What a class keeps of what its constructor is given."""
+        return constructor_of(made, self.constructors)
+
 
 @dataclass(frozen=True)
 class Said:
     """What one file says: its name, what it takes, and the names of the facts of its reading.
 
-    leaves_training: whether it, or a file that it imports, may set a module to inference.
+    leaves_training: whether it, or a file that it imports, may set a module to inference, or a file
+    that does so reaches it by imports.
     """
 
     file: str
@@ -76,7 +82,7 @@ class Said:
     made: Collection[str]
     in_inference: Collection[str]
     looks_up: bool
-    constructors: Mapping[str, Constructor]
+    constructors: Mapping[ClassInfo, Constructor]
     leaves_training: bool
 
 
@@ -84,12 +90,11 @@ def starting_of(files: Iterable[Said]) -> Starting:
     """The facts of a project from those of its files."""
     said = list(files)
     taken: dict[str, str] = {}
-    constructors: dict[str, Constructor] = {}
+    constructors: dict[ClassInfo, Constructor] = {}
     for one in said:
         for name in (*one.elsewhere.names, *one.called):
             taken[name] = "" if taken.get(name, one.file) != one.file else one.file
-        for name, made in one.constructors.items():
-            constructors[name] = together(constructors.get(name), made)
+        constructors |= one.constructors
     return Starting(
         taken,
         frozenset().union(*(one.elsewhere.escaping for one in said)),

@@ -6,15 +6,17 @@ A part gets the mode from the module that registers it while it is built.
 from __future__ import annotations
 
 import ast
-import itertools
+from collections.abc import Iterator
 
-from isograd.convert.analysis.handed_in import KEEPING, Constructor
+from isograd.convert.analysis.handed_in import MORE, Constructor
 from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.order import Stage
-from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.passes.reach_of_writes import own_values_of
 from isograd.convert.places import place
+from isograd.convert.tree import imported_from, is_none
+from isograd.scan.values import Api
 
 _CONTAINERS = frozenset(f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict"))
 _MODULE = "torch.nn.Module"
@@ -22,6 +24,7 @@ _MODULE = "torch.nn.Module"
 _GIVES_MODULES = tuple(
     f"torch.{name}" for name in ("nn.utils.", "load", "compile", "hub.", "jit.", "ao.", "fx.")
 )
+_COLLECTIONS, _ORDERED = ("collections",), "OrderedDict"
 _NO_MODULES = (ast.Constant, ast.JoinedStr, ast.Compare, ast.UnaryOp, ast.Lambda)
 
 
@@ -97,27 +100,60 @@ def takes_modules(node: ast.Call, file: FileEdit) -> bool:
     """Whether the call of a module may hand it modules that something set to inference."""
     if file.file not in file.settings.starting.leave_training:
         return False
+    made = _constructor(node, file)
+    return bool(made.keeps) and any(
+        made.keeps_in(slot) and _may_be_in_inference(part, file)
+        for slot, part in _given(node, file)
+    )
+
+
+def _constructor(node: ast.Call, file: FileEdit) -> Constructor:
+    """What the class that a call makes keeps of what it is given."""
+    api = file.api_of_call(node)
+    if file.names.kind(api) == "M":
+        return file.settings.starting.constructor(Api(api))
+    info = file.facts.built.get(place(node))
+    if info is None:
+        owner = file.carrying.owner(file.tree.function(node))
+        own = file.class_info(owner) if owner is not None and _makes_its_own(node, file) else None
+        return file.settings.starting.constructor(own)
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-    constructors = file.settings.starting.constructors
-    made = constructors.get(name, Constructor())
-    is_looked_up = not isinstance(node.func, (ast.Name, ast.Attribute))
-    is_derived = place(node) in file.facts.built and name not in constructors
-    is_container = is_looked_up or is_derived or file.api_of_call(node) in KEEPING
-    if not made.keeps and not is_container:
-        return False
-    is_spread = any(isinstance(part, ast.Starred) for part in node.args)
-    is_any = is_container or is_spread or not made.names
-    kept = [
-        part
-        for part, name in itertools.zip_longest(node.args, made.names[: len(node.args)])
-        if is_any or name in made.keeps
-    ]
-    kept += [
-        part.value
-        for part in node.keywords
-        if is_container or part.arg is None or part.arg in made.keeps
-    ]
-    return any(_may_be_in_inference(part, file) for part in kept)
+    return file.settings.starting.constructor(info if name == info.name else None)
+
+
+def _given(node: ast.Call, file: FileEdit) -> Iterator[tuple[int | str, ast.expr]]:
+    """The arguments of a call with their places and names; those of `**kwargs` that is in sight."""
+    is_spread = False
+    for number, part in enumerate(node.args):
+        is_spread = is_spread or isinstance(part, ast.Starred)
+        yield (MORE if is_spread else number), part
+    for keyword in node.keywords:
+        spread = _spread(keyword.value, file) if keyword.arg is None else None
+        if spread is None:
+            yield (keyword.arg or MORE), keyword.value
+        else:
+            yield from spread
+
+
+def _spread(node: ast.expr, file: FileEdit) -> list[tuple[int | str, ast.expr]] | None:
+    """The items of a dictionary whose keys are written out and that nothing changes."""
+    if isinstance(node, ast.Name):
+        values = own_values_of(node, file)
+        reads = file.carrying.reads_in(file.tree.scope(node), node.id)
+        if len(values) != 1 or not all(_is_spread(read, file) for read in reads):
+            return None
+        node = values[0]
+    if not isinstance(node, ast.Dict):
+        return None
+    keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+    if len(keys) != len(node.values):
+        return None
+    return [(str(key), part) for key, part in zip(keys, node.values, strict=True)]
+
+
+def _is_spread(node: ast.Name, file: FileEdit) -> bool:
+    parent = file.tree.parents[node]
+    return isinstance(parent, ast.keyword) and parent.arg is None
 
 
 def _may_be_in_inference(node: ast.expr, file: FileEdit) -> bool:
@@ -145,21 +181,31 @@ def _may_be_in_inference(node: ast.expr, file: FileEdit) -> bool:
 def _is_given_by_call(node: ast.Call, file: FileEdit) -> bool:
     """Whether what a call gives may hold a module that was there before."""
     api = file.api_of_call(node)
+    if getattr(node.func, "id", "") in {_ORDERED} & imported_from(file.tree, _COLLECTIONS):
+        given = (*node.args, *(part.value for part in node.keywords))
+        return any(_may_be_in_inference(part, file) for part in given)
     if file.carrying.is_module_call(node):
         return takes_modules(node, file)
     return not api or api.startswith(_GIVES_MODULES)
 
 
 def _is_new(node: ast.Name, file: FileEdit) -> bool:
-    """Whether nothing but a call that makes a module for the one around it binds a name."""
-    values = scope_of(node, file).values_of(node.id)
-    return len(values) == file.tree.times_bound[node.id] == 1 and all(
+    """Whether nothing but calls that make modules for the one around them binds a name."""
+    values = own_values_of(node, file)
+    made = [one for value in values for one in _branches(value) if not is_none(one)]
+    return bool(made) and all(
         isinstance(value, ast.Call)
         and file.carrying.is_module_call(value)
         and file.carrying.is_carried(value)
         and not takes_modules(value, file)
-        for value in values
+        for value in made
     )
+
+
+def _branches(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.IfExp):
+        return [*_branches(node.body), *_branches(node.orelse)]
+    return [node]
 
 
 def has_modes(file: FileEdit) -> bool:

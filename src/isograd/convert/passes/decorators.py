@@ -44,11 +44,11 @@ class Decorators:
         for decorator in node.decorator_list:
             function = decorator.func if isinstance(decorator, ast.Call) else decorator
             if file.named.get(function) in types_and_settings.DECORATORS:
-                _leave_out(decorator, file)
+                leave_out(decorator, file)
         return False
 
 
-def _leave_out(decorator: ast.expr, file: FileEdit) -> None:
+def leave_out(decorator: ast.expr, file: FileEdit) -> None:
     """Remove the decorator with its lines; a comment on them stays."""
     text = file.text
     start = text.line_start(decorator.lineno)

@@ -97,6 +97,24 @@ def all_values_of(node: ast.Name, file: FileEdit) -> list[ast.expr]:
     return values if len(values) == file.tree.times_bound[node.id] else []
 
 
+def own_values_of(node: ast.Name, file: FileEdit) -> list[ast.expr]:
+    """All that binds a name of a function; none where anything but its assignments may do so."""
+    scope = scope_of(node, file)
+    values = scope.values_of(node.id)
+    is_bound_by_these = len(values) == times_bound(node, file)
+    return values if is_bound_by_these and node.id not in scope.parameters else []
+
+
+def times_bound(name: ast.Name, file: FileEdit) -> int:
+    """How often the scope binds a name, by loops and tuples too."""
+    scope = file.tree.scope(name)
+    return sum(
+        file.tree.scope(part) is scope
+        for part in file.tree.binding
+        if getattr(part, "id", getattr(part, "name", "")) == name.id
+    )
+
+
 def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
     """Who sees the tensor that a name holds, beside the name itself."""
     scope = scope_of(node, file)

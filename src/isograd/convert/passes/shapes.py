@@ -6,7 +6,7 @@ import ast
 
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.passes.reach_of_writes import scope_of, times_bound
 from isograd.convert.types_and_settings import TYPED_TENSORS
 
 _MAKING = frozenset(("torch.Size", "torch.broadcast_shapes"))
@@ -128,21 +128,11 @@ def _is_shape(node: ast.expr, file: FileEdit, seen: frozenset[str] = frozenset()
     if node.id in scope.parameters or node.id in seen:
         return False
     values = scope.values_of(node.id)
-    if len(values) != _times_bound(node, file):
+    if len(values) != times_bound(node, file):
         return False
     known = seen | {node.id}
     others = [value for value in values if not _is_part_of(node.id, value)]
     return bool(others) and all(_is_shape(value, file, known) for value in others)
-
-
-def _times_bound(name: ast.Name, file: FileEdit) -> int:
-    """How often the scope binds a name, by loops and tuples too."""
-    scope = file.tree.scope(name)
-    return sum(
-        isinstance(part.ctx, ast.Store) and file.tree.scope(part) is scope
-        for part in file.tree.of(ast.Name)
-        if part.id == name.id
-    )
 
 
 def _is_part_of(name: str, value: ast.expr) -> bool:

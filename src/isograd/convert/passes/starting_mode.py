@@ -113,8 +113,7 @@ def _write(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> bool:
 def _start(name: str, node: ast.ClassDef, file: FileEdit) -> str:
     """Code that starts training; modules that the constructor may be handed keep their mode."""
     starting = file.settings.starting
-    made = starting.constructors.get(node.name)
-    if file.file in starting.leave_training and (made is None or made.keeps):
+    if file.file in starting.leave_training and starting.constructor(file.class_info(node)).keeps:
         return f"{file.name('composites.start_training')}({name})"
     return f"{name}.set_train()"
 

@@ -71,6 +71,12 @@ nn.TransformerEncoderLayer(3, 1, 4, dtype=torch.float64)(x.double()) * 0
 nn.Transformer(3, 1, 1, 1, 4, dtype=torch.float64).decoder.norm.weight
 nn.Transformer.generate_square_subsequent_mask(2, dtype=torch.float64)
 nn.Linear(3, 2, **{"device": None, "dtype": torch.float64}).bias * 0
+(x < 0).type(torch.Tensor)
+(x < 0).type(dtype=torch.Tensor)
+(x < 0).type("torch.Tensor")
+x.double().type(KIND)
+x.type(torch.ShortTensor)
+x.type(dtype="torch.LongTensor")
 F.relu6(x.double())
 F.relu6(n + 4)
 nn.ReLU6()(n - 3)
@@ -94,6 +100,8 @@ FUNCTIONS = """import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+KIND = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.Tensor
 
 
 """ + "\n\n".join(

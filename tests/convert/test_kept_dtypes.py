@@ -66,3 +66,42 @@ def test_the_dtypes_and_values_are_torchs(tmp_path: Path) -> None:
 def test_nothing_is_cast_without_need(statements: str) -> None:
     port, _ = port_of(f"import torch\n\ndef f(x: torch.Tensor):\n    {statements}\n    return y\n")
     assert "astype" not in port
+
+
+_HELD = """
+import math
+import numpy as np
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        total = 0.5 * np.prod(shape) * np.log(2 * np.pi)
+        self.register_buffer("of_numpy", torch.tensor(total, dtype=torch.float64))
+        self.register_buffer("whole", tensor=torch.tensor(3))
+        self.held = torch.tensor(0.5, dtype=torch.float64)
+        self.learnt = nn.Parameter(torch.tensor(math.log(3), dtype=torch.float64))
+        self.wide = torch.zeros(2, dtype=torch.float64)
+
+    def forward(self, x):
+        n = x.int()
+        return [
+            x - self.of_numpy, n + self.whole, self.held - x, x + self.learnt,
+            x + self.wide, self.held + self.wide, x.half() - self.held,
+        ]
+"""
+
+
+def test_a_number_that_a_network_holds_does_not_raise_the_dtype(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": _HELD})
+    code = """
+    import json, net
+    made = net.Net([4])(TENSOR([1.0, 2.0]))
+    print(json.dumps([(str(t.dtype).lower().rpartition(".")[2], t.tolist()) for t in made]))
+    """
+    expected, found = run_both(tmp_path, port, code)
+    assert [kind for kind, _ in found] == [kind for kind, _ in expected]
+    for (_, one), (_, other) in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, rel=1e-6)

@@ -190,3 +190,29 @@ def test_shapes_of_a_list_count_their_elements(tmp_path: Path) -> None:
     port, _ = converted(tmp_path, {"net.py": code})
     expected, found = run_both(tmp_path, port, "import json, net; print(json.dumps(net.found()))")
     assert found == expected == [10, 6, [6, 4], [6, 4]]
+
+
+OF_TENSORS = """
+import torch
+
+
+def parts(x, shapes):
+    sizes = [h * w for h, w in shapes]
+    found = [*x.split([h * w for h, w in shapes], dim=1), *torch.split(x, sizes, 1)]
+    found += torch.split_with_sizes(x, (shapes[0].prod(), shapes[1].prod()), 1)
+    found += x.split(split_size=torch.sum(shapes[0]), dim=1)
+    return found + [*x.split([w for w in (6, 2)], 1)]
+"""
+
+
+def test_sizes_of_parts_that_are_tensors(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"sizes.py": OF_TENSORS})
+    assert not report.findings
+    assert ", [w for w in (6, 2)], 1)" in (port / "sizes.py").read_text()
+    run = """
+        import json, sizes
+        found = sizes.parts(TENSOR([[[1.0] * 4] * 8]), TENSOR([[2, 3], [1, 2]]))
+        print(json.dumps([list(part.shape) for part in found]))
+    """
+    of_torch, of_port = run_both(tmp_path, port, run)
+    assert of_port == of_torch

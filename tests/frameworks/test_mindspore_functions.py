@@ -369,6 +369,9 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
     ("kl_div", {"input": normal(3, 4), "target": np.eye(3, 4, dtype=np.float32)}),
     ("poisson_nll_loss", {"input": normal(3, 4), "target": 3 * positive(3, 4), "full": True}),
     ("cosine_similarity", {"x1": normal(3, 4), "x2": normal(3, 4)}),
+    ("cosine_similarity", {"x1": normal(3, 3), "x2": normal(3, 3, 3), "dim": 1}),
+    ("cosine_similarity", {"x1": normal(2, 3, 4), "x2": normal(3, 1), "dim": -2}),
+    ("cosine_similarity", {"x1": normal(5, 1, 4), "x2": normal(3, 4), "dim": -1}),
 ]
 
 

@@ -81,7 +81,7 @@ class Scope(Bindings):
         reaching = self._reaching(name, write)
         found = Sight(Reach.ALONE)
         if not reaching:  # from outside
-            found = Sight(Reach.SHARED, is_argument=name in self.parameters)
+            found = Sight(Reach.SHARED, argument=self._argument(name))
         for binding in reaching:
             for origin in binding.origins:
                 found = max(found, self._seen(origin, binding, write), key=_reach)
@@ -109,7 +109,17 @@ class Scope(Bindings):
             is_lost = origin.reach is Reach.LOST or (origin.reach is Reach.SLICE and other != name)
             if is_lost and other in one:
                 return Sight(Reach.LOST, str(origin.root) if other == name else other)
-        return Sight(Reach.SHARED, is_argument=name in self.parameters)
+        return Sight(Reach.SHARED, argument=self._argument(name))
+
+    def is_read_behind(self, name: str, node: ast.AST) -> bool:
+        """Whether the tensor that a name holds at a node is read behind it by that name."""
+        bound = self.statements_of(name, node)
+        if not bound and isinstance(self.node, ast.Module):
+            return True
+        return any(self._is_live(name, since, node) for since in bound or [self.node])
+
+    def _argument(self, name: str) -> str:
+        return name if name in self.parameters else ""
 
     def is_part(self, name: str, at: ast.AST) -> bool:
         """Whether a name may hold a view of another tensor."""
@@ -203,7 +213,7 @@ class Scope(Bindings):
                 found = max(found, Sight(reach, root), key=_reach)
             before = self._reaching(root, at.statement)
             if not before:
-                found = max(found, Sight(reach, "", root in self.parameters), key=_reach)
+                found = max(found, Sight(reach, "", self._argument(root)), key=_reach)
             for earlier in before:
                 for further in earlier.origins:
                     if further.reach is not Reach.ALONE:

@@ -74,12 +74,17 @@ class Reach(IntEnum):
 class Sight:
     """reach, and the name that sees the tensor; empty for the caller or an object.
 
-    is_argument: whether nobody but the caller is known to see it.
+    argument: the parameter whose tensor it is, if nobody but the caller is known to see it.
     """
 
     reach: Reach
     name: str = ""
-    is_argument: bool = False
+    argument: str = ""
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether nobody but the caller is known to see the tensor."""
+        return bool(self.argument)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,12 @@ TYPED_TENSORS = {
         ("Int", "ms.int32"),
         ("Bool", "ms.bool_"),
         ("Byte", "ms.uint8"),
+        ("Short", "ms.int16"),
+        ("Char", "ms.int8"),
     )
 }
+#: What a class means as a dtype; torch.Tensor is that of floats.
+DTYPES_OF_CLASSES = {**TYPED_TENSORS, "torch.Tensor": "ms.float32"}
 #: What stands in annotations only.
 ANNOTATIONS = {
     **dict.fromkeys(TYPED_TENSORS, "ms.Tensor"),

@@ -14,6 +14,7 @@ from isograd.runtime.layers import linear
 from isograd.runtime.module_functions import FLOATS
 from isograd.runtime.pointwise import absolute, log_sigmoid, log_softmax, minimum
 from isograd.runtime.reductions import pairwise_distance
+from isograd.runtime.shapes import broadcast_tensors
 
 
 def reduced(losses: Any, reduction: str, divisor: Any = None) -> Any:
@@ -172,14 +173,17 @@ def poisson_nll_loss(
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """Each length is at least eps, as in torch since 1.12."""
+    """Each length is at least eps, as in torch since 1.12; dim counts in the common shape."""
+    if x1.shape != x2.shape:
+        x1, x2 = broadcast_tensors(x1, x2)
+    axis = dim % max(x1.ndim, 1)
 
     def length(x: Any) -> Any:
-        found = root(sum_of(x * x, (dim % x.ndim,)))
+        found = root(sum_of(x * x, (axis,)))
         # The gradient is that of the length, as in torch, which clamps outside of its record.
         return found + ops.stop_gradient(ops.clamp(found, min=eps) - found)
 
-    return sum_of(x1 * x2, (dim % x1.ndim,)) / (length(x1) * length(x2))
+    return sum_of(x1 * x2, (axis,)) / (length(x1) * length(x2))
 
 
 def hinge_embedding_loss(

@@ -72,8 +72,11 @@ _NAMED = {
     "Long": ms.int64, "Int": ms.int32, "Short": ms.int16, "Char": ms.int8, "Byte": ms.uint8,
     "Bool": ms.bool_,
 }  # fmt: skip
-_BY_NAME = {f"torch.{on}{name}Tensor": own for on in ("", "cuda.", "mps.", "xpu.")
-            for name, own in _NAMED.items()}  # fmt: skip
+_BY_NAME = {
+    **{f"torch.{on}{name}Tensor": own for on in ("", "cuda.", "mps.", "xpu.")
+       for name, own in _NAMED.items()},
+    "torch.Tensor": ms.float32,
+}  # fmt: skip
 
 #: Dtypes without gradients.
 _WHOLE = (
@@ -96,6 +99,8 @@ def typed(input: Any, kind: Any = None) -> Any:
                 return name
     if isinstance(kind, Typed):
         return _as(input, kind.dtype)
+    if kind is ms.Tensor:  # torch's class of floats
+        kind = ms.float32
     if isinstance(kind, str):
         kind = _BY_NAME[kind]
     return _as(input, kind)

@@ -54,6 +54,13 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     return input
 
 
+def sizes_of(sizes: Any) -> Any:
+    """Sizes in Python's numbers, which may be tensors of one number; one alone is one number."""
+    if isinstance(sizes, (tuple, list)):
+        return [size if isinstance(size, int) else int(size) for size in sizes]
+    return sizes if isinstance(sizes, int) else int(sizes)
+
+
 def flip(input: Any, *dims: Any) -> Any:
     """The order along axes turned round; axes one by one or as a tuple."""
     given = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims

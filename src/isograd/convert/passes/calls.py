@@ -292,17 +292,19 @@ def _is_parameter(node: ast.expr, file: FileEdit) -> bool:
 
 def _type(node: ast.Call, use: Use, file: FileEdit) -> bool:
     """`x.type(torch.LongTensor)`, `x.type(kind)` and `x.type()`; a dtype is for the knowledge."""
-    if node.keywords or len(node.args) > 1:
+    named = [part.value for part in node.keywords if part.arg == "dtype"]
+    kinds = [*node.args, *named]
+    if len(kinds) > 1 or len(named) != len(node.keywords):
         return False
-    api = file.named.get(node.args[0], "") if node.args else ""
-    if file.names.kind(api) == "d" or not (use.is_sure or api in types_and_settings.TYPED_TENSORS):
+    api = file.named.get(kinds[0], "") if kinds else ""
+    dtype = types_and_settings.DTYPES_OF_CLASSES.get(api, "")
+    if file.names.kind(api) == "d" or not (use.is_sure or dtype):
         return False
     assert isinstance(node.func, ast.Attribute)
-    dtype = types_and_settings.TYPED_TENSORS.get(api, "")
     if dtype:
         code = f"{layout.operand(file, node.func.value)}.astype({file.name(dtype)})"
     else:
-        given = "".join(f", {file.argument(part)}" for part in node.args)
+        given = "".join(f", {file.argument(part)}" for part in kinds)
         code = f"{file.name('composites.typed')}({file.argument(node.func.value)}{given})"
     layout.write_call(file, node, code)
     file.uses += 1

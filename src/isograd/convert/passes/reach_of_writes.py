@@ -7,6 +7,7 @@ import sys
 
 from isograd.convert import layout
 from isograd.convert.aliases import Scope
+from isograd.convert.analysis.given_arguments import Function, given_for
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, Sight, origin_of_write, rearranged
@@ -17,7 +18,7 @@ _LOST = "{0} and {1} share memory in torch; this change does not reach {1} in Mi
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
 _CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
-_INPUT = "forward changes its input {0}, in torch for its caller as well; the port does not"
+_INPUT = "{0} changes its input {1}, in torch for its caller as well; the port does not"
 _LONGEST_SHOWN = 60
 #: What functions with a gradient of their own are derived from; the scan names it by either path.
 _FUNCTIONS = "torch.autograd"
@@ -123,13 +124,51 @@ def sight_of(name: str, node: ast.AST, file: FileEdit) -> Sight:
         return outer.sight_at_any_time(name)
     sight = scope.sight(name, node)
     is_input = sight.is_argument and sight.reach is Reach.SHARED
-    if is_input and is_in_forward(node, file):
-        message = _INPUT.format(name)
+    function = file.tree.function(node)
+    if is_input and function is not None and is_in_forward(node, file):
+        if is_read_by_callers(sight.argument, function, file):
+            return sight
+        message = _INPUT.format(function.name, sight.argument)
         file.finding(node, "in-place-input", message, level=Level.LOOK)
         return Sight(Reach.ALONE)
     if sight.reach is Reach.ALONE and not can_be_bound(name, node, file):
         return Sight(Reach.SHARED)
     return sight
+
+
+def is_read_by_callers(name: str, function: Function, file: FileEdit) -> bool:
+    """Whether a method that forward calls is given a tensor that others read behind the call.
+
+    That of forward itself is an input of the network, which MindSpore refuses to write into.
+    """
+    waiting, known = [(name, function)], set[tuple[str, Function]]()
+    while waiting:
+        pair = waiting.pop()
+        if pair in known or pair[1].name == "forward":
+            continue
+        known.add(pair)
+        for call, given in given_for(*pair, file.tree):
+            sight = _sight_of_given(given, call, file)
+            caller = file.tree.function(call)
+            if sight.reach in (Reach.ALONE, Reach.LOST):
+                continue
+            if not sight.argument or caller is None or not is_in_forward(call, file):
+                return True
+            waiting.append((sight.argument, caller))
+    return False
+
+
+def _sight_of_given(given: ast.expr, call: ast.Call, file: FileEdit) -> Sight:
+    """Who sees what a call is given behind the call, where a write of the method's reaches it."""
+    root, reach = origin_of_write(given, file.views)
+    if reach is Reach.LOST:
+        return Sight(Reach.ALONE)
+    if not isinstance(root, ast.Name):
+        return Sight(Reach.SHARED if isinstance(root, ast.Attribute) else Reach.ALONE)
+    scope = scope_of(call, file)
+    if scope.is_read_behind(root.id, call):
+        return Sight(Reach.SHARED, root.id)
+    return scope.sight(root.id, call)
 
 
 def _scope_of_free(name: str, node: ast.AST, file: FileEdit) -> Scope | None:

@@ -49,6 +49,12 @@ BODIES = {
         "    self.m = self.m * 0.5 + t * x\n    if t:\n        self.max = self.m * t\n"
         "        a = self.max * max(t, 2)\nreturn self.m * a"
     ),
+    "Bucketed": "n = (torch.log(x.abs() / 2) / math.log(4) * 8).to(torch.long)\nreturn x * n",
+    "Mapped": (
+        "n = x.shape[0]\nq, k, v = map(lambda t: t.reshape(n, -1, 1) * n, (x, x * 2, self.a(x)))\n"
+        "(p, w), (_, r) = map(lambda t: (t[:n], self.b(t[..., 0])), [q, k])\n"
+        "z = torch.cat(tuple(map(lambda t: t[:, :n], (v, p))))\nreturn z.sum() * w * r"
+    ),
     "Unrecorded": (
         "with torch.no_grad():\n    p = torch.arange(x.shape[1]).float()\n    y = x * 2\n"
         "    rows, (top, _) = len(y), y.max(dim=1)\n    y = torch.relu(y).float()\n    y += 1\n"
@@ -56,7 +62,7 @@ BODIES = {
     ),
 }
 _HEAD = """
-import torch
+import math, torch
 from torch import nn
 class Base(nn.Module):
     def __init__(self):

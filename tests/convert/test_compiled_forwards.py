@@ -44,6 +44,17 @@ BODIES = {
         "return x * round(x.sum().item(), 2) + x * abs(mean) * round(2.4) + x * round(mean)"
     ),
     "AnyOf": "return x * any([x.sum() > 2, x.mean() > 5]) + x * (2 if all([x[0, 0] > 0]) else 3)",
+    "KeptOnSelf": (
+        "self.m, a = x * 2, x\nfor t in range(3):\n"
+        "    self.m = self.m * 0.5 + t * x\n    if t:\n        self.max = self.m * t\n"
+        "        a = self.max * max(t, 2)\nreturn self.m * a"
+    ),
+    "Bucketed": "n = (torch.log(x.abs() / 2) / math.log(4) * 8).to(torch.long)\nreturn x * n",
+    "Mapped": (
+        "n = x.shape[0]\nq, k, v = map(lambda t: t.reshape(n, -1, 1) * n, (x, x * 2, self.a(x)))\n"
+        "(p, w), (_, r) = map(lambda t: (t[:n], self.b(t[..., 0])), [q, k])\n"
+        "z = torch.cat(tuple(map(lambda t: t[:, :n], (v, p))))\nreturn z.sum() * w * r"
+    ),
     "Unrecorded": (
         "with torch.no_grad():\n    p = torch.arange(x.shape[1]).float()\n    y = x * 2\n"
         "    rows, (top, _) = len(y), y.max(dim=1)\n    y = torch.relu(y).float()\n    y += 1\n"
@@ -51,7 +62,7 @@ BODIES = {
     ),
 }
 _HEAD = """
-import torch
+import math, torch
 from torch import nn
 class Base(nn.Module):
     def __init__(self):
@@ -167,3 +178,46 @@ def test_a_block_of_layers_that_compute_is_stopped_behind_it() -> None:
         "        return x * y\n"
     )
     assert "y = compat.unlearned(y)" in text
+
+
+_READS = "    def read(self, y):\n        return y + self.m\n\n"
+
+
+@pytest.mark.parametrize(
+    ("methods", "line"),
+    [
+        pytest.param(
+            "    def forward(self, x):\n        self.m = x\n        return x\n", 0, id="not read"
+        ),
+        pytest.param(
+            f"{_READS}    def forward(self, x):\n        self.m = x\n        return self.read(x)\n",
+            18,
+            id="read in another method",
+        ),
+        pytest.param(
+            "    def forward(self, x):\n        self.m = x + self.m\n        return x\n",
+            15,
+            id="read before",
+        ),
+        pytest.param(
+            "    def forward(self, x):\n        self.n += 1\n        return x\n", 15, id="counted"
+        ),
+        pytest.param(
+            "    def forward(self, x):\n        self.m = x * 2\n        self.m[0] = 1\n"
+            "        return self.m\n",
+            15,
+            id="written into",
+        ),
+        pytest.param(
+            "    def forward(self, x):\n        self.mean = self.mean + x\n        return x\n",
+            0,
+            id="a buffer",
+        ),
+        pytest.param(
+            "    def read(self, y):\n        return y + self.m\n", 0, id="read and not bound"
+        ),
+    ],
+)
+def test_what_a_pass_keeps_and_reads_is_told_at_its_line(methods: str, line: int) -> None:
+    _, findings = port_of(f"{_HEAD}\n\nclass Net(Base):\n{methods}")
+    assert [one.line for one in findings if one.code == "kept-on-self"] == ([line] if line else [])

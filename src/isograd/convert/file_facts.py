@@ -16,6 +16,7 @@ from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.dictionaries import MODULE_DICT, keys_of
 from isograd.convert.analysis.emptiness import Emptiness
 from isograd.convert.analysis.holdings import Held as Kept
+from isograd.convert.analysis.kept_on_self import OwnReads
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.data_aliases import DataAliases, data_aliases
 from isograd.convert.dtypes_of_python import dtypes_of_python
@@ -96,6 +97,8 @@ class FileFacts:
     factory_classes: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: The calls that make buffers, by class and name, of the classes that were asked for.
     buffers: dict[ast.ClassDef, dict[str, ast.Call]] = field(default_factory=dict)
+    #: What passes read as names of what they keep on self, by method and attribute.
+    kept_names: dict[ast.AST, dict[str, OwnReads]] = field(default_factory=dict)
     #: By their classes; None before anything asks.
     layers_in_place: dict[ast.AST | None, LayersInPlace] | None = None
     #: Packages of the project itself.

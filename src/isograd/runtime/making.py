@@ -185,9 +185,15 @@ def exactly(function: Any, input: Any) -> Any:
     For values that are cut to whole numbers, where one unit in the last place is one bucket.
     """
     kind = ms.float32 if input.dtype in _WHOLE else input.dtype
-    if ms.get_context("device_target") != "CPU":
+    if not _is_on_cpu():
         return function(input.astype(kind))
     return function(input.astype(ms.float64)).astype(kind)
+
+
+@ops.constexpr  # type: ignore[untyped-decorator]  # MindSpore's has no types
+def _is_on_cpu() -> builtins.bool:
+    """Whether MindSpore runs on the CPU; asked when a graph is made, which has no contexts."""
+    return builtins.bool(ms.get_context("device_target") == "CPU")
 
 
 def of_one_dtype(tensors: Any) -> Any:

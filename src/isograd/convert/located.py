@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from isograd.convert.analysis.attribute_sets import attribute_set
 from isograd.convert.analysis.buffers import WORD, buffers_of, may_be_module
@@ -293,14 +293,16 @@ def locate(
     name: str = "",
     package: str = "",
     attributes: frozenset[str] = frozenset(),
+    mixed: Mapping[str, ClassInfo] | None = None,
 ) -> tuple[Facts, ModuleSummary]:
     """Read one file; returns what its conversion needs, and what other files may import.
 
-    attributes: names of what torch's layers hold.
+    attributes: names of what torch's layers hold.  mixed: classes that other files mix in.
     """
     facts = Facts()
     summary = ModuleSummary(name)
     state = State(torch_names(), project, summary, package, _Silent(facts))
+    state.mixed.update(mixed or {})
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()
     walker = _Located(state, facts, attributes)

@@ -132,6 +132,10 @@ def _read_all(run: Run) -> None:
             if run.options.progress is not None:
                 run.options.progress.advance(done, 2 * len(order), file)
         _read_one(run, path, file)
+    for path, facts in [*run.facts.items()]:
+        known = {*facts.classes.values()}
+        if any(info.is_mixed and not known.issuperset(info.takers) for info in known):
+            _read_one(run, path, _below(run, path).as_posix())  # what others mix in, once more
     _settle(run, imports)
 
 
@@ -294,7 +298,9 @@ def _located(run: Run, path: Path, source: Source) -> tuple[Facts, ModuleSummary
     name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
     seen = run.index.seen_from(path)
     attributes = run.knowledge.layer_attributes
-    return locate(source, seen, name=name, package=package, attributes=attributes)
+    read = list(run.facts[path].classes.values()) if path in run.facts else []
+    mixed = {info.name: info for info in read if info.is_mixed}
+    return locate(source, seen, name=name, package=package, attributes=attributes, mixed=mixed)
 
 
 def _entries(run: Run) -> Entries:

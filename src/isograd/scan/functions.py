@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from isograd.scan import behaviour
@@ -172,9 +172,12 @@ class Functions(Annotations):
         bases = tuple(self.visit(base) for base in node.bases)
         for keyword in node.keywords:
             self.visit(keyword.value)
-        info = ClassInfo(node.name, bases)
+        info = state.mixed.get(node.name) or ClassInfo(node.name)
+        info.bases = bases
+        info.methods.clear()
         self._classify(info)
         info.is_module = info.is_module or self._looks_like_module(node, bases)
+        _note_taker(info, bases)
         state.env[node.name] = info
         outer = (state.env, state.owner)
         first = len(self.pending)
@@ -246,6 +249,14 @@ class Functions(Annotations):
         ):
             for info in group:
                 self.read_function(info, [], {})
+
+
+def _note_taker(info: ClassInfo, bases: Sequence[Value]) -> None:
+    """Tell bases that are no modules which classes are derived from them."""
+    for base in bases:
+        if isinstance(base, ClassInfo) and not base.is_module and not base.root:
+            base.takers.append(info)
+            _note_taker(info, base.bases)
 
 
 def _is_a_number(name: str) -> bool:

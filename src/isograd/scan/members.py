@@ -151,11 +151,18 @@ class Members:
         if found.__class__ is FunctionInfo and found.is_property:
             self.read_function(found, [], {})
             return found.result
-        if found is None and info.is_module and name not in info.attributes:
-            return self._of_module(name)
+        if found is None and info.is_mixed and name not in info.attributes:
+            return None if self._is_of_taker(info, name) else self._of_module(name)
         if found is None and info.root:
             return self._of_made(Made(info.root), name)
         return found
+
+    def _is_of_taker(self, info: ClassInfo, name: str) -> bool:
+        """Whether what is derived from a class has a member of its own by this name."""
+        return any(
+            name in taker.attributes or self._in_class(taker, name, set()) is not None
+            for taker in info.takers
+        )
 
     def _in_class(self, info: ClassInfo, name: str, seen: set[int]) -> Value:
         """A member by the order of the bases."""

@@ -94,6 +94,8 @@ class State:
     depth: int = 0
     #: Methods of the file's own classes: the fewest and most arguments that each takes.
     own_methods: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    #: Classes of the file, where others that import them are known to mix them into modules.
+    mixed: dict[str, ClassInfo] = field(default_factory=dict)
 
     @property
     def has_arrays(self) -> bool:

@@ -145,7 +145,7 @@ class ClassInfo:
     """A class of the project.
 
     bases: values of its bases; attributes: of its instances and of itself; is_module: whether it
-    descends from torch's nn.Module.
+    descends from torch's nn.Module. takers: what is derived from it where it is none.
     """
 
     name: str
@@ -155,6 +155,12 @@ class ClassInfo:
     is_module: bool = False
     root: str = ""
     node: ast.ClassDef | None = None
+    takers: list[ClassInfo] = field(default_factory=list)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it is a module, or mixed into one."""
+        return self.is_module or any(taker.is_module for taker in self.takers)
 
 
 Value = Optional[  # noqa: UP045  # the names below are defined above it only at run time
@@ -241,7 +247,7 @@ def _join_instances(first: Made | Instance, second: Made | Instance) -> Value:
 def is_module(value: Value) -> bool:
     """Whether it is an instance of a class of torch's or the project's modules."""
     if isinstance(value, Instance):
-        return value.of.is_module
+        return value.of.is_mixed
     return isinstance(value, Made) and not value.api.startswith(
         ("torch.optim", "torch.amp", "torch.distributions")
     )

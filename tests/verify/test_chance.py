@@ -207,6 +207,53 @@ def test_along_which_axes_a_mask_is_drawn(
     assert causes == ([("random.mask", mask)] if mask else [])
 
 
+#: Noise after the layers, and a mask of whole samples beside it.
+NOISY = """
+class DropPath(nn.{base}):
+    def {method}(self, x):
+        if self.training:
+            {first}
+            {second}
+        return x
+"""
+TORCH_NOISE = "x = x + 0.1 * torch.randn_like(x)"
+TORCH_MASK = "x = x * (torch.rand(x.shape[0], 1, 1, 1) < 0.8) / 0.8"
+MASK = "x = x * (ops.rand({}) < 0.8).astype(x.dtype) / 0.8"
+
+
+@pytest.mark.parametrize(
+    ("noise", "mask", "cause", "drawn"),
+    [
+        pytest.param("randn(1, *x.shape[1:])", None, "random.noise", "1 × 3 × 5 × 5", id="batch"),
+        pytest.param("rand(1, *x.shape[1:])", None, "random.noise", "1 × 3 × 5 × 5", id="uniform"),
+        pytest.param("randn(*x.shape[:2], 1, 1)", None, "random.noise", "6 × 3 × 1 × 1", id="rows"),
+        pytest.param("randn_like(x)", None, None, None, id="right"),
+        pytest.param("randn(2, *x.shape)[0]", None, None, None, id="more than it uses"),
+        pytest.param("randn_like(x)", "x.shape", "random.mask", "6 × 3 × 5 × 5", id="mask"),
+        pytest.param("randn_like(x)", "x.shape[0], 1, 1, 1", None, None, id="right mask"),
+    ],
+)
+def test_along_which_axes_noise_is_drawn_and_masks_beside_it(
+    dropping: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    noise: str,
+    mask: str | None,
+    cause: str | None,
+    drawn: str | None,
+) -> None:
+    second, other = ("pass", "pass") if mask is None else (TORCH_MASK, MASK.format(mask))
+    torch_words = {"base": "Module", "method": "forward", "first": TORCH_NOISE, "second": second}
+    words = {"base": "Cell", "method": "construct", "second": other}
+    words["first"] = f"x = x + 0.1 * ops.{noise}"
+    monkeypatch.setitem(globals(), "TORCH_DROP", NOISY.format(**torch_words))
+    monkeypatch.setitem(globals(), "MINDSPORE_DROP", NOISY.format(**words))
+    found = dropping("DropPath()", "DropPath()")
+    causes = [(f["cause"]["id"], f["cause"]["port"]) for f in found["findings"]]
+    assert causes == ([(cause, drawn)] if cause else [])
+    assert found["verdict"] == ("divergent" if cause else "equivalent")
+    assert all("/" not in f["fix"]["where"] for f in found["findings"])
+
+
 def test_a_dropout_in_place_of_a_stochastic_depth_is_told(
     dropping: Callable[..., dict[str, Any]],
 ) -> None:

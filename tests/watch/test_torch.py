@@ -19,6 +19,7 @@ from isograd.errors import UsageError
 from isograd.runs.reader import Run
 from isograd.watch.model import WatchReport, WatchVerdict
 from isograd.watch.session import AlertRaised
+from isograd.watch.torch_lane import gradient_norms
 
 Spoil = Callable[[torch.Tensor], torch.Tensor]
 BAD_STEP = 3
@@ -309,6 +310,26 @@ def test_usual_overflows_of_scaling_are_notices(tmp_path: Path, dtype: torch.dty
         assert report.loss_scale.overflows[0] == 0
         assert "scale.overflow" in {a.code for a in report.alerts}
         assert "would have fitted" in report.loss_scale.advice
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [(torch.float16, 6e4), (torch.float32, 1e30), (torch.float64, 1e300), (torch.bfloat16, 1e30)],
+)
+def test_a_norm_that_overflows_is_of_finite_gradients(dtype: torch.dtype, size: float) -> None:
+    parameter = nn.Parameter(torch.zeros(2, 8, dtype=dtype))
+    parameter.grad = torch.full_like(parameter, size)
+    norms, _, _ = gradient_norms([parameter], None)
+    assert norms[0] == pytest.approx(4 * float(parameter.grad[0, 0]), rel=1e-5)
+    for spoil in (float("inf"), float("nan")):
+        parameter.grad[1, 3] = spoil
+        assert not np.isfinite(gradient_norms([parameter], None)[0][0])
+
+
+def test_large_finite_gradients_are_no_alert_of_values_that_are_not_finite(tmp_path: Path) -> None:
+    report = train(tmp_path / "run", Net(), lambda _, loss, __: loss * 1e25)
+    first = {alert.code: alert.first_step for alert in report.alerts}
+    assert first["gradient.nonfinite"] == first["loss.nonfinite"] == 1
 
 
 def test_a_genuine_nan_under_scaling_is_no_overflow(tmp_path: Path) -> None:

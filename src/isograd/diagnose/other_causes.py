@@ -97,6 +97,16 @@ OTHER_SOURCES = (
         "nn.Dropout(p=1 - keep)(x)",
     ),
     Source(
+        "random.noise",
+        "verify/masks.py",
+        "noise that is drawn along other axes",
+        "With real chance other parts of a tensor move together: noise for each element moves "
+        "every element alone, noise of one row moves all samples alike.",
+        "Draw the noise in the shape that the reference draws it in.",
+        "x + 0.1 * torch.randn_like(x)",
+        "x + 0.1 * ops.randn(1, x.shape[1])",
+    ),
+    Source(
         "dropout.p",
         "verify/findings.py",
         "dropout that zeroes another share",

@@ -181,16 +181,17 @@ class DropoutSite:
 
 @dataclass(frozen=True)
 class MaskDraw:
-    """Random numbers that masks are made of, drawn by a recorded call's own code.
+    """Random numbers that are drawn by a recorded call's own code.
 
     call: index of the call in the recorded list; shape: one element for each independent number.
-    where: ``file:line`` of the user's code that draws.
+    where: ``file:line`` of the user's code that draws.  kind: one of `isograd.frameworks.kinds`.
     """
 
     call: int
     function: str
     shape: tuple[int, ...]
     where: str | None = None
+    kind: str = "masks"
 
 
 @dataclass(frozen=True)

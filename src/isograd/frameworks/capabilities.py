@@ -66,14 +66,16 @@ class BorrowsParameters(Protocol):
 
 
 class DrawsMasks(Protocol):
-    """A framework that sees which numbers masks are drawn from, and can let chance rule."""
+    """A framework that sees which numbers are drawn, and can let chance rule."""
 
     def mask_draws(self) -> tuple[MaskDraw, ...]:
-        """The numbers that masks are made of in the recorded pass, active dropouts included."""
+        """The numbers that are drawn in the recorded pass, active dropouts included."""
         ...
 
-    def replay_with_chance(self, request: ReplayRequest, seed: int) -> Tensors:
-        """Run one recorded call again, alone, with the network's own draws from this seed."""
+    def replay_with_chance(
+        self, request: ReplayRequest, kinds: frozenset[str], seed: int
+    ) -> Tensors:
+        """Run one recorded call again, alone, with its own draws of these kinds from this seed."""
         ...
 
 

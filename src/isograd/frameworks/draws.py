@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from isograd.frameworks.base import DropoutSite, MaskDraw, Tensors
 from isograd.frameworks.common import users_line
+from isograd.frameworks.kinds import MASKS
 from isograd.tensors import Array
 
 #: Channels of the experiment, 600 × 600: with 318,500 draws on each side a difference of one
@@ -57,7 +59,11 @@ def held_axes(rank: int) -> tuple[tuple[int, ...], ...]:
 
 
 def equal_pairs(
-    run: Callable[[int], Tensors], starts: Mapping[str, tuple[int, ...]], pairs: int, seed: int
+    run: Callable[[int], Tensors],
+    starts: Mapping[str, tuple[int, ...]],
+    pairs: int,
+    seed: int,
+    partners: Mapping[str, tuple[int, ...]] | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """In how many pairs of runs with real chance a part of each tensor is the same.
 
@@ -65,14 +71,26 @@ def equal_pairs(
     whole.  A mask that is drawn for each sample leaves a whole sample the same more often than
     one that is drawn for each element.  Pairs are disjoint, so they are independent.
 
+    Noise leaves nothing the same: with `partners`, a place along each axis besides the start, it
+    is counted too in how many pairs the two places changed in the same direction, axis by axis.
+    Noise that is shared along an axis moves them together.
+
     run: draws by the seed that it is given.
     """
-    counts = {key: [0] * len(held_axes(len(start))) for key, start in starts.items()}
+    partners = partners or {}
+    counts = {
+        key: [0] * (len(held_axes(len(start))) + len(partners.get(key, ())))
+        for key, start in starts.items()
+    }
     seeds = itertools.count(1 + seed * 2 * pairs)
     for _ in range(pairs):
         first, second = run(next(seeds)), run(next(seeds))
         for key, start in starts.items():
             one, other = first.get(key), second.get(key)
+            axes = partners.get(key, ())
+            if one is not None and other is not None and axes:
+                for axis, agrees in enumerate(_agreements(one.values, other.values, start, axes)):
+                    counts[key][axis - len(axes)] += agrees
             for number, held in enumerate(held_axes(len(start))):
                 part = tuple(
                     place if axis in held else slice(None) for axis, place in enumerate(start)
@@ -84,26 +102,37 @@ def equal_pairs(
     return {key: tuple(found) for key, found in counts.items()}
 
 
+def _agreements(
+    one: Array, other: Array, start: tuple[int, ...], partners: tuple[int, ...]
+) -> list[bool]:
+    """For each axis, whether the start and its partner changed in the same direction, or not."""
+    slack = _SAME * float(np.abs(one).max(initial=0.0))
+    places = [start, *[(*start[:a], p, *start[a + 1 :]) for a, p in enumerate(partners)]]
+    changes = [float(one[place]) - float(other[place]) for place in places]
+    first, *others = [0.0 if abs(c) <= slack else math.copysign(1.0, c) for c in changes]
+    return [first == sign for sign in others]
+
+
 def _is_same(one: Array, other: Array) -> bool:
     scale = float(np.abs(one).max(initial=0.0))
     return bool(np.abs(np.subtract(one, other)).max(initial=0.0) <= _SAME * scale)
 
 
 class MaskDraws:
-    """Collects what masks are drawn from in a recorded pass."""
+    """Collects what is drawn in a recorded pass."""
 
     def __init__(self, current_call: Callable[[], int | None]) -> None:
         self._current_call = current_call
         self.found: list[MaskDraw] = []
 
-    def add(self, function: str, shape: tuple[int, ...]) -> None:
+    def add(self, function: str, shape: tuple[int, ...], kind: str = MASKS) -> None:
         """Note that the running call draws these numbers."""
         call = self._current_call()
         if call is None or math.prod(shape) == 0:
             return
         place = users_line()
-        where = None if place is None else f"{place[0]}:{place[1]}"
-        self.found.append(MaskDraw(call, function, tuple(map(int, shape)), where))
+        where = None if place is None else f"{Path(place[0]).name}:{place[1]}"
+        self.found.append(MaskDraw(call, function, tuple(map(int, shape)), where, kind))
 
 
 def shape_of_draws(shape: tuple[int, ...], by_channel: bool) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ which they were looked at.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -187,4 +188,6 @@ class StepRecord:
         if norms is None or (self.gradient_nonfinite is not None and self.gradient_nonfinite.any()):
             return float("nan")
         finite = norms[np.isfinite(norms)]
-        return float(np.sqrt(np.dot(finite, finite))) if finite.size else float("nan")
+        largest = float(finite.max(initial=0.0)) or 1.0  # squares overflow above 1e154
+        parts = finite / largest
+        return largest * math.sqrt(float(np.dot(parts, parts))) if finite.size else float("nan")

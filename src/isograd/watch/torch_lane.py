@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -103,9 +104,24 @@ def gradient_norms(
     if loss is not None:
         numbers.append(loss.float().reshape(()).to(device))
     values = torch.stack(numbers).tolist() if numbers else []
-    norms[~absent] = values[: len(gradients)]
+    # A norm overflows long before its elements do: in float16 above 65,504, in float32 above 2e19.
+    norms[~absent] = [
+        value if math.isfinite(value) else _scaled_norm(gradient)
+        for value, gradient in zip(values, gradients, strict=False)
+    ]
     exact = None if loss is None else float(loss) if loss.device.type == "cpu" else values[-1]
     return norms, absent, exact
+
+
+def _scaled_norm(gradient: torch.Tensor) -> float:
+    """The norm by way of the greatest magnitude, NaN where an element is not finite."""
+    sizes = gradient.detach().abs()
+    sizes = sizes if sizes.dtype == torch.float64 else sizes.float()
+    largest = float(sizes.max())
+    if not math.isfinite(largest):
+        return math.nan
+    # a sum over all of it needs the greater range of a Python float
+    return min(float(torch.linalg.vector_norm(sizes / largest)) * largest, sys.float_info.max)
 
 
 def largest_gradient(parameters: list[torch.nn.Parameter]) -> float:

@@ -228,13 +228,15 @@ class Chance(Protocol):
         ...
 
     def mask_draws(self) -> tuple[MaskDraw, ...]:
-        """The numbers that its masks are made of; empty where the framework cannot see them."""
+        """The numbers that it draws; empty where the framework cannot see them."""
         ...
 
     def equal_pairs(
         self,
         request: ReplayRequest,
+        kinds: tuple[str, ...],
         starts: dict[str, tuple[int, ...]],
+        partners: dict[str, tuple[int, ...]],
         pairs: int,
         seed: int,
     ) -> dict[str, tuple[int, ...]]:

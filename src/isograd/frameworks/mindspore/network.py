@@ -75,7 +75,8 @@ class MindSporeNetwork:
         self._drawn: tuple[str, ...] = ()
         self._masks: tuple[MaskDraw, ...] = ()
         #: The seed with which replays draw as the network does; None: they draw neutrally.
-        self._chance_seed: int | None = None
+        self._chance_seed = 0
+        self._live: frozenset[str] = frozenset()
         self._built = ConstructionLog()
         self._lines: list[tuple[str, int] | None] = []
         self._pinned_lines: list[tuple[str, int] | None] = []

@@ -19,6 +19,7 @@ from mindspore import Tensor, dtype, mint, nn, ops
 from isograd.frameworks.base import DropoutSite
 from isograd.frameworks.common import python_chance_fixed
 from isograd.frameworks.draws import MaskDraws, probe_shape, shape_of_draws, site_of
+from isograd.frameworks.kinds import MASKS, NOISE
 
 _DROPOUT_FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d")
 #: The functions, cells and primitives that drop whole channels.
@@ -39,11 +40,13 @@ class _Switch:
     """Whether chance is taken out, and who hears of functional dropouts.
 
     scaled: whether dropout multiplies by 1 / (1 - p); drawn: the random functions that the last
-    pass called, dropouts apart; masks: collects the numbers that masks are made of.
+    pass called, dropouts apart; masks: collects the numbers that are drawn.
+    live: the kinds of draws that stay as they are while chance is taken out.
     """
 
     neutral = False
     scaled = False
+    live: ClassVar[frozenset[str]] = frozenset()
     drawn: ClassVar[dict[str, None]] = {}
     note: Callable[[float], None] | None = None
     masks: MaskDraws | None = None
@@ -107,17 +110,33 @@ def _marking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def marked(*args: Any, **kwargs: Any) -> Any:
         if not _Switch.neutral:
             return function(*args, **kwargs)
+        kind = MASKS if name in MASKING else NOISE
+        if kind in _Switch.live and not _Switch.depth:
+            return _as_it_is(function, *args, **kwargs)
         _Switch.drawn[name] = None
         _Switch.depth += 1
         try:
             result = function(*args, **kwargs)
         finally:
             _Switch.depth -= 1
-        if _Switch.masks is not None and not _Switch.depth and name in MASKING:
-            _Switch.masks.add(name, result.shape)
+        if _Switch.masks is not None and not _Switch.depth and isinstance(result, Tensor):
+            _Switch.masks.add(name, result.shape, kind)
         return result
 
     return marked
+
+
+def _as_it_is(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a function returns where chance rules it."""
+    before, _Switch.neutral = _Switch.neutral, False
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _Switch.neutral = before
+
+
+def _chance_drops() -> bool:
+    return not _Switch.neutral or MASKS in _Switch.live
 
 
 def _hear(probability: float, training: bool) -> None:
@@ -150,8 +169,8 @@ def rate_of(cell: Any) -> float:
 
 def _dropout_function(original: Callable[..., Any]) -> Callable[..., Any]:
     def dropout(*args: Any, **kwargs: Any) -> Any:
-        if not _Switch.neutral:
-            return original(*args, **kwargs)
+        if _chance_drops():
+            return _as_it_is(original, *args, **kwargs)
         probability = float(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
         training = args[2] if len(args) > 2 else kwargs.get("training", True)
         _hear(probability, training)
@@ -164,8 +183,8 @@ def _dropout_function(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _dropout_construct(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def construct(self: Any, x: Any, *args: Any) -> Any:
-        if not _Switch.neutral:
-            return original(self, x, *args)
+        if _chance_drops():
+            return _as_it_is(original, self, x, *args)
         _hear(0.0, False)  # its rate is measured by running the cell
         _note_mask(kind, x, rate_of(self), self.training)
         return _kept(x, rate_of(self), self.training)
@@ -175,8 +194,8 @@ def _dropout_construct(kind: str, original: Callable[..., Any]) -> Callable[...,
 
 def _dropout_primitive(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, x: Any, *args: Any) -> Any:
-        if not _Switch.neutral:
-            return original(self, x, *args)
+        if _chance_drops():
+            return _as_it_is(original, self, x, *args)
         probability = 1.0 - float(getattr(self, "keep_prob", 1.0))
         _hear(probability, True)
         _note_mask(name, x, probability, True)
@@ -328,16 +347,19 @@ def _bernoulli_function(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def neutral_chance(
-    note: Callable[[float], None] | None = None, masks: MaskDraws | None = None
+    note: Callable[[float], None] | None = None,
+    masks: MaskDraws | None = None,
+    live: frozenset[str] = frozenset(),
 ) -> Iterator[None]:
-    """No chance anywhere inside."""
-    before = _Switch.neutral, _Switch.note, _Switch.masks
+    """No chance anywhere inside; live: the kinds of draws that stay as they are."""
+    before = _Switch.neutral, _Switch.note, _Switch.masks, _Switch.live
     _Switch.neutral, _Switch.note, _Switch.masks, _Switch.drawn = True, note, masks, {}
+    _Switch.live = live
     try:
         with python_chance_fixed():
             yield
     finally:
-        _Switch.neutral, _Switch.note, _Switch.masks = before
+        _Switch.neutral, _Switch.note, _Switch.masks, _Switch.live = before
 
 
 def drawn() -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -191,9 +190,9 @@ class MindSporePasses(MindSporeNetwork):
         with (
             rebuilt(self._cells, self._built, fixes),
             self._restoring(
-                self._mode, None if fixes else self._cells[call.module], self._chance_seed or 0
+                self._mode, None if fixes else self._cells[call.module], self._chance_seed
             ),
-            neutral_chance() if self._chance_seed is None else contextlib.nullcontext(),
+            neutral_chance(live=self._live),
             user_code(f"replaying {call.module or 'the network'} in MindSpore", advice_for),
         ):
             run = CallRun(
@@ -224,12 +223,14 @@ class MindSporePasses(MindSporeNetwork):
     def mask_draws(self) -> tuple[MaskDraw, ...]:
         return self._masks
 
-    def replay_with_chance(self, request: ReplayRequest, seed: int) -> Tensors:
-        self._chance_seed = seed
+    def replay_with_chance(
+        self, request: ReplayRequest, kinds: frozenset[str], seed: int
+    ) -> Tensors:
+        self._chance_seed, self._live = seed, kinds
         try:
             return self._replay(request, (), Replacements(()), None)
         finally:
-            self._chance_seed = None
+            self._chance_seed, self._live = 0, frozenset()
 
     def fix_for(self, module: str, function: str, argument: str, value: Any) -> PortFix | None:
         """How a setting of a torch function is made on the library cell of this name.

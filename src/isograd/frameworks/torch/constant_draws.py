@@ -121,3 +121,5 @@ _RULES: dict[str, Callable[[_Arguments, _Keywords, torch.Tensor], Any]] = {
     "log_normal_": _log_normal,
     "geometric_": _geometric,
 }
+#: All functions that draw.
+DRAWING = frozenset(_RULES)

@@ -66,7 +66,8 @@ class TorchNetwork:
         self._drawn: tuple[str, ...] = ()
         self._masks: tuple[MaskDraw, ...] = ()
         #: The seed with which replays draw as the network does; None: they draw neutrally.
-        self._chance_seed: int | None = None
+        self._chance_seed = 0
+        self._live: frozenset[str] = frozenset()
         self._scaled = self._reports_buffers = False
         self._where: dict[int, str | None] = {}
         self.floors: Floors = {}

@@ -26,7 +26,8 @@ from torch.overrides import TorchFunctionMode
 from isograd.frameworks.base import DropoutSite
 from isograd.frameworks.common import python_chance_fixed
 from isograd.frameworks.draws import MaskDraws, probe_shape, shape_of_draws, site_of
-from isograd.frameworks.torch.constant_draws import MASKING, constant_draw
+from isograd.frameworks.kinds import MASKS, NOISE
+from isograd.frameworks.torch.constant_draws import DRAWING, MASKING, constant_draw
 
 _ALPHA = frozenset(
     "alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_".split()
@@ -41,6 +42,8 @@ _BY_CHANNEL = frozenset(
 _RRELUS = frozenset("rrelu rrelu_".split())
 _STACKED = frozenset("lstm gru rnn_tanh rnn_relu".split())
 _SORTS = frozenset("sort argsort".split())
+_MASKS = _DROPOUTS | MASKING | _STACKED | frozenset(("scaled_dot_product_attention",))
+_NOISE = (DRAWING - MASKING) | _RRELUS | frozenset(("_standard_gamma", "gumbel_softmax"))
 #: What SELU tends to from above, which alpha dropout gives to what it drops (Klambauer et al.
 #: 2017, arXiv 1706.02515).
 _LOWEST = -1.0507009873554805 * 1.6732632423543772
@@ -50,7 +53,8 @@ class NeutralChance(TorchFunctionMode):
     """Replaces dropout and random draws; `note` hears of each functional dropout.
 
     scaled: whether dropout multiplies by 1 / (1 - p); drawn: the random functions that
-    were called, dropouts apart; masks: collects the numbers that masks are made of.
+    were called, dropouts apart; masks: collects the numbers that are drawn.
+    live: the kinds of draws that stay as they are.
     """
 
     def __init__(
@@ -58,9 +62,10 @@ class NeutralChance(TorchFunctionMode):
         note: Callable[[float], None] | None = None,
         scaled: bool = False,
         masks: MaskDraws | None = None,
+        live: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__()
-        self._note, self._scaled, self._masks = note, scaled, masks
+        self._note, self._scaled, self._masks, self._live = note, scaled, masks, live
         self.drawn: dict[str, None] = {}
 
     def __torch_function__(
@@ -72,6 +77,8 @@ class NeutralChance(TorchFunctionMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
+        if self._live and _kind(name) in self._live:
+            return func(*args, **kwargs)
         replaced = self._replaced(name, func, args, kwargs)
         if replaced is not NotImplemented:
             return replaced
@@ -80,8 +87,8 @@ class NeutralChance(TorchFunctionMode):
         if drawn is None:
             return result
         self.drawn[name] = None
-        if self._masks is not None and name in MASKING:
-            self._masks.add(name, result.shape)
+        if self._masks is not None:
+            self._masks.add(name, result.shape, MASKS if name in MASKING else NOISE)
         with torch.no_grad():
             return result.copy_(drawn) if isinstance(drawn, torch.Tensor) else result.fill_(drawn)
 
@@ -105,12 +112,17 @@ class NeutralChance(TorchFunctionMode):
         if name == "topk" and "out" not in kwargs and (args or (kwargs["input"],))[0].ndim:
             return _stable_topk(*args, **kwargs)
         if name == "_standard_gamma":
-            self.drawn[name] = None
+            self._note_noise(name, args[0])
             return args[0]  # the mean, with its gradient
         if name == "gumbel_softmax":
-            self.drawn[name] = None
+            self._note_noise(name, args[0] if args else kwargs["logits"])
             return _softmax_of_equal_draws(*args, **kwargs)
         return NotImplemented
+
+    def _note_noise(self, name: str, like: torch.Tensor) -> None:
+        self.drawn[name] = None
+        if self._masks is not None:
+            self._masks.add(name, like.shape, NOISE)
 
     def _dropout(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         named = dict(zip(("input", "p", "training", "inplace"), args, strict=False)) | kwargs
@@ -152,6 +164,13 @@ class NeutralChance(TorchFunctionMode):
             query, key = args[:2] if len(args) > 1 else (kwargs["query"], kwargs["key"])
             self._masks.add(func.__name__, (*query.shape[:-1], key.shape[-2]))
         return found / (1.0 - probability) if self._scaled and probability < 1 else found
+
+
+def _kind(name: str) -> str | None:
+    """The kind of what a function draws; None where it draws nothing or runs others that do."""
+    if name in _MASKS:
+        return MASKS
+    return NOISE if name in _NOISE else None
 
 
 def _with_mean_slope(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -232,11 +251,15 @@ def neutral_chance(
     note: Callable[[float], None] | None = None,
     scaled: bool = False,
     masks: MaskDraws | None = None,
+    live: frozenset[str] = frozenset(),
 ) -> Iterator[NeutralChance]:
-    """No chance anywhere inside: functional and module dropout, RNNs, attention, draws."""
+    """No chance anywhere inside: functional and module dropout, RNNs, attention, draws.
+
+    live: the kinds of draws that stay as they are.
+    """
     changed: list[tuple[Any, float, Any]] = []
     try:
-        for module in modules:
+        for module in modules if MASKS not in live else ():
             if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout:
                 if scaled and isinstance(module, nn.MultiheadAttention):
                     continue  # its own functions are seen, and heard of
@@ -244,7 +267,7 @@ def neutral_chance(
                 changed.append((module, module.dropout, handle))
                 if not scaled:
                     module.dropout = 0.0
-        with python_chance_fixed(), NeutralChance(note, scaled, masks) as mode:
+        with python_chance_fixed(), NeutralChance(note, scaled, masks, live) as mode:
             yield mode
     finally:
         for module, probability, handle in changed:

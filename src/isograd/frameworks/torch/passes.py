@@ -186,9 +186,10 @@ class TorchPasses(TorchNetwork):
             pins.append(Pin(child.module, place, child.result, outputs, *changes))
         with contextlib.ExitStack() as stack:
             stack.enter_context(in_modes(modules, self._training))
-            stack.enter_context(restoring_state(module, self._chance_seed or 0))
-            if self._chance_seed is None:
-                stack.enter_context(neutral_chance(modules.values(), None, self._scaled))
+            stack.enter_context(restoring_state(module, self._chance_seed))
+            stack.enter_context(
+                neutral_chance(modules.values(), None, self._scaled, live=self._live)
+            )
             stack.enter_context(pinned(modules, pins))
             stack.enter_context(computing(arithmetic, self.floors))
             stack.enter_context(torch.set_grad_enabled(request.backward))
@@ -217,12 +218,14 @@ class TorchPasses(TorchNetwork):
     def mask_draws(self) -> tuple[MaskDraw, ...]:
         return self._masks
 
-    def replay_with_chance(self, request: ReplayRequest, seed: int) -> Tensors:
-        self._chance_seed = seed
+    def replay_with_chance(
+        self, request: ReplayRequest, kinds: frozenset[str], seed: int
+    ) -> Tensors:
+        self._chance_seed, self._live = seed, kinds
         try:
             return self.replay(request)
         finally:
-            self._chance_seed = None
+            self._chance_seed, self._live = 0, frozenset()
 
     def trace(self, request: ReplayRequest) -> tuple[FunctionCall, ...]:
         call = self._calls[request.call]

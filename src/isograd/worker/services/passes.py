@@ -207,21 +207,24 @@ class PassService(FrameworkService, Passes, Reach, Chance):
         return self._framework.draws_by_hand()
 
     def mask_draws(self) -> tuple[MaskDraw, ...]:
-        """The numbers that its masks are made of; empty where the framework cannot see them."""
+        """The numbers that it draws; empty where the framework cannot see them."""
         seeing = self._as(DrawsMasks)
         return seeing.mask_draws() if seeing is not None else ()
 
     def equal_pairs(
         self,
         request: ReplayRequest,
+        kinds: tuple[str, ...],
         starts: dict[str, tuple[int, ...]],
+        partners: dict[str, tuple[int, ...]],
         pairs: int,
         seed: int,
     ) -> dict[str, tuple[int, ...]]:
         """Of pairs of replays with real chance, how many agree: see `frameworks/draws.py`."""
         drawing = self._as(DrawsMasks)
         assert drawing is not None, "asked only where masks were seen"
-        return equal_pairs(partial(drawing.replay_with_chance, request), starts, pairs, seed)
+        run = partial(drawing.replay_with_chance, request, frozenset(kinds))
+        return equal_pairs(run, starts, pairs, seed, partners)
 
 
 def errors_of(

@@ -23,6 +23,7 @@ from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
 from isograd.convert.entries import Entries
 from isograd.convert.facts import Facts, Member
+from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES, locate
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
@@ -230,21 +231,23 @@ def _compile_steps(run: Run) -> None:
         return
     engine = Engine(_entries(run), run.names, Settings(run.options.target))
     sources = {path: _source(run, path) for path in run.facts}
-    edits = [
-        edit
-        for path in takers
-        if (source := sources[path]) is not None
-        and (edit := engine.read(source, run.facts[path], place_of(run, _below(run, path))))
-    ]
+
+    def read(path: Path) -> FileEdit | None:
+        source, place = sources[path], place_of(run, _below(run, path))
+        return None if source is None else engine.read(source, run.facts[path], place)
+
+    edits = [edit for edit in map(read, takers) if edit is not None]
     if not any(backward_calls(edit) for edit in edits):
         return
     named = {path: _below(run, path).as_posix() for path in run.facts}
+    paths = {name: path for path, name in named.items()}
     run.training = decide(
         edits,
         [(named[path], facts) for path, facts in run.facts.items()],
         [(named[path], source.tree) for path, source in sources.items() if source is not None],
         run.knowledge.layer_arguments,
         run.knowledge.entries,
+        lambda name: read(paths[name]),
     )
     for path in takers:
         new = run.training.files.get(named[path])

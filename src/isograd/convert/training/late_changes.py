@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.paths import calls_in, path_of
@@ -18,6 +19,7 @@ _Loop = (ast.For, ast.AsyncFor, ast.While)
 #: Attributes of tensors; what layers hold as Parameters, which are inputs of the graph.
 _OF_TENSORS = frozenset("data grad requires_grad".split())
 _OF_LAYERS = frozenset("weight bias running_mean running_var num_batches_tracked".split())
+_Project = TypeVar("_Project", bound="Project")
 _SETS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
@@ -35,7 +37,7 @@ class Project:
     files: dict[ast.AST, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, trees: Iterable[tuple[str, ast.Module]]) -> Project:
+    def of(cls: type[_Project], trees: Iterable[tuple[str, ast.Module]]) -> _Project:
         """Read the trees of a project."""
         project = cls()
         for name, tree in trees:

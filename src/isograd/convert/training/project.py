@@ -7,7 +7,7 @@ is keeps the others so, too.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
@@ -18,6 +18,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
+from isograd.convert.training.given import graphs_given
 from isograd.convert.training.late_changes import late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
@@ -128,11 +129,12 @@ def decide(
     trees: Iterable[tuple[str, ast.Module]],
     settings: Collection[str],
     entries: Iterable[Entry],
+    reading: Callable[[str], FileEdit | None],
 ) -> Decision:
     """Whether all training loops of a project can call compiled steps.
 
     edits: the files that take gradients.  facts, trees: of all files, by name.  settings: as
-    `Knowledge.layer_arguments`.  entries: what is known of torch.
+    `Knowledge.layer_arguments`.  entries: what is known of torch.  reading: a file by its name.
     """
     found, trees, facts, entries = _Found(), list(trees), list(facts), list(entries)
     modules = dict(trees)
@@ -156,6 +158,7 @@ def decide(
     if not found.findings:
         _look_at_trees(found, trees, by_hand)
         _look_at_changes(found, trees, settings)
+        _look_at_inputs(found, trees, edits, reading)
         _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
         _look_at_draws(found, trees, dict(facts), entries)
     if found.findings:
@@ -183,6 +186,18 @@ def _look_at_changes(
     steps = [plan for several in found.plans.values() for plan in several]
     for name, changed, reason in late_changes(trees, steps, settings):
         found.say(name, changed, reason)
+
+
+def _look_at_inputs(
+    found: _Found,
+    trees: list[tuple[str, ast.Module]],
+    edits: list[FileEdit],
+    reading: Callable[[str], FileEdit | None],
+) -> None:
+    by_name = {edit.file: edit for edit in edits}
+    plans = [(by_name[name], plan) for name, several in found.plans.items() for plan in several]
+    for name, node, reason in graphs_given(trees, plans, lambda n: by_name.get(n) or reading(n)):
+        found.say(name, node, reason)
 
 
 def _look_at_apis(

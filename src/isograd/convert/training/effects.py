@@ -44,6 +44,8 @@ def effect_in(
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
                 if not _is_computed(node.value, lists, file):
                     return node.value
+            if isinstance(node, ast.Call) and method_of(node)[1] == "requires_grad_":
+                return node
             if isinstance(node, ast.Call):
                 for other in by_name.get(_called(node), ()):
                     if other not in seen:

@@ -19,8 +19,10 @@ from isograd.convert.training.paths import (
 )
 from isograd.convert.training.turns import Turn
 
-#: Values that leave the graph; Python's own side effects.
-_LEAVES = frozenset("item numpy tolist backward cpu append print update write".split())
+#: Values that leave the graph; Python's own side effects; what changes what learns.
+_LEAVES = frozenset(
+    "item numpy tolist backward cpu append print update write requires_grad_".split()
+)
 
 
 @dataclass

@@ -110,7 +110,12 @@ def read_before_bound(statements: Iterable[ast.stmt], known: set[str]) -> set[st
             ways = set(known), set(known)
             found |= read_before_bound(statement.body, ways[0])
             found |= read_before_bound(statement.orelse, ways[1])
-            known |= ways[0] & ways[1]
+            going_on = [
+                way
+                for block, way in zip((statement.body, statement.orelse), ways, strict=True)
+                if not (block and _raises(block[-1]))
+            ]
+            known |= set.intersection(*going_on) if going_on else set.union(*ways)
         elif isinstance(statement, ast.For):
             found |= read_by(statement.iter) - known
             found |= read_before_bound(statement.body, known | bound_by(statement.target))
@@ -119,6 +124,13 @@ def read_before_bound(statements: Iterable[ast.stmt], known: set[str]) -> set[st
             found |= read_by(statement) - known
             known |= bound_by(statement)
     return found
+
+
+def _raises(statement: ast.stmt) -> bool:
+    """Whether nothing is computed behind a statement, because it raises in each branch."""
+    if isinstance(statement, ast.If) and statement.orelse:
+        return _raises(statement.body[-1]) and _raises(statement.orelse[-1])
+    return isinstance(statement, ast.Raise)
 
 
 def calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:

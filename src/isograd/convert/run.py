@@ -14,7 +14,7 @@ from isograd.collector import without_collector
 from isograd.convert.analysis.holdings import Holdings
 from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
-from isograd.convert.analysis.starting import Said, starting_of
+from isograd.convert.analysis.starting import Said, starting_of, with_importers_and_imports
 from isograd.convert.analysis.state_dicts import WORD as STATE
 from isograd.convert.analysis.state_dicts import StateFile, may_read_states
 from isograd.convert.analysis.weights_read import ASKED, CONV1D, REASON, reads_conv1d
@@ -196,12 +196,7 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
         settings = run.knowledge.layer_settings
         run.layers = layers_of(run.facts.values(), settings, {CONV1D: REASON})
     leaves = {path for path, facts in run.facts.items() if facts.leaves_training}
-    leaves |= {path for path in run.facts if not leaves.isdisjoint(imports.get(path, ()))}
-    waiting = list(leaves)
-    for path in waiting:
-        new = set(imports.get(path, ())) - leaves
-        leaves |= new
-        waiting += new
+    leaves = with_importers_and_imports(leaves, run.facts, imports)
     run.starting = starting_of(
         Said(
             path.relative_to(run.base).as_posix(),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.handed_in import Constructor, constructor_of
@@ -194,3 +195,16 @@ def is_registered(info: ClassInfo) -> bool:
                 return True
             waiting += base.bases
     return False
+
+
+def with_importers_and_imports(
+    leaving: set[Path], files: Iterable[Path], imports: Mapping[Path, list[Path]]
+) -> set[Path]:
+    """Files that set modes, those that import them, and all that these import."""
+    found = leaving | {path for path in files if not leaving.isdisjoint(imports.get(path, ()))}
+    waiting = list(found)
+    for path in waiting:
+        new = set(imports.get(path, ())) - found
+        found |= new
+        waiting += new
+    return found

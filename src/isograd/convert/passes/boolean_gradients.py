@@ -127,7 +127,9 @@ def _is_mask(node: ast.expr, file: FileEdit, uses: MaskUses, depth: int = _DEPTH
     if depth == 0:
         return False
     if isinstance(node, ast.Compare):
-        return len(node.ops) == 1 and isinstance(node.ops[0], _COMPARED)
+        sides = (node.left, *node.comparators)
+        is_of_text = any(isinstance(getattr(side, "value", 0), (str, bytes)) for side in sides)
+        return len(node.ops) == 1 and isinstance(node.ops[0], _COMPARED) and not is_of_text
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Invert) and _is_mask(node.operand, file, uses, depth - 1)
     if isinstance(node, ast.BinOp):

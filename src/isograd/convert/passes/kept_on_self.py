@@ -12,7 +12,7 @@ from isograd.convert.model import Level
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.module_contents import registered_buffers
 from isograd.convert.passes.order import Stage
-from isograd.convert.passes.reach_of_writes import is_in_forward
+from isograd.convert.passes.reach_of_writes import called_by_forward, is_in_forward
 from isograd.convert.spelling import COMPOSITES
 from isograd.convert.tree import is_none
 from isograd.knowledge.rewrite import PACKAGES
@@ -133,8 +133,17 @@ def _bound_in(method: ast.FunctionDef) -> set[str]:
 
 def _is_pass(method: ast.FunctionDef, file: FileEdit) -> bool:
     info = file.class_info(file.tree.parents[method])
-    is_module = info is not None and info.is_module
-    return is_module and method.name != "__init__" and is_in_forward(method.body[0], file)
+    if info is None or not info.is_module or not is_in_forward(method.body[0], file):
+        return False
+    owner = file.tree.parents[method]
+    assert isinstance(owner, ast.ClassDef)
+    known = _bases(owner, file)
+    return known is None or any(method.name in called_by_forward(one) for one in _running(known))
+
+
+def _running(classes: list[ast.ClassDef]) -> list[ast.ClassDef]:
+    """The classes that say what runs in a pass."""
+    return [one for one in classes if any(m.name == "forward" for m in _methods(one))]
 
 
 def _is_plain(name: str, owner: ast.ClassDef, method: ast.FunctionDef, file: FileEdit) -> bool:

@@ -215,7 +215,7 @@ def is_in_forward(node: ast.AST, file: FileEdit) -> bool:
     if function is None:
         return False
     owner = file.tree.parents.get(function)
-    if not isinstance(owner, ast.ClassDef) or function.name not in _called_by_forward(owner):
+    if not isinstance(owner, ast.ClassDef) or function.name not in called_by_forward(owner):
         return False
     info = file.class_info(owner)
     return info is None or _may_be_run_by_network(info, file)
@@ -248,7 +248,7 @@ def _is_of_python(base: Value) -> bool:
     return isinstance(base, Foreign) and base.name.partition(".")[0] in sys.stdlib_module_names
 
 
-def _called_by_forward(owner: ast.ClassDef) -> set[str]:
+def called_by_forward(owner: ast.ClassDef) -> set[str]:
     """The methods of a class that run in its forward; all where that is another class's."""
     methods = {
         part.name: part

@@ -259,7 +259,7 @@ class _Located(Statements):
 
     def _method(self, node: ast.Attribute) -> tuple[Value, Value]:
         found, owner = super()._method(node)
-        if node.attr == "forward":
+        if node.attr in ("forward", "extra_repr"):
             self.facts.owners[place(node)] = owner
         if getattr(node.value, "id", "") != "self":
             self.facts.called.add(node.attr)

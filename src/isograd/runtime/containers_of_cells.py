@@ -110,10 +110,12 @@ class ModeCell(nn.Cell):  # type: ignore[misc]
         return super().add_flags_recursive(**flags) if flags else self
 
 
-def set_mode(module: Any, mode: bool = True) -> Any:
+def set_mode(module: Any, mode: Any = True) -> Any:
     """Training or inference of a cell, or of what has torch's method; the module."""
     if isinstance(module, nn.Cell):
         return module.set_train(mode)
+    if not isinstance(mode, bool):
+        return module.train(mode)  # of no module: `trainer.train(loader)`
     return module.train() if mode else module.eval()
 
 

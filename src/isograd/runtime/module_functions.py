@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -309,3 +311,19 @@ def module_to(cell: Any, *args: Any, **kwargs: Any) -> Any:
     given = [part.dtype if isinstance(part, ms.Tensor) else part for part in given]
     dtypes = [part for part in given if part in FLOATS]
     return floats_to(cell, dtypes[0]) if dtypes else cell
+
+
+def asked_by_users(find: Any) -> Any:
+    """A class's `__getattr__`, which MindSpore's own questions about names do not reach.
+
+    A cell asks whether it has a `bprop`, and whether the name of a child is free, before the child
+    exists to which the class passes such questions on; a module of torch does not ask.
+    """
+
+    @functools.wraps(find)
+    def found(self: Any, name: str) -> Any:
+        if sys._getframe(1).f_globals.get("__name__") == nn.Cell.__module__:
+            return nn.Cell.__getattr__(self, name)
+        return find(self, name)
+
+    return found

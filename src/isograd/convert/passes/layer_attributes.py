@@ -189,6 +189,8 @@ def _shown(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> s
     if isinstance(found, Made) and _has(found.api, name, file):
         return _of_classes(frozenset((found.api,)), name, file, is_read=is_read)
     is_module = isinstance(found, Made) and (found == ANY_MODULE or _has(found.api, name, file))
+    if isinstance(found, Instance) and "__getattr__" in found.of.methods:
+        is_module = name not in found.of.attributes  # it may be of what the instance holds
     if not is_module and (found is not None or place(node) not in file.facts.layer_owners):
         return None
     is_asked = name in _OF_LAYERS or is_module

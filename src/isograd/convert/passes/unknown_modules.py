@@ -49,6 +49,13 @@ class UnknownModules:
                 return list(model.parameters())
             """,
         ),
+        Example(
+            "within an expression",
+            """
+            def f(model, x):
+                return model.eval()(x)
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -72,11 +79,10 @@ class UnknownModules:
         receiver = file.argument(function.value)
         if name in _MODES and len(given) <= (name == "train") and not node.keywords:
             mode = file.source(node.args[0]) if node.args else _MODES[name]
-            if file.tree.is_statement(node) or isinstance(file.tree.parents.get(node), ast.Assign):
-                code = f"{file.name('composites.set_mode')}({receiver}, {mode})"
-                layout.write_call(file, node, code)
-                return False
-        elif name in _FUNCTIONS and len(given) <= _FUNCTIONS[name]:
+            code = f"{file.name('composites.set_mode')}({receiver}, {mode})"
+            layout.write_call(file, node, code)
+            return False
+        if name in _FUNCTIONS and len(given) <= _FUNCTIONS[name]:
             arguments = "".join(f", {file.source(part)}" for part in given)
             own = file.name(f"composites.{_NAMES.get(name, name)}")
             code = f"{own}({receiver}{arguments})"

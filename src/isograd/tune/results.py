@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isograd.errors import UsageError
+from isograd.tune.journal import check_journal
 from isograd.tune.model import Direction, Trial, TrialState, TuneReport
 from isograd.tune.search import trials_wanted
 from isograd.tune.storage import REASON, RETRIED, RUN, require_optuna, storage_address
@@ -106,6 +107,7 @@ def reports_of_journal(path: Path) -> list[TuneReport]:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
+    check_journal(path)
     try:
         storage = JournalStorage(JournalFileBackend(str(path)))
         names = optuna.get_all_study_names(storage)

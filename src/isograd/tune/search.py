@@ -91,7 +91,7 @@ class Search:
 
     def __init__(self, study: Study, progress: Progress) -> None:
         self.study = study
-        self.optuna_study = open_study(study)
+        self.optuna_study = open_study(study, progress)
         known = len(self.optuna_study.get_trials(deepcopy=False))
         # A study that goes on must not draw again what it has drawn.
         self.optuna_study.sampler = make_sampler(study, study.seed + known)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isograd.errors import UsageError
+from isograd.progress import Progress, SilentProgress
+from isograd.tune.journal import check_journal, end_last_line
 from isograd.tune.study import Pruner, Study
 
 if TYPE_CHECKING:
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 
 #: What a trial's user attributes are called in the storage.
 REASON, RUN, OWNER, RETRIED = "reason", "run", "owner", "retried"
+
+
+_SILENT = SilentProgress()
 
 
 def require_optuna() -> None:
@@ -33,12 +38,17 @@ def storage_address(study: Study) -> str:
     return str(study.file.resolve().parent / (study.storage or f"{study.file.stem}.journal"))
 
 
-def open_study(study: Study) -> optuna.study.Study:
+def open_study(study: Study, progress: Progress = _SILENT) -> optuna.study.Study:
     """The study in its storage, made or continued; UsageError where that cannot be opened."""
     require_optuna()
     import optuna
 
     address = storage_address(study)
+    if "://" not in address and Path(address).is_file():
+        left_out = end_last_line(Path(address))
+        if left_out:
+            progress.note(left_out)
+        check_journal(Path(address))
     try:
         return optuna.create_study(
             storage=_storage(address),

@@ -164,3 +164,30 @@ def test_attribute_that_a_network_has_given_stays_eager(tmp_path: Path) -> None:
     text += "for x, y in zip(X, Y):\n    made.given = body(x)\n    print(made.run(y))\n"
     follows = assert_follows(f"{HEAD}\n{text}", tmp_path)
     assert "@ms.jit" not in follows.text
+
+
+WRAPPER = """
+class Warm:
+    def __init__(self, inner):
+        self.inner, self.n = inner, 0
+
+    def step(self):
+        self.n += 1
+        for group in self.inner.param_groups:
+            group["lr"] = 0.1 * self.n
+        self.inner.step()
+
+    def zero_grad(self):
+        self.inner.zero_grad()
+
+
+warm = Warm(opt)
+for x, y in zip(X, Y):
+    print(fit(x, head, y, warm))
+"""
+
+
+def test_wrapper_of_an_optimizer_is_none(tmp_path: Path) -> None:
+    follows = assert_follows(HEAD + WRAPPER, tmp_path)
+    (said,) = [f for f in follows.report.findings if f.code == "eager-training"]
+    assert "opt is a Warm, no optimizer of torch's: script.py, line" in said.message

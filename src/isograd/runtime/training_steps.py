@@ -85,6 +85,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
             ]
         )
         self.kept = max(map(self.state_names, self.param_groups), key=len)
+        self.is_taken = False
         self.first, self.second, self.third = (self._state(place) for place in range(3))
         self.steps = self._made("steps", ms.Tensor(0.0, ms.float32))
         self.held = ms.ParameterTuple([])
@@ -113,9 +114,19 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
     def write(self, number: int, name: str) -> None:
         """Give the compiled step a group's numbers.  Raises RuntimeError for another rule."""
         group = self.param_groups[number]
-        if self.rule(group) != self.rules[number]:
+        if self.rule(group) != self.rules[number] and not self.is_taken:
+            self._rule_anew()
+        elif self.rule(group) != self.rules[number]:
             raise RuntimeError(f"{name} of the optimizer cannot become {group[name]!r}. {OTHER}")
         ops.assign(self.scalars[number], self._numbers(group))
+
+    def _rule_anew(self) -> None:
+        """Take another rule, with room for what it keeps: no step has been made with the old."""
+        self.rules = tuple(self.rule(group) for group in self.param_groups)
+        kept = max(map(self.state_names, self.param_groups), key=len)
+        if kept != self.kept:
+            self.kept, self.prefix = kept, unique_name("optimizer")
+            self.first, self.second, self.third = (self._state(place) for place in range(3))
 
     @property
     def parameters(self) -> Any:
@@ -126,6 +137,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         now = [part for group in self.param_groups for part in group["params"]]
         if [id(part) for part in now if part.requires_grad] != list(map(id, self.learned)):
             raise RuntimeError(f"other parameters learn than when {self.prefix} was made. {OTHER}")
+        self.is_taken = True  # a step that is made now is compiled with the rules that there are
         return self.learned
 
     def construct(self, gradients: Any) -> Any:

@@ -28,11 +28,18 @@ def graphs_given(
 ) -> Iterator[tuple[str, ast.AST, str]]:
     """The file, the place and the reason for each input of a step that may hold a graph.
 
+    Also for each optimizer that is an object of another class.
+
     reading: what is known of a file, by its name.
     """
     index = Index.of(trees)
     graphs = Graphs(index, Callers(index), reading)
     for file, plan in plans:
+        for node in _optimizers(plan):
+            if (wrapper := graphs.wrapper(node)) is not None:
+                where = f"{index.file(wrapper[0])}, line {wrapper[0].lineno}"
+                said = f"{ast.unparse(node)} is a {wrapper[1]}, no optimizer of torch's: {where}"
+                yield file.file, node, said
         for node in _inputs(plan, file):
             found = graphs.source(node, plan.loop)
             if found is None or not (found.is_known or found.given):
@@ -65,6 +72,15 @@ def _inputs(plan: StepPlan, file: FileEdit) -> Iterator[ast.expr]:
                     break
                 node, parent = parent, file.tree.parents[parent]
             if path_of(node) in plan.names.inputs or name.id in _hoisted(plan):
+                yield node
+
+
+def _optimizers(plan: StepPlan) -> Iterator[ast.expr]:
+    """Where the statements of a step name its optimizers."""
+    paths = {plan.optimizer, *plan.beside} - {""}
+    for statement in (plan.update, *plan.removed):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.expr) and path_of(node) in paths:
                 yield node
 
 

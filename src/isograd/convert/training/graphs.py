@@ -113,6 +113,26 @@ class Graphs:
                     unknown = found if unknown is None or found.given else unknown
         return unknown
 
+    def wrapper(self, node: ast.expr) -> tuple[ast.expr, str] | None:
+        """What makes an object that steps and is no optimizer, and its class; None for any other.
+
+        node: what has a method `step`.
+        """
+        waiting, seen = [_Part(node, is_called=True)], set[_Part]()
+        while waiting:
+            part = waiting.pop()
+            if part in seen or not part.is_called:
+                continue
+            seen.add(part)
+            made = part.node
+            if isinstance(made, ast.Call) and name_of(made) in self.index.classes:
+                for own in self.index.classes[name_of(made)]:
+                    has_step = any(getattr(one, "name", "") == "step" for one in own.body)
+                    if has_step and not self._derives(own, "torch.optim."):
+                        return made, own.name
+            waiting += [one for one in self._behind(part) if isinstance(one, _Part)]
+        return None
+
     def _file(self, node: ast.AST) -> FileEdit | None:
         name = self.index.file(node)
         if name not in self._files:
@@ -313,7 +333,7 @@ class Graphs:
 
     def _of_class(self, own: ast.ClassDef, node: ast.Call, part: _Part) -> Iterator[_Part | Source]:
         """An object: a call of a module is known to learn; any other may be gone through."""
-        if self._learns(own):
+        if self._derives(own, "torch.nn."):
             if part.is_called:
                 yield Source(node, is_known=True, given=part.given)
             return
@@ -321,15 +341,16 @@ class Graphs:
             if isinstance(function, _Function) and function.name in _GENERATED:
                 yield from _results(function, part)
 
-    def _learns(self, own: ast.ClassDef, seen: tuple[str, ...] = ()) -> bool:
+    def _derives(self, own: ast.ClassDef, api: str, seen: tuple[str, ...] = ()) -> bool:
+        """Whether a class is derived from one of torch's, whose name begins so."""
         file = self._file(own)
         for base in own.bases:
             use = None if file is None else file.use(base)
-            if use is not None and use.api.startswith("torch.nn."):
+            if use is not None and use.api.startswith(api):
                 return True
             name = name_of(base)
             if name not in seen and any(
-                self._learns(one, (*seen, name)) for one in self.index.classes.get(name, ())
+                self._derives(one, api, (*seen, name)) for one in self.index.classes.get(name, ())
             ):
                 return True
         return False

@@ -102,6 +102,34 @@ TOLD = [
         "frozen calls for an effect beside its value: line 18 (x.requires_grad_(False))",
         id="a function of the loss freezes",
     ),
+    pytest.param(
+        "",
+        "out = model(x)\nout = (out,)\nloss = torch.add(*out, 1.0).sum()",
+        "torch.add(",
+        "the forward part holds *out, which the compiler refuses",
+        id="a tuple is spread",
+    ),
+    pytest.param(
+        "more = iter(data)",
+        "a = model(x).sum()\n_ = a.item()\nz = next(more)\nloss = a + model(z).sum()",
+        "z = next",
+        "other statements within the forward part change what it reads or binds: z",
+        id="a batch is taken between two parts of the loss",
+    ),
+    pytest.param(
+        "",
+        "y = model(x)\nfor _ in range(2):\n    print(y.sum())\n    y = y * 2\nloss = y.sum()",
+        "print(y",
+        "the forward part holds more than assignments: print(y.sum())",
+        id="a loop of the loss prints",
+    ),
+    pytest.param(
+        "rate = torch.zeros(1, requires_grad=True)",
+        "y = model(x).detach()\nloss = (rate * y).sum()",
+        "rate = ",
+        "a tensor learns that is no network's parameter",
+        id="a tensor learns alone",
+    ),
 ]
 
 
@@ -112,3 +140,34 @@ def test_loop_is_eager_and_says_why(
     text = _program(body, forward)
     at = next(i for i, one in enumerate(text.splitlines(), 1) if line in one)
     assert _reasons(text, tmp_path) == [(at, reason)]
+
+
+IN_TURN = """
+other = made(1)
+slope = nn.Linear(1, 1, bias=False)
+second = torch.optim.SGD(other.parameters(), lr=0.5)
+third = torch.optim.SGD(slope.parameters(), lr=0.5)
+nn.init.ones_(slope.weight)
+for x in data:
+    loss = (model(x) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    out = other(x)
+    loss_b = (out - model(out)).mean()
+    second.zero_grad()
+    loss_b.backward()
+    second.step()
+    loss_c = slope((out + 2).detach()[:, :1]).mean()
+    third.zero_grad()
+    loss_c.backward()
+    third.step()
+    print(loss.item())
+    print(loss_b.item())
+    print(loss_c.item())
+"""
+
+
+def test_a_later_loss_reads_a_sum_for_its_value(tmp_path: Path) -> None:
+    """`(out + 2).detach()` was said to share the graph of the loss before."""
+    assert assert_follows(HEAD + IN_TURN, tmp_path).text.count("ms.jit") == 3

@@ -70,12 +70,15 @@ class ForwardPart:
 
     def _look_inside(self, statement: ast.stmt) -> None:
         if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For)):
-            raise EagerError(statement, "the forward part holds more than assignments")
+            what = ast.unparse(statement).partition("\n")[0]
+            raise EagerError(statement, f"the forward part holds more than assignments: {what}")
         for node in ast.walk(statement):
             if isinstance(node, (ast.Expr, ast.Break, ast.Continue, ast.Try, ast.With, ast.While)):
-                raise EagerError(node, "the forward part holds more than assignments")
+                what = ast.unparse(node).partition("\n")[0]
+                raise EagerError(node, f"the forward part holds more than assignments: {what}")
             if isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)):
-                raise EagerError(node, "the forward part holds what the compiler refuses")
+                what = f"{ast.unparse(node)}, which the compiler refuses"
+                raise EagerError(node, f"the forward part holds {what}")
             if isinstance(node, ast.keyword) and node.arg is None and not path_of(node.value):
                 raise EagerError(statement, "the forward part calls with ** of a dictionary")
             if isinstance(node, ast.Call) and method_of(node)[1] in _LEAVES:
@@ -129,10 +132,13 @@ class ForwardPart:
                 raise EagerError(s, f"{changed[0]} is read here and bound again behind it")
         roots = {name for path in names.inputs for name in read_by(ast.parse(path, mode="eval"))}
         kept = roots | bound | {*names.inputs}
-        if any((bound_by(s) | changed_by(s, self.file)) & kept for s in behind):
-            raise EagerError(
-                behind[0], "other statements within the forward part change what it reads or binds"
-            )
+        for s in behind:
+            changes = bound_by(s) | changed_by(s, self.file)
+            if changed := sorted(changes & roots) or sorted(changes & kept):
+                what = "change what it reads or binds"
+                raise EagerError(
+                    s, f"other statements within the forward part {what}: {changed[0]}"
+                )
         return forward[0]
 
     def _changes(self, statement: ast.stmt, other: ast.AST) -> bool:
@@ -151,7 +157,8 @@ class ForwardPart:
                 continue
             for node in ast.walk(statement):
                 if isinstance(node, ast.expr) and path_of(node) in paths - {""}:
-                    raise EagerError(node, "what the step changes is read between it and forward")
+                    what = f"what the step changes is read between it and forward: {path_of(node)}"
+                    raise EagerError(node, what)
 
     def look_at_setting(self, setting: str, call: ast.stmt, update: ast.stmt) -> None:
         """The step takes a bound or a rate where it is called, and needs that of the update.

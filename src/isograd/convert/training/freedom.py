@@ -227,12 +227,20 @@ def tainted_in(
 
 
 def is_detached(node: ast.Name, file: FileEdit) -> bool:
-    """Whether a name is read by `detach()` or `item()`."""
-    parent = file.tree.parents[node]
-    above = file.tree.parents[parent]
-    return (
-        isinstance(parent, ast.Attribute)
-        and parent.attr in ("detach", "item")
-        and isinstance(above, ast.Call)
-        and above.func is parent
-    )
+    """Whether a name is read for its value alone: `x.detach()`, `x.item()`, `(x + 1).detach()`.
+
+    What one of these methods is called of gets no gradient, whatever stands in it.
+    """
+    part: ast.AST = node
+    while isinstance(part, ast.expr):
+        parent = file.tree.parents[part]
+        above = file.tree.parents.get(parent)
+        if (
+            isinstance(parent, ast.Attribute)
+            and parent.attr in ("detach", "item")
+            and isinstance(above, ast.Call)
+            and above.func is parent
+        ):
+            return True
+        part = parent
+    return False

@@ -154,7 +154,7 @@ def decide(
                 found.say(name, _named(api, modules.get(name)), f"{api} needs recorded gradients")
     _look_at_optimizers(found, edits, apis, needs_one=not any(by_hand.values()))
     for edit in edits:
-        _look_at_loops(found, edit)
+        _look_at_loops(found, edit, by_hand[edit.file])
     _look_at_zeroing(found)
     if not found.findings:
         _look_at_trees(found, trees, by_hand)
@@ -249,13 +249,17 @@ def _named(api: str, tree: ast.Module | None) -> ast.AST | None:
     return None
 
 
-def _look_at_loops(found: _Found, edit: FileEdit) -> None:
+def _look_at_loops(found: _Found, edit: FileEdit, by_hand: frozenset[int]) -> None:
     try:
         for loose in loose_parameters(edit):
             raise EagerError(loose, "a parameter is made outside of networks")
         for call in edit.tree.of(ast.Call):
             if edit.api_of_call(call) == _VARIABLE and len(call.args) > 1:
                 raise EagerError(call, "a tensor learns that is no network's parameter")
+            # Said first: a loss of such a tensor looks as if nothing in it learned.
+            for said in call.keywords:
+                if said.lineno not in by_hand and (reason := _changes_what_learns(said)):
+                    raise EagerError(said.value, reason)
         plans = found.plans[edit.file] = [plan_of(call, edit) for call in backward_calls(edit)]
         _look_at_switches(edit, plans)
     except EagerError as error:

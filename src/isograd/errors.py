@@ -22,7 +22,8 @@ class IsogradError(Exception):
     """Base of all errors that isograd raises on purpose."""
 
     def __init__(self, what: str, advice: str) -> None:
-        super().__init__(f"{what.rstrip('. ')}. {advice}")
+        ended = what.rstrip(". ")
+        super().__init__(f"{ended}{'' if ended.endswith('?') else '.'} {advice}")
         self.what = what
         self.advice = advice
 

@@ -109,6 +109,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message
     with pytest.raises(UsageError) as caught:
         read_study(write(tmp_path, text))
     assert message in str(caught.value)
+    assert "?." not in str(caught.value)
 
 
 @pytest.mark.parametrize(

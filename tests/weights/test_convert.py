@@ -331,6 +331,21 @@ def test_a_damaged_source_is_refused_by_its_checksum(
     assert [path.name for path in tmp_path.iterdir()] == ["a.pth"]
 
 
+@pytest.mark.parametrize("is_second", [False, True])
+def test_compare_refuses_a_damaged_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_second: bool
+) -> None:
+    good, bad = (write(tmp_path / f"{side}.pth", network()) for side in "ab")
+    content = bytearray(bad.read_bytes())
+    content[content.find(network()["conv.weight"].tobytes())] ^= 1  # the last bit of a fraction
+    bad.write_bytes(content)
+    inputs = [str(good), str(bad)] if is_second else [str(bad), str(good)]
+    assert main(["compare", *inputs]) == 2
+    said = capsys.readouterr().err
+    assert "b.pth" in said
+    assert "checksum" in said
+
+
 def test_a_checksum_of_mindspore(tmp_path: Path) -> None:
     source = write(tmp_path / "a.pth", network())
     for flags, expected in (([], False), (["--crc"], True)):

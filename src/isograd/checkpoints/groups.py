@@ -72,6 +72,11 @@ class GroupedSource(IndexedSource):
         source, plain = self._owners[name]
         return source.stored(plain)
 
+    def verify(self) -> bool:
+        """Check the sets that have checksums; true where all have."""
+        have_checksums = [source.verify() for source in self._groups.values()]
+        return all(have_checksums)
+
     def forget(self) -> None:
         for source in self._groups.values():
             source.forget()

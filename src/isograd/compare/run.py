@@ -81,11 +81,16 @@ def compare_tensors(
     is_between_ranks: bool,
     progress: Progress | None = None,
 ) -> FilesReport:
-    """Compare two sets of tensors, or the ranks of one run; raises `IsogradError`."""
+    """Compare two sets of tensors, or the ranks of one run; raises `IsogradError`.
+
+    A file that does not fit its own checksum is refused: damage may stay within a tolerance.
+    """
     with open_source(inputs[0]) as reference:
+        reference.verify()
         if len(inputs) == 1:
             return compare_ranks(reference, options, progress)
         with open_source(inputs[1]) as other:
+            other.verify()
             report = compare_sources(reference, other, options, progress)
             if not is_between_ranks:
                 return report

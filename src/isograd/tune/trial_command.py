@@ -47,7 +47,7 @@ def run_command(
         said = last_words(folder)
         return failed(f"exit status {status}" + (f": {said}" if said else ""))
     values = [value_of(objective, folder, status) for objective in study.objectives]
-    return judged(study, values, "the trial's folder and log")
+    return judged(study, values, "the trial's folder and log hold")
 
 
 def judged(study: Study, values: list[float | None], where: str) -> TrialOutcome:
@@ -55,7 +55,7 @@ def judged(study: Study, values: list[float | None], where: str) -> TrialOutcome
     found = []
     for objective, value in zip(study.objectives, values, strict=True):
         if value is None:
-            return failed(f"{where} hold no value named {objective.name!r}")
+            return failed(f"{where} no value named {objective.name!r}")
         if not math.isfinite(value):
             return failed(f"{objective.name} is {value}")
         found.append(value)

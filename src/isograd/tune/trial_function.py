@@ -54,7 +54,7 @@ def run_function(
     values = [None if value is None else float(value) for value in found["values"]]
     if len(values) != len(study.objectives):
         return failed(f"the function returned {len(values)} values, not {len(study.objectives)}")
-    return judged(study, values, "the function's result")
+    return judged(study, values, "the function's result holds")
 
 
 def main(folder: Path) -> int:

@@ -38,6 +38,7 @@ from isograd.convert.training.paths import (
 )
 from isograd.convert.training.phases import block_around, phase_around
 from isograd.convert.training.reported import reported_outputs
+from isograd.convert.training.sometimes_called import look_at_branches
 from isograd.convert.training.turns import (
     Turn,
     look_at_loop,
@@ -118,6 +119,7 @@ class _Reader:
             computed = [*part.again, *now]
             names = name_what_is_read(self.file, self.loop, computed, loss, carried)
             at = forward[now.index(part.place(statement, loss, names))]
+        look_at_branches(self.file, self.loop, computed, names)
         part.statements = forward
         outputs += [one.own for one in versions if one.is_kept]
         outputs += reported_outputs(names.reported, now, outputs)

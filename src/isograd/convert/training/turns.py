@@ -14,7 +14,7 @@ from isograd.convert.training.paths import bound_by, calls_in, method_of
 _STEP = "torch.optim.Optimizer.step"
 _SCHEDULES = "torch.optim.lr_scheduler"
 #: Torch's layers and losses that hold no parameters: one of each round is as good as one of all.
-_WITHOUT_PARAMETERS = frozenset(
+WITHOUT_PARAMETERS = frozenset(
     f"torch.nn.{name}"
     for name in """BCELoss BCEWithLogitsLoss CrossEntropyLoss CTCLoss CosineEmbeddingLoss
     GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss
@@ -138,7 +138,7 @@ def look_at_what_is_made(
     for statement in forward:
         value = getattr(statement, "value", None)
         if isinstance(value, ast.Call) and file.carrying.is_module_call(value):
-            if file.api_of_call(value) not in _WITHOUT_PARAMETERS:
+            if file.api_of_call(value) not in WITHOUT_PARAMETERS:
                 name = min(bound_by(statement), default="a network")
                 raise EagerError(statement, f"{name} is made anew in each round")
     roots = {path.partition(".")[0] for path in paths}

@@ -1,0 +1,53 @@
+"""What some rounds alone call learns in these alone, as torch's optimizer has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mindspore")
+
+from tests.convert_training.running import assert_follows, convert
+
+TEXT = """
+import torch
+from torch import nn
+
+
+def make(k):
+    net = nn.Linear(4, 4)
+    for i, p in enumerate(net.parameters()):
+        p.data.copy_(torch.sin(torch.arange(p.numel()).view(p.shape) * 1.3 + i + k) * 0.5)
+    return net
+
+
+X = torch.cos(torch.arange(48.0)).view(3, 4, 4)
+Y = torch.arange(12).view(3, 4) % 4
+model, aux, cross = make(0), make(1), nn.CrossEntropyLoss()
+opt = torch.optim.Adam([*model.parameters(), *aux.parameters()], lr=0.1)
+for epoch in range(3):
+    for x, y in zip(X, Y):
+        out = model(x)
+        loss = nn.functional.cross_entropy(out, y)
+        if epoch != 1:
+            loss = loss + LOSS
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        print(loss.item())
+print(aux.weight.norm().item())
+"""
+
+
+def test_parameters_of_a_branch_rest_where_it_is_off(tmp_path: Path) -> None:
+    follows = assert_follows(
+        TEXT.replace("LOSS", "nn.functional.cross_entropy(aux(out), y)"), tmp_path
+    )
+    (said,) = [f for f in follows.report.findings if f.code == "eager-training"]
+    assert "aux is called in some rounds alone" in said.message
+
+
+def test_a_loss_without_parameters_may_be_in_a_branch(tmp_path: Path) -> None:
+    assert "@ms.jit" in convert(TEXT.replace("LOSS", "cross(out, y)"), tmp_path).text

@@ -124,6 +124,20 @@ TOLD = [
         id="a loop of the loss prints",
     ),
     pytest.param(
+        "def kept(x):\n    with open('/dev/null') as file:\n        return x * file.fileno()",
+        "loss = model(kept(x)).sum()",
+        "loss = model",
+        "kept does not compile to the same: line 18 (with: with open('/dev/null') as file:)",
+        id="a function of the loss opens a file",
+    ),
+    pytest.param(
+        "bound = nn.utils.spectral_norm\nmodel = bound(model)",
+        "loss = model(x).sum()",
+        "bound = ",
+        "torch.nn.utils.spectral_norm needs recorded gradients",
+        id="a function of torch's under another name",
+    ),
+    pytest.param(
         "rate = torch.zeros(1, requires_grad=True)",
         "y = model(x).detach()\nloss = (rate * y).sum()",
         "rate = ",
@@ -131,6 +145,44 @@ TOLD = [
         id="a tensor learns alone",
     ),
 ]
+
+
+NOTED = """
+class Noting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.noted = made(0), {}
+
+    def log(self, name, value):
+        self.noted.setdefault(name, []).append(float(value))
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def shared(self, x):
+        return self(x).pow(2).mean()
+
+    def training_step(self, x):
+        found = self.shared(x)
+        self.log("loss", found)
+        return found
+
+
+net = Noting()
+opt = torch.optim.SGD(net.parameters(), lr=0.5)
+for x in data:
+    loss = net.training_step(x)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+for value in net.noted["loss"]:
+    print(value)
+"""
+
+
+def test_a_network_notes_in_its_own_dictionary(tmp_path: Path) -> None:
+    """What `log` does with a dictionary was said to be refused by the static graph."""
+    assert "ms.jit" in assert_follows(HEAD + NOTED, tmp_path).text
 
 
 @pytest.mark.parametrize(("body", "forward", "line", "reason"), TOLD)

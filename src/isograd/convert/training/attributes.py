@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import Repeated
-from isograd.convert.training.paths import bound_by, path_of
+from isograd.convert.training.paths import bound_by, calls_in, method_of, path_of
 
 
 @contextmanager
@@ -69,3 +69,27 @@ def _put(new: ast.expr, old: ast.expr, file: FileEdit) -> None:
             setattr(parent, name, new)
         elif isinstance(value, list) and old in value:
             value[value.index(old)] = new
+
+
+def calls_of_itself(kind: ast.ClassDef, method: ast.FunctionDef, file: FileEdit) -> list[ast.expr]:
+    """What is called in `self(x)`, in a method and in the methods of its object that it calls.
+
+    These may stand in the classes of the file from which the object's class is derived.
+    """
+    kinds = {one.name: one for one in file.tree.of(ast.ClassDef)}
+    around = [kind]
+    for one in around:
+        names = (getattr(base, "id", "") for base in one.bases)
+        around += [kinds[name] for name in names if name in kinds and kinds[name] not in around]
+    methods = [f for one in around for f in one.body if isinstance(f, ast.FunctionDef)]
+    found: list[ast.expr] = []
+    waiting = [method]
+    for function in waiting:
+        own = {part.arg for part in function.args.args[:1]}
+        for call in calls_in([function]):
+            if isinstance(call.func, ast.Name) and call.func.id in own:
+                found.append(call.func)
+            path, name = method_of(call)
+            called = [f for f in methods if f.name == name and path in own]
+            waiting += [f for f in called if f not in waiting]
+    return found

@@ -6,7 +6,7 @@ import ast
 import re
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.attributes import mentions
+from isograd.convert.training.attributes import calls_of_itself, mentions
 from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
 from isograd.convert.training.freedom import Freedom
@@ -22,9 +22,10 @@ from isograd.convert.training.paths import (
     read_by,
     scope_of,
 )
-from isograd.convert.training.reported import reported_by
+from isograd.convert.training.reported import reported_by, without_effects
 from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.static_graph.find import find_reached
+from isograd.static_graph.rule import Occurrence
 
 #: What binds names of its own, or does not compute all that stands in it.
 _APART = (
@@ -278,17 +279,16 @@ class _Naming:
         for kind, method in both:
             if method is None:
                 continue
-            found = find_reached(self.file.tree.module, kind.name, name)
-            if found:
-                where = f"line {found[0].line} ({found[0].code})"
+            module = without_effects(self.file.tree.module, reported)
+            if found := find_reached(module, kind.name, name):
+                where = _place_of(found[0], module)
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
             self._look_at_effects(part, method, () if reported is None else reported.effects)
             written = {path.rpartition(".")[2] for path in self.names.attributes}
             if mentions(kind, method, written):
                 raise EagerError(part, f"{name} may see an attribute that the forward part writes")
-            self.names.own_calls += [
-                call.func for call in calls_in([method]) if _is_of_itself(call, method)
-            ]
+            selves = calls_of_itself(kind, method, self.file)
+            self.names.own_calls += [one for one in selves if one not in self.names.own_calls]
 
     def _look_at_effects(
         self, part: ast.expr, function: ast.FunctionDef, reported: tuple[ast.stmt, ...] = ()
@@ -368,18 +368,27 @@ class _Naming:
             raise EagerError(node, f"{node.id} is not defined in this file")
         found = find_reached(module, "", node.id)
         if found:
-            where = f"line {found[0].line} ({found[0].code})"
+            where = _place_of(found[0], module)
             raise EagerError(node, f"{node.id} does not compile to the same: {where}")
         for function in module.body:
             if isinstance(function, ast.FunctionDef) and function.name == node.id:
                 self._look_at_effects(node, function)
 
 
+def _place_of(found: Occurrence, module: ast.Module) -> str:
+    """The line of a construct with what is written there."""
+    at = (found.line, found.column)
+    said = next(
+        (
+            n
+            for n in ast.walk(module)
+            if (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)) == at
+        ),
+        None,
+    )
+    what = "" if said is None else ": " + ast.unparse(said).partition("\n")[0]
+    return f"line {found.line} ({found.code}{what})"
+
+
 def _method(kind: ast.ClassDef, name: str) -> ast.FunctionDef | None:
     return next((f for f in kind.body if isinstance(f, ast.FunctionDef) and f.name == name), None)
-
-
-def _is_of_itself(call: ast.Call, method: ast.FunctionDef) -> bool:
-    """`self(x)` in a method."""
-    own = [part.arg for part in method.args.args[:1]]
-    return isinstance(call.func, ast.Name) and call.func.id in own

@@ -244,7 +244,8 @@ def _named(api: str, tree: ast.Module | None) -> ast.AST | None:
     """Where a file first says the last part of an API's name; None where it does not."""
     last = api.rpartition(".")[2]
     for node in ast.walk(tree) if tree is not None else ():
-        if last in (getattr(node, "attr", ""), getattr(node, "id", ""), getattr(node, "name", "")):
+        names = (getattr(node, name, "") or "" for name in ("attr", "id", "name"))
+        if last in (name.rpartition(".")[2] for name in names):  # `import a.b.last as other`
             return node
     return None
 

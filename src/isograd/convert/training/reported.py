@@ -7,6 +7,7 @@ under the old name stands one that calls both.
 from __future__ import annotations
 
 import ast
+import copy
 import textwrap
 from collections.abc import Iterable, Iterator
 
@@ -79,6 +80,18 @@ def reported_outputs(
     bound = set().union(*map(bound_by, forward))
     needed = {name for one in reported for name in (one.given & bound) | {one.target.id}}
     return [*sorted(needed - {*outputs}), *(one.name for one in reported)]
+
+
+def without_effects(module: ast.Module, reported: Reported | None) -> ast.Module:
+    """A module as the step sees it: what is reported behind the step is no part of it."""
+    if reported is None:
+        return module
+    gone = {(s.lineno, s.col_offset) for s in reported.effects}
+    module = copy.deepcopy(module)
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef):
+            node.body = [s for s in node.body if (s.lineno, s.col_offset) not in gone]
+    return module
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -468,36 +468,6 @@ def rrelu(
     return ops.where(input > 0, input, input * slope)
 
 
-def _window(values: Any, count: Any, periodic: Any) -> Any:
-    found = values(count + 1)[:-1] if periodic else values(count)
-    return ms.Tensor(found.astype(np.float32))
-
-
-def hann_window(window_length: Any, periodic: Any = True) -> Any:
-    """A raised cosine."""
-    return _window(np.hanning, window_length, periodic)
-
-
-def hamming_window(window_length: Any, periodic: Any = True) -> Any:
-    """A raised cosine that ends above 0."""
-    return _window(np.hamming, window_length, periodic)
-
-
-def blackman_window(window_length: Any, periodic: Any = True) -> Any:
-    """Three cosine terms."""
-    return _window(np.blackman, window_length, periodic)
-
-
-def bartlett_window(window_length: Any, periodic: Any = True) -> Any:
-    """A triangle."""
-    return _window(np.bartlett, window_length, periodic)
-
-
-def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = 12.0) -> Any:
-    """Kaiser's window."""
-    return _window(lambda count: np.kaiser(count, beta), window_length, periodic)
-
-
 def range(start: Any, end: Any, step: Any = 1, dtype: Any = None) -> Any:
     """torch's deprecated `range`: the end belongs to it, and the default is float32."""
     count = builtins.int((end - start) / step) + 1

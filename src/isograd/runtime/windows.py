@@ -1,4 +1,4 @@
-"""The windows of torch.signal.windows, computed by numpy in float64 and rounded once.
+"""The windows of torch.signal.windows and of torch, computed by numpy in float64 and rounded once.
 
 MindSpore has the symmetric and the periodic form of some (`ops.hann_window`), in float64 and with
 a tensor as length, and none of the general ones.
@@ -201,3 +201,33 @@ def signal_kaiser(
     shares = places * (2 / (M - 1 if sym else max(M, 1))) - 1
     roots = np.sqrt(np.maximum(0, 1 - shares**2))
     return _tensor(np.i0(beta * roots) / np.i0(np.float64(beta)), dtype)
+
+
+def _window(values: Any, count: Any, periodic: Any) -> Any:
+    found = values(count + 1)[:-1] if periodic else values(count)
+    return ms.Tensor(found.astype(np.float32))
+
+
+def hann_window(window_length: Any, periodic: Any = True) -> Any:
+    """A raised cosine."""
+    return _window(np.hanning, window_length, periodic)
+
+
+def hamming_window(window_length: Any, periodic: Any = True) -> Any:
+    """A raised cosine that ends above 0."""
+    return _window(np.hamming, window_length, periodic)
+
+
+def blackman_window(window_length: Any, periodic: Any = True) -> Any:
+    """Three cosine terms."""
+    return _window(np.blackman, window_length, periodic)
+
+
+def bartlett_window(window_length: Any, periodic: Any = True) -> Any:
+    """A triangle."""
+    return _window(np.bartlett, window_length, periodic)
+
+
+def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = 12.0) -> Any:
+    """Kaiser's window."""
+    return _window(lambda count: np.kaiser(count, beta), window_length, periodic)

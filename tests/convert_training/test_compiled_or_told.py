@@ -49,22 +49,7 @@ def _reasons(text: str, folder: Path) -> list[tuple[int, str]]:
     return [(f.line, f.message.partition(": ")[2]) for f in found]
 
 
-TAUGHT = """
-with torch.no_grad():
-    soft = teacher(x).softmax(1)
-loss = nn.functional.cross_entropy(model(x), soft)
-"""
 COMPILED = [
-    pytest.param(
-        "teacher = made(1)\nfor p in teacher.parameters():\n    p.requires_grad_(False)",
-        TAUGHT,
-        id="parameters are frozen by a method",
-    ),
-    pytest.param(
-        "teacher = copy.deepcopy(model).eval().requires_grad_(requires_grad=False)",
-        TAUGHT,
-        id="a copy is frozen whole",
-    ),
     pytest.param(
         "mode = 'l2'",
         """

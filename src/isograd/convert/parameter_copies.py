@@ -45,12 +45,17 @@ def _is_computed(node: ast.expr, file: FileEdit) -> bool:
 
 
 def _is_unrecorded(node: ast.AST, file: FileEdit) -> bool:
-    """Whether the innermost function, or a block in it, records no gradients."""
+    """Whether the innermost function, or a block in it, records no gradients.
+
+    A decorator may go away (UnrecordedFunctions), so it counts where nothing is recorded at all.
+    """
     for part in file.tree.above(node):
         if isinstance(part, (ast.With, ast.AsyncWith)):
             switches = [item.context_expr for item in part.items]
         else:
-            switches = getattr(part, "decorator_list", [])
+            switches = (
+                [] if file.settings.records_gradients else getattr(part, "decorator_list", [])
+            )
         for switch in switches:
             named = switch.func if isinstance(switch, ast.Call) else switch
             if file.named.get(named, "") in _SWITCHES and not getattr(switch, "args", None):

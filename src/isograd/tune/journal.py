@@ -27,8 +27,8 @@ def check_journal(path: Path) -> None:
 def end_last_line(path: Path) -> str:
     """Make the journal end with a whole line, so that entries can follow; what was done, or "".
 
-    A killed run may leave a part of an entry.  Nothing has been told of it, so the study goes on
-    without it; its bytes are kept in a file beside the journal.
+    A killed run may leave a part of an entry.  Nothing has been reported of it, so the study goes
+    on without it; its bytes are kept in a file beside the journal.
     """
     from optuna.storages.journal import JournalFileSymlinkLock
 

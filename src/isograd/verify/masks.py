@@ -10,6 +10,7 @@ time, because beside noise nothing ever stays the same.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -82,9 +83,10 @@ def _differing(
     for unit in units:
         reference = _own(replayer.reference_calls, ours, unit.reference, {r for r, _ in unit.pins})
         port = _own(replayer.port_calls, theirs, unit.port, {p for _, p in unit.pins})
-        shared = {draw.kind for draw in reference} & {draw.kind for draw in port}
+        counts = [Counter(draw.kind for draw in draws) for draws in (reference, port)]
         # One side may make its noise of the numbers of which masks are made else.
-        alone: list[tuple[str, ...]] = [(kind,) for kind in sorted(shared)]
+        alone: list[tuple[str, ...]] = [(kind,) for kind in sorted(counts[0])]
+        alone = alone if counts[0] == counts[1] else []
         for kinds in alone or [(MASKS, NOISE)]:
             ours_ = tuple(draw for draw in reference if draw.kind in kinds)
             theirs_ = tuple(draw for draw in port if draw.kind in kinds)

@@ -22,13 +22,12 @@ from isograd.convert.training.given import graphs_given
 from isograd.convert.training.late_changes import late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
-from isograd.convert.training.paths import calls_in, method_of
 from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.rewrite import Rewritten, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
 from isograd.knowledge.entry import Entry
-from isograd.static_graph.find import compiled_functions, find_in_file
+from isograd.static_graph.find import find_in_file
 from isograd.static_graph.rule import SILENT
 from isograd.static_graph.scope import FileScope
 from isograd.static_graph.table import consequence
@@ -332,9 +331,8 @@ def _refusals(
             where = place.cls or place.function
             at = ast.Pass(lineno=place.line, col_offset=place.column)
             yield at, f"{place.code} in {where} is no part of a static graph"
-    calls = freezing_calls(tree, file)
     for node in ast.walk(tree):
-        reason = "" if node in calls else _changes_what_learns(node)
+        reason = _changes_what_learns(node)
         if reason and getattr(node, "lineno", 0) not in by_hand:
             yield (node.value if isinstance(node, ast.keyword) else node), reason
 
@@ -350,17 +348,6 @@ def _changes_what_learns(node: ast.AST) -> str:
             if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
                 return "what learns changes"
     return ""
-
-
-def freezing_calls(tree: ast.Module, file: FileScope) -> set[ast.expr]:
-    """What is called in `p.requires_grad_(False)` where no network computes."""
-    computing = {n for one in compiled_functions(file) for n in ast.walk(one.node)}
-    return {
-        call.func
-        for call in calls_in([tree])
-        if method_of(call)[1] == "requires_grad_" and call not in computing
-        if (given := [*call.args, *(k.value for k in call.keywords)]) and all(map(_is_false, given))
-    }
 
 
 def _is_false(node: ast.expr) -> bool:

@@ -139,9 +139,11 @@ class MaskUses:
         is_own = isinstance(call.func, ast.Name) or getattr(
             getattr(call.func, "value", None), "id", ""
         ) in ("self", "cls")
+        if not is_own:
+            return None
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
         defined = [part for part in self.tree.binding if getattr(part, "name", "") == name]
-        if not is_own or len(defined) != 1 or not isinstance(defined[0], _FUNCTIONS):
+        if len(defined) != 1 or not isinstance(defined[0], _FUNCTIONS):
             return None
         return defined[0]
 

@@ -142,13 +142,15 @@ class FilledSequentials:
 def _blocks(function: ast.FunctionDef, file: FileEdit) -> Iterator[Sequence[ast.stmt]]:
     """The lists of statements of a constructor, without those of functions inside it."""
     for part in file.tree.walked(function):
-        inside = part is function or file.tree.function(part) is function
+        if not isinstance(part, (ast.FunctionDef, ast.If, ast.For, ast.While)):
+            continue
+        if part is not function and file.tree.function(part) is not function:
+            continue
         if any(isinstance(one, ast.Try) for one in file.tree.above(part)):
             continue  # what is caught may be read before it is full
-        if inside and isinstance(part, (ast.FunctionDef, ast.If, ast.For, ast.While)):
-            yield part.body
-            if not isinstance(part, ast.FunctionDef):
-                yield part.orelse
+        yield part.body
+        if not isinstance(part, ast.FunctionDef):
+            yield part.orelse
 
 
 def _filled(

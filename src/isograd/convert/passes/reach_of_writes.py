@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import lru_cache
 
 from isograd.convert import layout
 from isograd.convert.aliases import Scope
@@ -248,7 +249,8 @@ def _is_of_python(base: Value) -> bool:
     return isinstance(base, Foreign) and base.name.partition(".")[0] in sys.stdlib_module_names
 
 
-def called_by_forward(owner: ast.ClassDef) -> set[str]:
+@lru_cache(maxsize=512)  # asked for every write of a class
+def called_by_forward(owner: ast.ClassDef) -> frozenset[str]:
     """The methods of a class that run in its forward; all where that is another class's."""
     methods = {
         part.name: part
@@ -256,7 +258,7 @@ def called_by_forward(owner: ast.ClassDef) -> set[str]:
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     if "forward" not in methods:
-        return set(methods) - {"__init__"} if owner.bases else set()
+        return frozenset(set(methods) - {"__init__"} if owner.bases else ())
     found, waiting = {"forward"}, ["forward"]
     while waiting:
         method = methods[waiting.pop()]
@@ -266,4 +268,4 @@ def called_by_forward(owner: ast.ClassDef) -> set[str]:
                 if part.attr in methods and part.attr not in found:
                     found.add(part.attr)
                     waiting.append(part.attr)
-    return found
+    return frozenset(found)

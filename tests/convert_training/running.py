@@ -60,3 +60,21 @@ def assert_follows(text: str, folder: Path, *, tolerance: float = 1e-5) -> Conve
     assert len(theirs) > 0
     np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
     return converted
+
+
+#: The start of a program: layers with weights that are written out, inputs and targets.
+LAYERS = """
+import torch
+from torch import nn
+
+
+def make(k):
+    net = nn.Linear(4, 4)
+    for i, p in enumerate(net.parameters()):
+        p.data.copy_(torch.sin(torch.arange(p.numel()).view(p.shape) * 1.3 + i + k) * 0.5)
+    return net
+
+
+X = torch.cos(torch.arange(48.0)).view(3, 4, 4)
+Y = torch.arange(12).view(3, 4) % 4
+"""

@@ -9,23 +9,11 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-from tests.convert_training.running import assert_follows, convert
+from tests.convert_training.running import LAYERS, assert_follows, convert
 
-HEAD = """
-import torch
-from torch import nn
-
-
-def make(k):
-    net = nn.Linear(4, 4)
-    for i, p in enumerate(net.parameters()):
-        p.data.copy_(torch.sin(torch.arange(p.numel()).view(p.shape) * 1.3 + i + k) * 0.5)
-    return net
-
-
-X = torch.cos(torch.arange(48.0)).view(3, 4, 4)
-Y = torch.arange(12).view(3, 4) % 4
-body, head = make(0), make(1)
+HEAD = (
+    LAYERS
+    + """body, head = make(0), make(1)
 opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=1.0)
 
 
@@ -37,6 +25,7 @@ def fit(features, head, y, opt):
     opt.step()
     return loss.item()
 """
+)
 OBJECT = """
 class Fit:
     def __init__(self, head, opt):

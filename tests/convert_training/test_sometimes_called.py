@@ -9,23 +9,11 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-from tests.convert_training.running import assert_follows, convert
+from tests.convert_training.running import LAYERS, assert_follows, convert
 
-TEXT = """
-import torch
-from torch import nn
-
-
-def make(k):
-    net = nn.Linear(4, 4)
-    for i, p in enumerate(net.parameters()):
-        p.data.copy_(torch.sin(torch.arange(p.numel()).view(p.shape) * 1.3 + i + k) * 0.5)
-    return net
-
-
-X = torch.cos(torch.arange(48.0)).view(3, 4, 4)
-Y = torch.arange(12).view(3, 4) % 4
-model, aux, cross = make(0), make(1), nn.CrossEntropyLoss()
+TEXT = (
+    LAYERS
+    + """model, aux, cross = make(0), make(1), nn.CrossEntropyLoss()
 opt = torch.optim.Adam([*model.parameters(), *aux.parameters()], lr=0.1)
 for epoch in range(3):
     for x, y in zip(X, Y):
@@ -39,6 +27,7 @@ for epoch in range(3):
         print(loss.item())
 print(aux.weight.norm().item())
 """
+)
 
 
 def test_parameters_of_a_branch_rest_where_it_is_off(tmp_path: Path) -> None:

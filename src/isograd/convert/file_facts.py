@@ -15,7 +15,7 @@ from isograd.convert.analysis.attributes import attribute_values
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.dictionaries import MODULE_DICT, keys_of
 from isograd.convert.analysis.emptiness import Emptiness
-from isograd.convert.analysis.holdings import Held as Kept
+from isograd.convert.analysis.holdings import HeldValue
 from isograd.convert.analysis.kept_on_self import OwnReads
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.data_aliases import DataAliases, data_aliases
@@ -137,7 +137,7 @@ class FileFacts:
         """The classes of torch of which an expression holds an instance; empty: others, too."""
         return self._held.classes(node)
 
-    def held(self, node: ast.expr) -> frozenset[Kept] | None:
+    def held(self, node: ast.expr) -> frozenset[HeldValue] | None:
         """What the project puts where an attribute of a layer is read; None: others, too."""
         term = self.facts.holding.owners.get(place(node))
         return None if term is None else self.settings.holdings.find(term)

@@ -29,13 +29,13 @@ from isograd.scan.names import torch_names
 from isograd.scan.values import Api, ClassInfo, FunctionInfo, Instance, Made
 
 #: What an expression may hold.
-Held = Made | Instance | Own | Row | Api | ClassInfo | FunctionInfo
-_Found = frozenset[Held] | None
+HeldValue = Made | Instance | Own | Row | Api | ClassInfo | FunctionInfo
+_Found = frozenset[HeldValue] | None
 #: A term, and whether it is what it may call that is asked.
 _Question = tuple[bool, Term]
 #: Questions within each other after which anything may be there.
 _DEEPEST = 60
-_NOTHING: frozenset[Held] = frozenset()
+_NOTHING: frozenset[HeldValue] = frozenset()
 #: Bases whose instances hold no modules but those that a class binds itself.
 _MODULE = "torch.nn.Module"
 #: Layers of torch's that have parts of their own.
@@ -149,16 +149,16 @@ class Holdings:
         bound = (self._classes.get(one) for one in (info, *_ancestors(info)))
         return [one.parameters[name][1:] for one in bound if one and name in one.parameters]
 
-    def _bound(self, name: str, held: frozenset[Held]) -> list[Term]:
+    def _bound(self, name: str, held: frozenset[HeldValue]) -> list[Term]:
         """What is given as an attribute to what may be one of these, by anything but its class."""
         bound = [pair for one in self._files for pair in one.others.attributes.get(name, ())]
         return [value for owner, value in bound if self._may_meet(self._of(owner), held)]
 
-    def _may_meet(self, found: _Found, held: frozenset[Held]) -> bool:
+    def _may_meet(self, found: _Found, held: frozenset[HeldValue]) -> bool:
         """Whether two expressions may hold the same object."""
         return found is None or any(self._kinds(a) & self._kinds(b) for a in found for b in held)
 
-    def _kinds(self, one: Held) -> set[object]:
+    def _kinds(self, one: HeldValue) -> set[object]:
         if isinstance(one, (Instance, Own)):
             return set(self._classes_of(one))
         return {one.api if isinstance(one, Made) else type(one)}
@@ -191,7 +191,7 @@ class Holdings:
         found = [self._member_of(one, term.name, is_bound=bool(bound)) for one in owners]
         return _union((*found, *map(self._of, bound)))
 
-    def _member_of(self, owner: Held, name: str, *, is_bound: bool) -> _Found:
+    def _member_of(self, owner: HeldValue, name: str, *, is_bound: bool) -> _Found:
         if isinstance(owner, Row):
             named = [part for key, part in owner.elements if key == name]
             return _union(map(self._of, named)) if named or is_bound else None
@@ -247,7 +247,7 @@ class Holdings:
             return None
         return _union(map(self._made, called))
 
-    def _returned(self, owners: frozenset[Held], name: str) -> list[Term] | None:
+    def _returned(self, owners: frozenset[HeldValue], name: str) -> list[Term] | None:
         """What a method returns; None where others than the project's may be called."""
         found: list[Term] = []
         for owner in owners:
@@ -265,7 +265,7 @@ class Holdings:
             found += methods
         return found or None
 
-    def _made(self, called: Held) -> _Found:
+    def _made(self, called: HeldValue) -> _Found:
         if isinstance(called, ClassInfo):
             is_plain = "__new__" not in called.methods and called.is_module
             return frozenset((Instance(called),)) if is_plain else None
@@ -294,7 +294,7 @@ def _brings_class(term: Term) -> bool:
 
 
 def _union(found: Iterable[_Found]) -> _Found:
-    values: set[Held] = set()
+    values: set[HeldValue] = set()
     for one in found:
         if one is None:
             return None

@@ -94,7 +94,7 @@ class KeptOnSelf:
 
 
 def _name(attribute: str, file: FileEdit) -> str:
-    """A name that stands for an attribute, and that nothing else of the port has."""
+    """The name that is read in place of an attribute; nothing else of the port has it."""
     is_other = hasattr(builtins, attribute) or attribute in (*PACKAGES, COMPOSITES, "compat")
     return file.spelling.unused(f"{attribute}_" if is_other else attribute)
 
@@ -197,7 +197,7 @@ def _methods(owner: ast.ClassDef) -> list[ast.FunctionDef]:
 
 
 def _tell(owner: ast.ClassDef, file: FileEdit) -> None:
-    """Report the attributes that a pass binds and that no name stands for where they are read."""
+    """Report attributes that a pass binds, and reads where no name can take their place."""
     methods = [part for part in _methods(owner) if _is_pass(part, file)]
     read: set[str] = set()
     for part in methods:

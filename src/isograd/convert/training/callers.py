@@ -92,7 +92,7 @@ class Callers:
         values = self.project.values.get(name, ())
         made = {last_name(value.func) if isinstance(value, ast.Call) else "" for value in values}
         is_given = name in self.project.arguments
-        return set() if is_given or not all(part[:1].isupper() for part in made) else made
+        return set() if is_given or not made <= set(self.project.classes) else made
 
     def _derives(self, name: str, base: str) -> bool:
         """Whether a class of the project has another one among its bases, by their names."""

@@ -15,17 +15,17 @@ from pathlib import PurePath
 
 from isograd.convert.file import FileEdit
 from isograd.convert.names import is_third_party, is_torch
-from isograd.convert.training.bound_names import (
-    SCOPES,
-    Bindings,
-    import_of,
-    own_nodes,
-    parameters_of,
-)
 from isograd.convert.training.callers import Callers
 from isograd.convert.training.freedom import CONTAINERS, TENSORS
 from isograd.convert.training.index import Index, last_name
 from isograd.convert.training.paths import root_of
+from isograd.convert.training.reaching_values import (
+    SCOPES,
+    ReachingValues,
+    import_of,
+    own_nodes,
+    parameters_of,
+)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Methods and attributes whose values have no gradient.
@@ -88,7 +88,7 @@ class Graphs:
     _round: ast.AST | None = None
 
     def __post_init__(self) -> None:
-        self._bound = Bindings(self.index)
+        self._bound = ReachingValues(self.index)
 
     def source(self, node: ast.expr, around: ast.AST) -> Source | None:
         """The first that is found of what a value may owe its graph to; None where it has none.

@@ -18,8 +18,7 @@ class Index(Project):
     """A project's functions and calls, and what its names hold, by the names' last parts.
 
     values: what assignments bind.  puts: what is put into a container of this name.  arguments:
-    parameters of functions, and targets of loops.  stored: nodes that bind a name.  reads: those
-    that read one.
+    parameters of functions, and targets of loops.  reads: nodes that read a name.
     """
 
     classes: dict[str, list[ast.ClassDef]] = field(default_factory=dict)

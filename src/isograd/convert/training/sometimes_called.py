@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.index import last_name
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import bound_by, path_of, read_by
 from isograd.convert.training.turns import WITHOUT_PARAMETERS
@@ -42,7 +43,7 @@ def look_at_branches(
 
 def _holds_no_parameters(node: ast.expr, file: FileEdit) -> bool:
     """Whether all that a file binds to a name or an attribute is a loss of torch's or its like."""
-    name = getattr(node, "attr", "") or getattr(node, "id", "")
+    name = last_name(node)
     if any(part.arg == name for part in file.tree.of(ast.arg)):
         return False
     bound = [n for n in file.tree.of(ast.Name, ast.Attribute) if isinstance(n.ctx, ast.Store)]
@@ -51,9 +52,9 @@ def _holds_no_parameters(node: ast.expr, file: FileEdit) -> bool:
         for assigned in file.tree.of(ast.Assign)
         for target in assigned.targets
         for one, value in pairs_of(target, assigned.value)
-        if name == (getattr(one, "attr", "") or getattr(one, "id", ""))
+        if name == last_name(one)
     ]
-    times = sum(name == (getattr(n, "attr", "") or getattr(n, "id", "")) for n in bound)
+    times = sum(name == last_name(n) for n in bound)
     apis = {file.api_of_call(value) for value in values}
     return 0 < times == len(values) and apis <= WITHOUT_PARAMETERS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
 
 
 @dataclass(frozen=True)
-class Bindings:
+class ReachingValues:
     """Asks of one project."""
 
     index: Index
@@ -67,12 +68,12 @@ class Bindings:
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a scope that are in no inner one."""
-    waiting = [*ast.iter_child_nodes(scope)]
+    waiting = deque(ast.iter_child_nodes(scope))
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         yield node
         if not isinstance(node, SCOPES):
-            waiting += ast.iter_child_nodes(node)
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def parameters_of(scope: ast.AST) -> list[str]:

@@ -18,7 +18,7 @@ def check_journal(path: Path) -> None:
             if line.endswith(b"\n") and not _is_entry(line):
                 keep = f"`head -n {number - 1} {path.name} > NEW` keeps the entries before it"
                 raise UsageError(
-                    f"{path}, line {number}: is no entry of a journal of studies: {_shown(line)}",
+                    f"{path}, line {number}: this is no entry of a journal: {_shown(line)}",
                     "Bring the file back from a backup, or name another storage"
                     + (f"; {keep}." if number > 1 else "."),
                 )

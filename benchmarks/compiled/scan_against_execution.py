@@ -42,6 +42,7 @@ from isograd.scan.sources import find_files
 from isograd.scan.static_graph import PREFIX, static_graph_hazards
 from isograd.static_graph.check.run import environment, verdicts
 from isograd.static_graph.find import find_reached_in
+from isograd.static_graph.scope import FileScope
 from isograd.static_graph.table import consequence
 from isograd.tensors import tensor_value
 from isograd.verify.case import read_case
@@ -112,7 +113,7 @@ def _framed(jobs: list[dict[str, Any]]) -> dict[str, dict[str, list[str]]]:
 
 def _announced_in(text: str) -> tuple[str, ...]:
     """What scan reports of a file, without its header."""
-    hazards = static_graph_hazards(ast.parse(text))
+    hazards = static_graph_hazards(FileScope(ast.parse(text)))
     return tuple(sorted({hazard.code.removeprefix(PREFIX) for hazard in hazards}))
 
 

@@ -7,6 +7,7 @@ read from the imports: a name means the nearest file above that it fits.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -28,14 +29,18 @@ class Layout:
     def __init__(self, base: Path) -> None:
         self._base = base
         self._files: set[Path] = set()
+        #: The files by their paths as text, in which a name is looked up without making paths.
+        self._by_text: dict[str, Path] = {}
         self._folders: set[Path] = set()
         self._found: dict[tuple[str, Path], Path | None] = {}
+        self._noted: set[tuple[str, Path]] = set()
         self.namespaces: set[Path] = set()
         self.searched: defaultdict[Path, set[Path]] = defaultdict(set)
 
     def add(self, path: Path) -> None:
         """A file of the project."""
         self._files.add(path)
+        self._by_text[str(path)] = path
         folder = path.parent
         while folder not in self._folders and folder != self._base.parent:
             self._folders.add(folder)
@@ -68,12 +73,12 @@ class Layout:
         return any(above.joinpath(*parts) in self._folders for above in self._above(name, folder))
 
     def _nearest(self, name: str, folder: Path) -> Path | None:
-        *parents, last = name.split(".")
+        below = name.replace(".", os.sep)
         for above in self._above(name, folder):
-            around = above.joinpath(*parents)
-            for path in (around / f"{last}.py", around / last / _INIT):
-                if path in self._files:
-                    return path
+            around = str(above / below)
+            for text in (f"{around}.py", f"{around}{os.sep}{_INIT}"):
+                if text in self._by_text:
+                    return self._by_text[text]
         return None
 
     def _above(self, name: str, folder: Path) -> list[Path]:
@@ -95,6 +100,9 @@ class Layout:
 
     def note(self, name: str, path: Path) -> None:
         """A file is imported by this name."""
+        if (name, path) in self._noted:
+            return
+        self._noted.add((name, path))
         parts = name.split(".")
         if path.name == _INIT:
             path = path.parent

@@ -36,6 +36,7 @@ class ModuleIndex:
         self._summaries: dict[str, ModuleSummary] = {}
         self._prefixes: set[str] = set()
         self._scopes: dict[Path, tuple[int, FileScope | None]] = {}
+        self._seen: dict[Path, Seen] = {}
         folders: dict[Path, list[str]] = {}
         for path in files:
             if path.suffix != ".py":
@@ -68,7 +69,10 @@ class ModuleIndex:
 
     def seen_from(self, path: Path) -> Seen:
         """The project as the imports of one of its files see it."""
-        return Seen(self, path.parent)
+        folder = path.parent
+        if folder not in self._seen:
+            self._seen[folder] = Seen(self, folder)
+        return self._seen[folder]
 
     def file_of(self, name: str, folder: Path) -> Path | None:
         """The file that a module's name means in the files of a folder."""
@@ -133,24 +137,33 @@ class Seen:
     def __init__(self, index: ModuleIndex, folder: Path) -> None:
         self._index = index
         self._folder = folder
+        self._paths: dict[str, Path | None] = {}
+        self._has: dict[str, bool] = {}
 
     def has(self, name: str) -> bool:
         """Whether the project has such a module or package."""
-        return self._index.layout.has(name, self._folder) or self._index.has(name)
+        if name not in self._has:
+            self._has[name] = self._index.layout.has(name, self._folder) or self._index.has(name)
+        return self._has[name]
 
     def module(self, name: str) -> ModuleSummary | None:
         """The summary of a module, if it has been read."""
-        path = self._index.file_of(name, self._folder)
+        path = self._path(name)
         return None if path is None else self._index.summary_of(path)
 
     def scope(self, name: str) -> FileScope | None:
         """The definitions of a module, for the static graph."""
-        path = self._index.file_of(name, self._folder)
+        path = self._path(name)
         return None if path is None else self._index.scope_of(path)
+
+    def _path(self, name: str) -> Path | None:
+        if name not in self._paths:
+            self._paths[name] = self._index.file_of(name, self._folder)
+        return self._paths[name]
 
     def canonical(self, name: str) -> str:
         """The one name under which the project keeps a module; empty if it is not its own."""
-        path = self._index.file_of(name, self._folder)
+        path = self._path(name)
         return "" if path is None else self._index.names[path]
 
 

@@ -6,8 +6,7 @@ conversion leaves as they are.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from isograd.scan.model import Hazard
 from isograd.static_graph.across import RUNTIME_CALL
@@ -26,17 +25,11 @@ _ENDS = {
 }
 
 
-def static_graph_hazards(
-    tree: ast.Module,
-    modules: Callable[[str], FileScope | None] | None = None,
-    package: str = "",
-) -> Iterator[Hazard]:
+def static_graph_hazards(file: FileScope) -> Iterator[Hazard]:
     """The constructs of a file that the static graph takes otherwise, each line and rule once.
 
-    modules, package: as FileScope takes them; what a function of another file of the project holds
-    is reported where it is called.
+    What a function of another file of the project holds is reported where it is called.
     """
-    file = FileScope(tree, modules, package)
     framework = file.framework
     if not framework:
         return

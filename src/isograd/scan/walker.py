@@ -16,6 +16,7 @@ from isograd.scan.state import UNSURE, ModuleSummary, Project, RawUse, State
 from isograd.scan.statements import Statements
 from isograd.scan.static_graph import static_graph_hazards
 from isograd.scan.values import Foreign, FunctionInfo, Plain, Scope
+from isograd.static_graph.scope import FileScope
 
 BUILTINS = Scope(None)
 BUILTINS.update({name: Foreign(f"builtins.{name}") for name in dir(builtins)})
@@ -25,7 +26,12 @@ _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
 
 def scan_source(
-    source: Source, project: Project, answers: Answers, *, name: str = "", package: str = ""
+    source: Source,
+    project: Project,
+    answers: Answers,
+    *,
+    name: str = "",
+    package: str = "",
 ) -> tuple[FileScan, ModuleSummary]:
     """Walk one file; returns what was found, and what other files may import from it."""
     names = torch_names()
@@ -49,7 +55,7 @@ def scan_source(
         # What was taken for torch's by a method's name alone is MindSpore's.
         state.uses = [use for use in state.uses if not use[2].startswith("torch.Tensor.")]
     uses = _uses(source, state.uses, answers, names)
-    static = static_graph_hazards(source.tree, project.scope, package)
+    static = static_graph_hazards(FileScope(source.tree, project.scope, package))
     found = [*listener.finish(state.uses), *static]
     hazards = tuple(_placed(source, h) for h in sorted(found, key=lambda h: (h.line, h.code)))
     return FileScan(source.file, source.lines, uses, hazards), summary

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from isograd.static_graph.across import Reached, found_elsewhere, runs_outside
 from isograd.static_graph.detectors import DETECTORS, FILE_DETECTORS
+from isograd.static_graph.detectors.common import Found
 from isograd.static_graph.executed import is_executed_as_same
 from isograd.static_graph.rule import Occurrence, Rule
 from isograd.static_graph.scope import DICT, LIST, FileScope, below, is_self_attribute
@@ -38,23 +40,27 @@ def find_in(tree: ast.Module, is_torch: bool = False) -> list[Occurrence]:
 
 def find_in_file(file: FileScope, is_torch: bool = False) -> list[Occurrence]:
     """All constructs of a file whose names are read already, as `find_in`."""
-    wanted = [rule for rule in rules().values() if rule.in_torch or not is_torch]
+    index = _index(is_torch)
     found: set[Occurrence] = set()
-    finder = functools.partial(_of_function, wanted=wanted)
+    finder = functools.partial(_of_function, index=index)
     for compiled in compiled_functions(file):
-        found.update(_in_function(file, compiled, wanted))
+        found.update(_in_function(file, compiled, index))
         found.update(found_elsewhere(file, compiled.cls, compiled.node, finder))
-    for rule in wanted:
+    for rule in index.rules:
         if rule.detector in FILE_DETECTORS:
             for cls, node in FILE_DETECTORS[rule.detector](file):
                 found.add(_at(rule.code, node, "", cls))
-    return sorted(found, key=lambda o: (o.line, o.column, o.code))
+    return sorted(found, key=_order)
 
 
-def _of_function(file: FileScope, name: str, wanted: list[Rule]) -> Reached:
+def _order(o: Occurrence) -> tuple[int, int, str, str, str, str, str]:
+    return o.line, o.column, o.code, o.inside, o.function, o.cls, o.detail
+
+
+def _of_function(file: FileScope, name: str, index: _RuleIndex) -> Reached:
     """A function and what it calls within its file, with the constructs in each."""
     reached = _reached(file, [CompiledFunction("", file.functions[name])])
-    return [(c.cls, c.node, list(_in_function(file, c, wanted))) for c in reached]
+    return [(c.cls, c.node, list(_in_function(file, c, index))) for c in reached]
 
 
 def compiled_functions(file: FileScope) -> list[CompiledFunction]:
@@ -77,8 +83,8 @@ def find_reached(tree: ast.Module, cls: str, function: str = "") -> list[Occurre
 
 def find_reached_in(file: FileScope, cls: str, function: str = "") -> list[Occurrence]:
     """As `find_reached`, of a file that knows the others of its project."""
-    wanted = list(rules().values())
-    finder = functools.partial(_of_function, wanted=wanted)
+    index = _index(is_torch=False)
+    finder = functools.partial(_of_function, index=index)
     if cls in file.classes and is_executed_as_same(file, cls):
         return []
     roots = [CompiledFunction(cls, m) for e in _ENTRIES if (m := file.method(cls, e)) is not None]
@@ -87,13 +93,13 @@ def find_reached_in(file: FileScope, cls: str, function: str = "") -> list[Occur
         roots = [CompiledFunction(cls, root)] if root is not None else []
     found: set[Occurrence] = set()
     for compiled in _reached(file, roots):
-        found.update(_in_function(file, compiled, wanted))
+        found.update(_in_function(file, compiled, index))
         found.update(found_elsewhere(file, compiled.cls, compiled.node, finder))
-    for rule in wanted:
+    for rule in index.rules:
         for name, node in FILE_DETECTORS.get(rule.detector, _nothing)(file):
             if name == cls:
                 found.add(_at(rule.code, node, "", name))
-    return sorted(found, key=lambda o: (o.line, o.column, o.code))
+    return sorted(found, key=_order)
 
 
 def functions_called(tree: ast.Module, cls: str, first: int, last: int) -> set[tuple[str, str]]:
@@ -146,26 +152,63 @@ def _called(file: FileScope, compiled: CompiledFunction) -> Iterator[CompiledFun
 
 
 def _in_function(
-    file: FileScope, compiled: CompiledFunction, wanted: Iterable[Rule]
+    file: FileScope, compiled: CompiledFunction, index: _RuleIndex
 ) -> Iterator[Occurrence]:
     own = Locals(file, compiled.cls, compiled.node)
     unread = _never_run(own)
+    for rule, node in _candidates(index, own):
+        if id(node) not in unread and _fits(rule, node, own):
+            yield _at(rule.code, node, compiled.node.name, compiled.cls)
+
+
+@dataclass(frozen=True)
+class _RuleIndex:
+    """Rules by what they speak of, so that a function asks only those that its code may concern."""
+
+    rules: tuple[Rule, ...]
+    nodes: dict[type[ast.AST], list[Rule]]
+    calls: dict[str, list[Rule]]
+    calls_below: list[tuple[str, Rule]]
+    methods: dict[str, list[Rule]]
+    detectors: list[tuple[Callable[[Locals], Found], Rule]]
+
+
+@functools.cache
+def _index(is_torch: bool) -> _RuleIndex:
+    """The rules of ports, or those that torch code is asked."""
+    wanted = tuple(rule for rule in rules().values() if rule.in_torch or not is_torch)
+    index = _RuleIndex(wanted, {}, {}, [], {}, [])
     for rule in wanted:
-        for node in _candidates(rule, own):
-            if id(node) not in unread and _fits(rule, node, own):
-                yield _at(rule.code, node, compiled.node.name, compiled.cls)
+        for kind in rule.nodes:
+            index.nodes.setdefault(getattr(ast, kind), []).append(rule)
+        for name in rule.calls:
+            if name.endswith("."):
+                index.calls_below.append((name, rule))
+            else:
+                index.calls.setdefault(name, []).append(rule)
+        for method in rule.methods:
+            index.methods.setdefault(method, []).append(rule)
+        if rule.detector in DETECTORS:
+            index.detectors.append((DETECTORS[rule.detector], rule))
+    return index
 
 
-def _candidates(rule: Rule, own: Locals) -> Iterator[ast.AST]:
-    """The nodes that a rule may speak of, from the function's index."""
-    for kind in rule.nodes:
-        yield from own.all(getattr(ast, kind))
-    for name in rule.calls:
-        yield from own.calls_below(name) if name.endswith(".") else own.calls.get(name, ())
-    for method in rule.methods:
-        yield from own.methods.get(method, ())
-    if rule.detector in DETECTORS:
-        yield from DETECTORS[rule.detector](own)
+def _candidates(index: _RuleIndex, own: Locals) -> Iterator[tuple[Rule, ast.AST]]:
+    """The nodes that each rule may speak of, from the function's index."""
+    indexed: tuple[tuple[dict[Any, list[Rule]], Mapping[Any, list[Any]]], ...] = (
+        (index.nodes, own.by_type),
+        (index.calls, own.calls),
+        (index.methods, own.methods),
+    )
+    for by_key, found in indexed:
+        for key, asked in by_key.items():
+            for node in found.get(key, ()):
+                yield from ((rule, node) for rule in asked)
+    for prefix, rule in index.calls_below:
+        yield from ((rule, node) for node in own.calls_below(prefix))
+    for detector, rule in index.detectors:
+        for node in detector(own):
+            yield rule, node
 
 
 def _never_run(own: Locals) -> set[int]:

@@ -40,7 +40,7 @@ class Locals:
                 self.kinds[argument.arg] = TENSOR
         self.arguments = frozenset(a.arg for a in arguments) - {"self"}
         #: What stands below the function; every rule looks at it, so it is walked once.
-        self._by_type = file.by_type(function)
+        self.by_type = file.by_type(function)
         #: Kinds of expressions, kept once the names are bound: many rules ask for the same.
         self._kinds_of: dict[ast.expr, str] = {}
         self._is_bound = False
@@ -72,7 +72,7 @@ class Locals:
 
     def all(self, kind: type[_Node]) -> list[_Node]:
         """The nodes of this type below the function, in the order of `nodes`."""
-        return self._by_type.get(kind, [])
+        return self.by_type.get(kind, [])
 
     @functools.cached_property
     def self_targets(self) -> list[tuple[ast.stmt, str]]:

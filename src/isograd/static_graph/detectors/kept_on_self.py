@@ -69,6 +69,8 @@ def self_counter(own: Locals) -> Found:
 
 def self_cache(own: Locals) -> Found:
     """`if self.pe is None: self.pe = …`."""
+    if not own.self_targets:
+        return iter(())
     guarded = {
         id(inner)
         for node in own.all(ast.If)

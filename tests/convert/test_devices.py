@@ -148,3 +148,57 @@ def test_a_device_beside_sizes_that_a_star_takes_compiles(tmp_path: Path) -> Non
 def test_a_device_beside_sizes_stays_where_it_cannot_be_parted(line: str) -> None:
     port, _ = port_of(f"import torch\n\n\ndef f(x: torch.Tensor):\n    {line}\n    return device\n")
     assert line in port
+
+
+_MOVES = """
+import torch
+from torch import nn
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def run(device: torch.device, other):
+    torch.manual_seed(0)
+    net = nn.Linear(2, 2)
+    net.to(DEVICE)
+    net = net.to(device=device, memory_format=torch.preserve_format)
+    x = torch.ones(2, 2)
+    x = x.to(DEVICE, non_blocking=True)
+    y = x.to(device, torch.float64).to(other)
+    return [list(net(x).shape), str(y.dtype).split(".")[-1].lower()]
+
+
+def found():
+    return run(torch.device("cpu"), torch.float16) + run(torch.device("cpu"), "cpu")
+"""
+
+
+def test_what_is_moved_to_devices_stays_where_it_is(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": _MOVES})
+    text = (port / "net.py").read_text(encoding="utf-8")
+    left = (" net.to(", " x.to(", "module_to", "net = net", "x = x", "\n    net\n")
+    assert [part for part in left if part in text] == []
+    script = "import json, net\nprint(json.dumps(net.found()))\n"
+    expected, found = run_both(tmp_path, port, script)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        pytest.param("kind = torch.float16", id="a dtype"),
+        pytest.param("kind = 'cpu' if x.ndim else torch.float16", id="a dtype in one branch"),
+        pytest.param("kind = 'cpu'\n    kind = choose()", id="bound again to what is not known"),
+        pytest.param("kind, _ = choose()", id="a part of what is not known"),
+    ],
+)
+def test_what_may_be_a_dtype_is_asked_when_it_runs(binding: str) -> None:
+    port, _ = port_of(f"""
+    import torch
+
+
+    def f(x: torch.Tensor, choose):
+        {binding.replace(chr(10), chr(10) + "    ")}
+        return x.to(kind)
+    """)
+    assert "return x\n" not in port

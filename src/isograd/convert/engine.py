@@ -17,7 +17,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.imports import write_imports
 from isograd.convert.model import FileConversion, Finding, RuntimeUse
 from isograd.convert.names import Index, star_names
-from isograd.convert.passes import passes_by_kind
+from isograd.convert.passes import passes_by_round
 from isograd.convert.passes.complex_numbers import INSTEAD
 from isograd.convert.passes.imports_by_name import imports_torch_by_name
 from isograd.convert.runtime_uses import uses_of
@@ -72,7 +72,7 @@ class Engine:
         self._settings = settings
         self._rounds = [
             {kind: [item.convert for item in passes] for kind, passes in by_kind.items()}
-            for by_kind in (passes_by_kind(is_early=True), passes_by_kind(is_early=False))
+            for by_kind in passes_by_round()
         ]
         self._kinds = {*chain(*self._rounds), *_ALWAYS}
 

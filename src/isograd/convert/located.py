@@ -37,6 +37,7 @@ from isograd.convert.analysis.unrecorded_functions import computes_in_modes
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
+from isograd.convert.training.names import SPELLED
 from isograd.convert.tree import Tree, read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
@@ -49,6 +50,7 @@ from isograd.scan.values import (
     TENSOR,
     Api,
     ClassInfo,
+    Foreign,
     Instance,
     Made,
     Plain,
@@ -88,6 +90,12 @@ MODULE_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
+#: What compiled steps are written with, which no import binds yet.
+_WRITTEN: dict[str, Value] = {
+    name: Foreign(spelled.replace("ms.", "mindspore.", 1))
+    for name, spelled in SPELLED.items()
+    if spelled.startswith("ms.")
+}
 _KINDS = frozenset(
     (ast.Name, ast.Attribute, ast.Call, ast.Dict, ast.Assign, ast.FunctionDef,
      ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -305,6 +313,7 @@ def locate(
     state.mixed.update(mixed or {})
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()
+    state.env.update(_WRITTEN)
     walker = _Located(state, facts, attributes)
     walker.pending = []
     walker.body(source.tree.body)

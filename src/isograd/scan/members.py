@@ -18,6 +18,7 @@ from isograd.scan.values import (
     TENSORS,
     Api,
     ClassInfo,
+    Differentiated,
     Foreign,
     FunctionInfo,
     Instance,
@@ -53,6 +54,10 @@ _LOOKED_UP: dict[str, Value] = {
     "torch.nn": Returns(ANY_MODULE),
     "torch.nn.functional": Returns(TENSOR),
 }
+
+
+#: What gives a function's gradients beside its result.
+_VALUE_AND_GRAD = "mindspore.value_and_grad"
 
 
 class Members:
@@ -246,6 +251,9 @@ class Members:
             return self._call_foreign(node, value, arguments, keywords)  # type: ignore[arg-type]
         if kind is Returns:
             return value.value  # type: ignore[union-attr]
+        if kind is Differentiated:
+            self.read_function(value.of, arguments, keywords)  # type: ignore[arg-type,union-attr]
+            return Items(None, (value.of.result, None))  # type: ignore[union-attr]
         if kind is Plain:
             return self._call_plain(node, owner, arguments)
         if kind in (Made, Instance):
@@ -314,6 +322,8 @@ class Members:
         if name == "builtins.super":
             owner = self.state.owner
             return None if owner is None else Super(owner)
+        if name == _VALUE_AND_GRAD and arguments and arguments[0].__class__ is FunctionInfo:
+            return Differentiated(arguments[0])
         if name == "typing.cast" and len(node.args) == 2:
             return self.annotation_value(node.args[0])
         handler = builtin_calls.CALLS.get(name)

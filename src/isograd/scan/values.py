@@ -94,6 +94,13 @@ class Returns:
 
 
 @dataclass(frozen=True, slots=True)
+class Differentiated:
+    """What returns a function's own result, and gradients beside it: `ms.value_and_grad(f)`."""
+
+    of: FunctionInfo
+
+
+@dataclass(frozen=True, slots=True)
 class Namespace:
     """A module of the project, by its dotted name."""
 
@@ -175,6 +182,7 @@ Value = Optional[  # noqa: UP045  # the names below are defined above it only at
         Items,
         Mapping,
         Returns,
+        Differentiated,
         Namespace,
         FunctionInfo,
         ClassInfo,

@@ -71,11 +71,15 @@ def all_passes() -> tuple[Pass, ...]:
     return tuple(one() for one in ordered(classes))
 
 
-def passes_by_kind(*, is_early: bool) -> dict[type, list[Pass]]:
-    """The passes for each kind of node, in their order; the early ones see a file before others."""
-    found: dict[type, list[Pass]] = {}
+#: The stages of each round over a file.
+_ROUNDS = ((Stage.EARLY,), (Stage.SPECIAL, Stage.GENERAL), (Stage.LAST,))
+
+
+def passes_by_round() -> list[dict[type, list[Pass]]]:
+    """The passes of each round over a file, for each kind of node in their order."""
+    rounds: list[dict[type, list[Pass]]] = [{} for _ in _ROUNDS]
     for item in all_passes():
-        if (stage_of(item) is Stage.EARLY) is is_early:
-            for kind in item.kinds:
+        for stages, found in zip(_ROUNDS, rounds, strict=True):
+            for kind in item.kinds if stage_of(item) in stages else ():
                 found.setdefault(kind, []).append(item)
-    return found
+    return rounds

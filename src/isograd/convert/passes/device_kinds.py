@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert import layout
+from isograd.convert.analysis.devices import is_name_of_device
 from isograd.convert.analysis.layers import is_path
 from isograd.convert.file import FileEdit
-from isograd.convert.passes.device_moves import is_name_of_device
+from isograd.convert.passes.device_moves import devices_of
 from isograd.convert.passes.example import Example
 from isograd.convert.tree import is_none
 
@@ -98,7 +99,7 @@ def _is_tensors(value: ast.expr, file: FileEdit) -> bool:
         values = _values_of_name(value, file)
         if any(isinstance(one, ast.Attribute) and _is_tensors(one, file) for one in values):
             return True
-        return is_name_of_device(value, file) and not _is_made(values, file)
+        return is_name_of_device(value, devices_of(file)) and not _is_made(values, file)
     return isinstance(value, ast.Attribute) and value.attr == "device" and value not in file.named
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.analysis.devices import Devices, is_device
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import POSTFIX
 from isograd.convert.passes.example import Example
+from isograd.convert.tree import is_none
 
 _MOVE = "torch.Tensor.to"
+_MOVES = frozenset((_MOVE, "torch.nn.Module.to"))
+#: What of a move says where to, and how.
+_WHERE = frozenset("device non_blocking memory_format".split())
+#: What is torch's, and no dtype.
 _DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
 
 
@@ -35,6 +41,25 @@ class DeviceMoves:
             """,
         ),
         Example(
+            "to a device that the module chose",
+            """
+            DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.to(DEVICE) * y.to(device=DEVICE, non_blocking=True)
+            """,
+        ),
+        Example(
+            "a network to a device",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+                net = nn.Linear(2, 2).to(device)
+                net.to(memory_format=torch.channels_last)
+                return net
+            """,
+        ),
+        Example(
             "to a device as a dtype",
             """
             def f(x: torch.Tensor, y: torch.Tensor):
@@ -43,6 +68,13 @@ class DeviceMoves:
         ),
     )
     counterexamples = (
+        Example(
+            "to what an argument brings",
+            """
+            def f(x: torch.Tensor, kind):
+                return x.to(kind)
+            """,
+        ),
         Example(
             "to a dtype alone",
             """
@@ -53,18 +85,25 @@ class DeviceMoves:
     )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
-        """Leave the tensor as it is; what may be a dtype or a tensor is for other passes."""
+        """Leave what is moved as it is; what may be a dtype or a tensor is for other passes."""
         assert isinstance(node, ast.Call)
         use = file.use(node.func)
-        if use is None or not use.is_sure or use.api != _MOVE or not node.args:
-            return False
-        if any(keyword.arg != "non_blocking" for keyword in node.keywords):
+        if use is None or not use.is_sure or use.api not in _MOVES:
             return False
         assert isinstance(node.func, ast.Attribute)
-        if not _is_device(node.args[0], file):
+        where = devices_of(file)
+        named = {part.arg: part.value for part in node.keywords}
+        dtype = named.pop("dtype", None)
+        if not named.keys() <= _WHERE or (dtype is not None and use.api != _MOVE):
+            return False
+        devices = [*node.args[:1], *(v for k, v in named.items() if k == "device")]
+        if not all(is_none(part) or is_device(part, where) for part in devices):
             return False
         rest = [part for part in node.args[1:] if not _is_switch(part)]
-        if rest and not (len(rest) == 1 and _is_dtype(rest[0], file)):
+        rest += [dtype] if dtype is not None else []
+        if not (devices or named) or len(rest) > (use.api == _MOVE):
+            return False
+        if rest and not _is_dtype(rest[0], file):
             return False
         value = node.func.value
         code = file.source(value)
@@ -76,58 +115,9 @@ class DeviceMoves:
         return True
 
 
-def _is_device(value: ast.expr, file: FileEdit) -> bool:
-    """Whether an argument is a device: a text, another tensor's, or one that is made there."""
-    if isinstance(value, ast.JoinedStr):
-        return True
-    if isinstance(value, ast.Constant):
-        return isinstance(value.value, (str, int)) and not isinstance(value.value, bool)
-    use = file.use(value.func if isinstance(value, ast.Call) else value)
-    if use is not None and use.is_sure and use.api in _DEVICES:
-        return True
-    return isinstance(value, ast.Name) and is_name_of_device(value, file)
-
-
-def is_name_of_device(name: ast.Name, file: FileEdit) -> bool:
-    """Whether a name of the function holds nothing but devices: `device = x.device`.
-
-    What is asked of something that is called a tensor's `device` there is one, whatever it is of.
-    """
-    stores = [
-        part
-        for part in file.tree.walked(file.tree.scope(name))
-        if isinstance(part, ast.Name) and part.id == name.id and isinstance(part.ctx, ast.Store)
-    ]
-    values = [_bound_to(store, file) for store in stores]
-    is_given = any(
-        isinstance(part, ast.arg) and part.arg == name.id
-        for part in file.tree.walked(file.tree.scope(name))
-    )
-    return bool(values) and not is_given and all(_is_asked(value, file) for value in values)
-
-
-def _bound_to(store: ast.Name, file: FileEdit) -> ast.expr | None:
-    """What an assignment binds to a name, also in `b, n, device = *x.shape, x.device`."""
-    parent = file.tree.parents[store]
-    if isinstance(parent, ast.Assign):
-        return parent.value
-    assign = file.tree.parents.get(parent)
-    if not isinstance(parent, ast.Tuple) or not isinstance(assign, ast.Assign):
-        return None
-    if not isinstance(assign.value, ast.Tuple):
-        return None
-    behind = parent.elts[parent.elts.index(store) :]
-    values = assign.value.elts[-len(behind) :]
-    if len(values) < len(behind) or any(
-        isinstance(part, ast.Starred) for part in (*values, *behind)
-    ):
-        return None
-    return values[0]
-
-
-def _is_asked(value: ast.expr | None, file: FileEdit) -> bool:
-    use = None if value is None else file.use(value.func if isinstance(value, ast.Call) else value)
-    return use is not None and use.api in _DEVICES
+def devices_of(file: FileEdit) -> Devices:
+    """Where a file's devices are looked for."""
+    return Devices(file.tree, file.use, file.named)
 
 
 def _is_switch(value: ast.expr) -> bool:

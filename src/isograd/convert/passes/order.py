@@ -13,11 +13,13 @@ class Stage(Enum):
 
     EARLY: in a round over the whole file before all others.  SPECIAL: one kind of construct; what
     a class says nothing of.  GENERAL: what the knowledge writes of any API, behind special ones.
+    LAST: in a round over the whole file behind all others.
     """
 
     EARLY = "early"
     SPECIAL = "special"
     GENERAL = "general"
+    LAST = "last"
 
 
 def stage_of(item: Any) -> Stage:

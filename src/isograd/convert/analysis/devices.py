@@ -1,0 +1,184 @@
+"""Whether an expression can hold nothing but a device of torch's: an object, a text or a number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from isograd.convert.tree import Tree, is_none
+from isograd.convert.use import Use
+
+_DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
+#: What an annotation names that is a device where something is moved to it.
+_ANNOTATED = frozenset(("torch.device", "torch.Device", "torch.types.Device"))
+_TEXTS = frozenset(("str", "int"))
+#: Where a device by its number is meant, and not a count of elements.
+_OPTIONAL = frozenset(("Optional", "Union"))
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Where devices are looked for.
+
+    use_of: what of torch's an expression names, None for nothing; named: the names of torch's.
+    """
+
+    tree: Tree
+    use_of: Callable[[ast.expr], Use | None]
+    named: Mapping[ast.AST, str]
+
+
+def is_device(value: ast.expr, of: Devices) -> bool:
+    """Whether an argument of `to` is a device, as all texts and numbers are there.
+
+    A name is one where all that its scope binds to it is, and no argument brings it.
+    """
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, (str, int)) and not isinstance(value.value, bool)
+    if isinstance(value, ast.JoinedStr):
+        return True
+    if isinstance(value, ast.IfExp):
+        return is_device(value.body, of) and is_device(value.orelse, of)
+    if isinstance(value, ast.BoolOp):
+        return all(is_device(part, of) for part in value.values)
+    if isinstance(value, ast.BinOp):
+        return isinstance(value.op, (ast.Add, ast.Mod)) and _is_text(value.left)
+    if is_asked(value, of, is_sure=isinstance(value, ast.Attribute)):
+        return True
+    if isinstance(value, ast.Call):
+        return getattr(value.func, "id", "") == "str" and "str" not in of.tree.stored
+    return isinstance(value, ast.Name) and _is_name_of_one(value, of)
+
+
+def _is_text(value: ast.expr) -> bool:
+    is_constant = isinstance(value, ast.Constant) and isinstance(value.value, str)
+    return is_constant or isinstance(value, ast.JoinedStr)
+
+
+def is_asked(value: ast.expr | None, of: Devices, *, is_sure: bool = False) -> bool:
+    """A device that is made, or what is asked of something that is called a tensor's `device`.
+
+    is_sure: only where it is known to be a tensor.
+    """
+    if value is None:
+        return False
+    use = of.use_of(value.func if isinstance(value, ast.Call) else value)
+    return use is not None and use.api in _DEVICES and (use.is_sure or not is_sure)
+
+
+def is_name_of_device(name: ast.Name, of: Devices) -> bool:
+    """Whether a name of the function holds nothing but devices: `device = x.device`.
+
+    What is asked of something that is called a tensor's `device` there is one, whatever it is of.
+    """
+    values = _values(name.id, of.tree.scope(name), of)
+    return bool(values) and all(is_asked(value, of) for value in values)
+
+
+def _is_name_of_one(name: ast.Name, of: Devices) -> bool:
+    scope: ast.AST = of.tree.scope(name)
+    while True:
+        annotation = _annotation(name.id, scope)
+        if annotation is not None:
+            stores = _stores(name.id, scope, of)
+            return not stores and _says_device(annotation, of)
+        values = _values(name.id, scope, of)
+        if values or scope is of.tree.module:
+            return bool(values) and all(
+                value is not None and is_device(value, of) for value in values
+            )
+        if _is_bound(name.id, scope, of):
+            return False
+        scope = of.tree.scope(scope)
+
+
+def _annotation(name: str, scope: ast.AST) -> ast.expr | None:
+    """What a parameter is said to be."""
+    arguments = getattr(scope, "args", None)
+    parts: list[ast.arg] = (
+        []
+        if arguments is None
+        else [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    )
+    return next((part.annotation for part in parts if part.arg == name), None)
+
+
+def _says_device(annotation: ast.expr, of: Devices) -> bool:
+    """`torch.device`, `str`, and any of these or None."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            return _says_device(ast.parse(annotation.value, mode="eval").body, of)
+        except SyntaxError:
+            return False
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        sides = (annotation.left, annotation.right)
+        return all(is_none(side) or _says_device(side, of) for side in sides)
+    if isinstance(annotation, ast.Subscript):
+        base = annotation.value
+        name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+        parts = getattr(annotation.slice, "elts", [annotation.slice])
+        return name in _OPTIONAL and all(is_none(p) or _says_device(p, of) for p in parts)
+    if isinstance(annotation, ast.Name) and annotation.id in _TEXTS:
+        return annotation.id not in of.tree.stored
+    return of.named.get(annotation, "") in _ANNOTATED
+
+
+def _stores(name: str, scope: ast.AST, of: Devices) -> list[ast.AST]:
+    """What binds a name in a scope, or in an inner one that says it is this one's."""
+    found = []
+    for part in of.tree.binding:
+        if getattr(part, "id", getattr(part, "name", "")) == name:
+            own = of.tree.scope(part)
+            if own is scope or _is_handed_out(name, own):
+                found.append(part)
+    return found
+
+
+def _is_handed_out(name: str, scope: ast.AST) -> bool:
+    """Whether a function says that a name is one of the scopes around it."""
+    return any(
+        isinstance(part, (ast.Global, ast.Nonlocal)) and name in part.names
+        for part in ast.walk(scope)
+        if not isinstance(scope, ast.Module)
+    )
+
+
+def _is_bound(name: str, scope: ast.AST, of: Devices) -> bool:
+    arguments = getattr(scope, "args", None)
+    is_given = arguments is not None and any(
+        isinstance(part, ast.arg) and part.arg == name for part in ast.walk(arguments)
+    )
+    return is_given or bool(_stores(name, scope, of))
+
+
+def _values(name: str, scope: ast.AST, of: Devices) -> list[ast.expr | None]:
+    """What a scope binds to a name; None for what no assignment shows, empty for a parameter."""
+    arguments = getattr(scope, "args", None)
+    if arguments is not None and any(
+        isinstance(part, ast.arg) and part.arg == name for part in ast.walk(arguments)
+    ):
+        return []
+    return [
+        _bound_to(store, of) if isinstance(store, ast.Name) else None
+        for store in _stores(name, scope, of)
+    ]
+
+
+def _bound_to(store: ast.Name, of: Devices) -> ast.expr | None:
+    """What an assignment binds to a name, also in `b, n, device = *x.shape, x.device`."""
+    parent = of.tree.parents[store]
+    if isinstance(parent, ast.Assign):
+        return parent.value
+    assign = of.tree.parents.get(parent)
+    if not isinstance(parent, ast.Tuple) or not isinstance(assign, ast.Assign):
+        return None
+    if not isinstance(assign.value, ast.Tuple):
+        return None
+    behind = parent.elts[parent.elts.index(store) :]
+    values = assign.value.elts[-len(behind) :]
+    if len(values) < len(behind) or any(
+        isinstance(part, ast.Starred) for part in (*values, *behind)
+    ):
+        return None
+    return values[0]

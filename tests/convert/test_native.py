@@ -23,7 +23,7 @@ def _method(*lines: str) -> str:
     [
         pytest.param(
             _method("self.bn = nn.BatchNorm2d(3, momentum=0.01)", "self.bn.weight.data.fill_(0)"),
-            ("nn.BatchNorm2d(3, momentum=1 - 0.01)", "compat.write(self.bn.gamma,"),
+            ("nn.BatchNorm2d(3, momentum=1 - 0.01)", "ops.assign(self.bn.gamma,"),
             id="a layer that the class makes",
         ),
         pytest.param(
@@ -59,7 +59,7 @@ def _method(*lines: str) -> str:
                 "self.bn = norm(4)",
                 "self.bn.bias.data.zero_()",
             ),
-            ("norm = batch_norm2d_cell", "compat.write(self.bn.beta,"),
+            ("norm = batch_norm2d_cell", "ops.assign(self.bn.beta,"),
             id="the class is a parameter's default",
         ),
         pytest.param(
@@ -195,7 +195,7 @@ def _method(*lines: str) -> str:
                 "self.n: nn.Module = nn.LayerNorm(3) if norm else nn.Identity()",
                 "self.n.weight.data.fill_(0)",
             ),
-            ("compat.write(self.n.gamma,",),
+            ("ops.assign(self.n.gamma,",),
             id="an Identity has no parameters in either",
         ),
         pytest.param(

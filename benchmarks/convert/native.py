@@ -29,7 +29,7 @@ import corpora  # noqa: E402
 import measuring  # noqa: E402
 from reached import Reach, imported_files, runtime_names  # noqa: E402
 
-from isograd.convert.generated import library  # noqa: E402
+from isograd.convert.lone_layers import module_of  # noqa: E402
 from isograd.convert.output import GENERATED  # noqa: E402
 
 #: Layers that MindSpore has: their torch-shaped runtime classes are in no port.
@@ -45,13 +45,17 @@ LAYERS = frozenset(
 
 @dataclass
 class Port:
-    """A converted tree: its rewritten uses, and what of the runtime each file names."""
+    """A converted tree: its rewritten uses, and what of the runtime each file names.
+
+    derived: names of other modules from which its classes derive.
+    """
 
     root: Path
     converted: int
     by_file: dict[Path, collections.Counter[str]] = field(default_factory=dict)
     imports: dict[Path, set[Path]] = field(default_factory=dict)
     reach: Reach = field(default_factory=Reach)
+    derived: set[str] = field(default_factory=set)
 
     @property
     def runtime(self) -> collections.Counter[str]:
@@ -78,13 +82,14 @@ class Port:
         return set().union(*(self.by_file[file] for file in files if file in self.by_file))
 
 
-def lines_of(names: set[str]) -> int:
+def lines_of(names: set[str], derived: set[str]) -> int:
     """Lines of a generated module with these names; 0 where there is none.
 
-    What marks the lines that are left to finish goes away with them, and does not count.
+    derived: names from which the port's classes derive.  What marks the lines that are left to
+    finish goes away with them, and does not count.
     """
     kept = names - {"unconverted"}
-    return len(library().module_of(kept).splitlines()) if kept else 0
+    return len(module_of(kept, derived).splitlines()) if kept else 0
 
 
 def convert(source: Path, out: Path) -> Port:
@@ -100,6 +105,8 @@ def convert(source: Path, out: Path) -> Port:
             port.by_file[file] = collections.Counter(runtime_names(tree))
             port.imports[file] = set(imported_files(tree, file, out))
             port.reach.add(tree, file, out)
+            bases = (n.bases for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+            port.derived |= {base.attr for of in bases for base in of if hasattr(base, "attr")}
     return port
 
 
@@ -160,8 +167,8 @@ def _lines(
 ) -> dict[str, tuple[int, int, collections.Counter[str]]]:
     """Runtime lines by family: of what it reaches, and of everything that it imports."""
     if corpus is None:
-        names = port.of_files(set(port.by_file))
-        return {port.root.name: (lines_of(names), lines_of(names), port.runtime)}
+        lines = lines_of(port.of_files(set(port.by_file)), port.derived)
+        return {port.root.name: (lines, lines, port.runtime)}
     found = {}
     for family, file in families(corpus, port):
         network = {
@@ -170,8 +177,8 @@ def _lines(
             if file.parent in one.parents or {"ops", "layers"} & set(one.parent.parts)
         }
         reached = port.reach.names(file, network)
-        whole = lines_of(port.of_files(port.needed(file)))
-        found[family] = lines_of(set(reached)), whole, reached
+        whole = lines_of(port.of_files(port.needed(file)), port.derived)
+        found[family] = lines_of(set(reached), port.derived), whole, reached
     return found
 
 

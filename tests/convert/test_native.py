@@ -23,7 +23,7 @@ def _method(*lines: str) -> str:
     [
         pytest.param(
             _method("self.bn = nn.BatchNorm2d(3, momentum=0.01)", "self.bn.weight.data.fill_(0)"),
-            ("nn.BatchNorm2d(3, momentum=1 - 0.01)", "compat.write(self.bn.gamma,"),
+            ("nn.BatchNorm2d(3, momentum=1 - 0.01)", "ops.assign(self.bn.gamma,"),
             id="a layer that the class makes",
         ),
         pytest.param(
@@ -59,7 +59,7 @@ def _method(*lines: str) -> str:
                 "self.bn = norm(4)",
                 "self.bn.bias.data.zero_()",
             ),
-            ("norm = batch_norm2d_cell", "compat.write(self.bn.beta,"),
+            ("norm = batch_norm2d_cell", "ops.assign(self.bn.beta,"),
             id="the class is a parameter's default",
         ),
         pytest.param(
@@ -192,10 +192,25 @@ def _method(*lines: str) -> str:
         ),
         pytest.param(
             _method(
+                "self.n = nn.Linear(c, c)",
+                "self.n = nn.BatchNorm2d(c)",
+                "self.n.weight.data = w",
+                "self.n.bias.data.fill_(1)",
+                "return self.n.weight",
+            ),
+            (
+                "self.n.gamma.set_data(w.copy(), slice_shape=True)",
+                "ops.assign(self.n.beta, ",
+                "return self.n.gamma",
+            ),
+            id="a statement before binds it, as others bind otherwise",
+        ),
+        pytest.param(
+            _method(
                 "self.n: nn.Module = nn.LayerNorm(3) if norm else nn.Identity()",
                 "self.n.weight.data.fill_(0)",
             ),
-            ("compat.write(self.n.gamma,",),
+            ("ops.assign(self.n.gamma,",),
             id="an Identity has no parameters in either",
         ),
         pytest.param(
@@ -323,6 +338,41 @@ def test_a_network_starts_in_training(source: str, expected: str) -> None:
             "    return torch.zeros(n, **dd)\n",
             "compat.zeros(n, **dd)",
             id="a name in the dictionary is bound again",
+        ),
+        pytest.param(
+            "class Net(nn.Module):\n"
+            "    def reset(self):\n"
+            "        self.n = nn.Linear(2, 2)\n"
+            "\n"
+            "    def forward(self):\n"
+            "        self.n = nn.BatchNorm2d(2)\n"
+            "        self.n.bias.data = self.reset()\n"
+            "        return self.n.weight\n",
+            'compat.layer_attribute(self.n, "weight")',
+            id="a call in what is written may bind it again",
+        ),
+        pytest.param(
+            "class Net(nn.Module):\n"
+            "    def reset(self):\n"
+            "        self.n = nn.Linear(2, 2)\n"
+            "\n"
+            "    def forward(self):\n"
+            "        self.n = nn.BatchNorm2d(2)\n"
+            "        return lambda: self.n.weight\n",
+            'compat.layer_attribute(self.n, "weight")',
+            id="what is read later may be bound again",
+        ),
+        pytest.param(
+            "class Net(nn.Module):\n"
+            "    def reset(self):\n"
+            "        self.n = nn.Linear(2, 2)\n"
+            "\n"
+            "    def forward(self):\n"
+            "        self.n = nn.BatchNorm2d(2)\n"
+            "        self.reset()\n"
+            "        return self.n.weight\n",
+            'compat.layer_attribute(self.n, "weight")',
+            id="a call between may bind it again",
         ),
         pytest.param(
             "class Pair(nn.Sequential):\n    def __init__(self):\n        super().__init__()\n"

@@ -1,4 +1,4 @@
-"""`layer.weight.data.copy_(…)` by MindSpore's own `copy_`, where nothing records it."""
+"""What is written into `layer.weight.data` by MindSpore's own functions."""
 
 from __future__ import annotations
 
@@ -92,3 +92,74 @@ def f(other, w: torch.Tensor):
 """
     text, _ = port_of(code)
     assert ".copy_(" not in text
+
+
+_WRITTEN = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(2, 2)
+        self.b = nn.BatchNorm1d(2)
+        self.c = nn.Linear(2, 2, bias=False)
+        self.c.weight.data.fill_(2)
+        self.c.weight.data.mul_(torch.tensor(1.5, dtype=torch.float64))
+        self.b.weight.data.zero_()
+        self.b.weight.data.add_(1)
+
+    def forward(self, x):
+        y = self.c(x)
+        self.c.weight.data.mul_(0.5)
+        z = self.c(y)
+        self.c.weight.data.copy_(self.b.weight * x[0])
+        return self.c(z) + self.b.weight
+
+    def swap(self, w):
+        old = self.a.weight.data
+        self.a.weight.data = w.t()
+        self.a.bias.data = w[0]
+        self.a.weight.data.mul_(1)
+        return old
+
+
+def steps(x, w):
+    net = Net()
+    old = net.swap(w)
+    y = net(x).sum() + net.a(x).sum()
+    y.backward()
+    grads = [net.a.weight.grad, net.a.bias.grad, net.b.weight.grad, net.c.weight.grad]
+    values = [y, net.a.weight, net.a.bias, net.b.weight, net.c.weight, *grads]
+    is_kept = bool((old != net.a.weight).all())
+    return [is_kept, *(one.tolist() for one in values)]
+
+
+def drawn():
+    net = nn.Linear(100, 100)
+    net.weight.data.normal_(3.0, std=0.5)
+    net.bias.data.uniform_(-2, 2)
+    w, b = net.weight, net.bias
+    is_normal = abs(w.mean().item() - 3) < 0.05 and abs(w.std().item() - 0.5) < 0.05
+    return [is_normal, 1 < b.max().item() < 2]
+"""
+
+_STEPS = """
+import json
+import numpy as np
+import net
+
+x = TENSOR(np.array([[1, 2], [3, -1]], np.float32))
+w = TENSOR(np.array([[5, 6], [7, 8]], np.float32))
+print(json.dumps([net.steps(x, w), net.drawn()]))
+"""
+
+
+def test_what_is_written_into_the_data_of_known_parameters_is_torchs(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": _WRITTEN})
+    text = (port / "net.py").read_text()
+    for name in ("write", "overwrite_data", "set_data", "normal_like", "uniform_like"):
+        assert f"compat.{name}(" not in text
+    expected, found = run_both(tmp_path, port, _STEPS)
+    assert found == expected

@@ -41,6 +41,8 @@ from isograd.scan.names import TorchNames
 from isograd.scan.values import ANY_MODULE, ClassInfo, Made
 
 _MODULE = "torch.nn.Module"
+#: What stands in a layer's place, and has no attributes in either framework.
+_WITHOUT_PARAMETERS = "torch.nn.Identity"
 _PARAMETER = "torch.nn.Parameter"
 _FUNCTION = "torch.autograd.Function"
 #: Handlers that a failing import reaches.
@@ -354,7 +356,7 @@ class FileFacts:
         if not isinstance(node, ast.Attribute) or not is_path(node):
             return False
         apis = self.layers_held(node.value) or self.layers_followed(node.value, node.attr)
-        held = [self.entry(api) for api in apis]
+        held = [self.entry(api) for api in apis - {_WITHOUT_PARAMETERS}]
         if held:
             return node.attr in ("weight", "bias") and all(
                 entry is not None and node.attr in dict(entry.attributes) for entry in held

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -64,16 +64,20 @@ class _Module:
 
 
 class Library:
-    """All runtime functions; a file is read when something asks for what it defines."""
+    """All runtime functions; a file is read when something asks for what it defines.
 
-    def __init__(self, folder: Path = RUNTIME) -> None:
+    changed: texts that are read in place of files.
+    """
+
+    def __init__(self, folder: Path = RUNTIME, changed: Mapping[str, str] | None = None) -> None:
+        self._changed = changed or {}
         self._paths = {path.stem: path for path in sorted(folder.glob("*.py"))}
         self._paths.update(_OWN)
         self._modules: dict[str, _Module] = {}
 
     def _module(self, name: str) -> _Module | None:
         if name not in self._modules and name in self._paths:
-            text = self._paths[name].read_text(encoding="utf-8")
+            text = self._changed.get(name) or self._paths[name].read_text(encoding="utf-8")
             self._modules[name] = _read(name, text, set(self._paths))
         return self._modules.get(name)
 
@@ -111,6 +115,11 @@ class Library:
         head = _wrapped(_HEAD.format(names=shown))
         lines = "\n".join(_sorted_imports(imports))
         return f"{head}\n{lines}\n\n\n" + "\n\n\n".join(parts) + "\n"
+
+    def needed(self, names: Iterable[str]) -> dict[Key, ast.stmt]:
+        """The definitions of these names and of what they need."""
+        units = self._closure(map(self._public, names))
+        return {(unit.module, name): unit.node for unit in units for name in unit.names}
 
     def text_of(self, name: str) -> str:
         """The definition of a name that needs nothing else of the runtime."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from isograd.convert.conversion import Run
 from isograd.convert.engine import Place
 from isograd.convert.generated import library
+from isograd.convert.lone_layers import module_of
 from isograd.convert.notebooks import SUFFIX
 
 #: The generated module beside a port.
@@ -82,7 +83,8 @@ def write_generated(run: Run, folder: Path | None) -> tuple[tuple[str, tuple[str
     names = set().union(*run.composites.values())
     files = [home / f"{GENERATED}.py" for home in homes]
     if folder is not None and files:
-        text = library().module_of(names)
+        derived = {api.rpartition(".")[2] for api in run.layers.derived}
+        text = library().module_of(names) if run.layers.every else module_of(names, derived)
         if len(files) > 1:
             text += _COPIES.format(
                 name=GENERATED, digest=hashlib.sha256(text.encode()).hexdigest()[:16]

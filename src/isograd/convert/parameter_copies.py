@@ -1,13 +1,72 @@
-"""Where `p.copy_(values)` of MindSpore's is all that a write into a Parameter's data takes."""
+"""Where a function of MindSpore's is all that a write into a Parameter's data takes."""
 
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
+from isograd.convert import layout
 from isograd.convert.analysis.layers import bound_locally
 from isograd.convert.file import FileEdit
+from isograd.knowledge.rewrite import NotRewritten
 
 _SWITCHES = ("torch.no_grad", "torch.inference_mode")
+#: Methods whose values are of the tensor's own dtype, whatever they are given.
+_OF_OWN_DTYPE = frozenset("zero_ fill_ normal_ uniform_".split())
+_DRAWN = frozenset(("normal_", "uniform_"))
+
+
+def assigned(owner: ast.expr, held: str, code: str, node: ast.Call, file: FileEdit) -> str:
+    """`ops.assign(m.weight, values)` of a known Parameter whose data a statement writes.
+
+    Empty elsewhere.  `ops.assign` records nothing, as a write into `p.data`: a gradient goes on as
+    if nothing had been written, also where the Parameter was used before.  It neither broadcasts
+    nor lowers a dtype, which `copy_` of torch does; other methods have values of the shape.
+    """
+    if not (file.tree.is_statement(node) and file.is_parameter(owner)):
+        return ""
+    method = node.func
+    if not isinstance(method, ast.Attribute):
+        return ""
+    if method.attr in _DRAWN and (drawn := _drawn(method.attr, held, node, file)):
+        return drawn
+    if method.attr == "copy_":
+        code = f"{file.name('ops.broadcast_to')}({code}, {held}.shape).astype({held}.dtype)"
+    elif method.attr not in _OF_OWN_DTYPE and not _is_of_numbers(node):
+        code = f"{layout.closed(code)}.astype({held}.dtype)"
+    return f"{file.name('ops.assign')}({held}, {code})"
+
+
+def _drawn(method: str, held: str, node: ast.Call, file: FileEdit) -> str:
+    """The Parameter's start by an initializer of MindSpore's, as of torch.nn.init."""
+    entry, call = file.entry(f"torch.nn.init.{method}"), file.call(node)
+    if entry is None or isinstance(call, NotRewritten):
+        return ""
+    given = replace(call, positional=(held, *call.positional), parameters=frozenset((held,)))
+    found = file.rewritten(entry, given)
+    return "" if isinstance(found, NotRewritten) or found.is_runtime else found.code
+
+
+def _is_of_numbers(node: ast.Call) -> bool:
+    """Whether a call is given nothing but numbers that are written out."""
+    given = [*node.args, *(part.value for part in node.keywords)]
+    return all(isinstance(part, ast.Constant) and _is_real(part.value) for part in given)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def rebound(owner: ast.expr, held: str, value: ast.expr, file: FileEdit) -> str:
+    """`p.set_data(values.copy(), …)` for `p.data = values` of a known Parameter; empty elsewhere.
+
+    What was read of its data before keeps its values, as in torch; a copy, as MindSpore 2.10 writes
+    to no Parameter that holds a view.
+    """
+    if not file.is_parameter(owner):
+        return ""
+    values = layout.closed(file.argument(value))
+    return f"{held}.set_data({values}.copy(), slice_shape=True)"
 
 
 def is_plain_copy(owner: ast.expr, node: ast.Call, file: FileEdit) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from isograd.convert.analysis.just_made import just_made
 from isograd.convert.analysis.layers import Held, is_path
 from isograd.convert.analysis.term_reader import COPIES, NO_LAYERS, PUTS, TermReader, text_of
 from isograd.convert.analysis.terms import (
@@ -75,10 +76,16 @@ class Reader(TermReader):
         found.owners[place(owner)] = term
 
     def _tested(self, node: ast.expr) -> Term | None:
-        """What an isinstance around an expression says that it is; None without one."""
+        """What an isinstance around an expression, or a statement before, says that it is.
+
+        None without one.
+        """
         if not is_path(node) or getattr(node, "id", "") == "self":
             return None
         tested = [self.term(part) for part in Held(self.tree, {}, {}).tested(node)]
+        made = None if tested else just_made(node, self.tree)
+        if made is not None:
+            return self.term(made)
         found: list[Term] = []
         for part in tested:
             value = part.value if isinstance(part, Known) else None

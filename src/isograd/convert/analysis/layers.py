@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from isograd.convert.analysis.attributes import child_added
 from isograd.convert.analysis.bound_names import bound_names
+from isograd.convert.analysis.just_made import just_made
 from isograd.convert.facts import Facts
 from isograd.convert.tree import Tree, defaults_of, is_none, is_type_of
 from isograd.scan.values import Api
@@ -154,7 +155,8 @@ class Held:
     """Finds the classes of torch of which an expression of a file holds an instance.
 
     named, bound: as `FileEdit.named` and `FileEdit.attribute_values`.  What shows it: an isinstance
-    around the place, or that everything bound to it is a call of them.  A class that a parameter
+    around the place, a statement right before that binds it to a call of one, or that everything
+    bound to it is a call of them.  A class that a parameter
     brings counts as the one that it has by default: another one's instance has other names, and
     asking it raises AttributeError.
     """
@@ -170,6 +172,10 @@ class Held:
         if not is_path(node):
             return frozenset()
         found = self._apis(self.tested(node))
+        if found:
+            return found
+        made = just_made(node, self.tree)
+        found = frozenset() if made is None else self._made(self._behind(made))
         if found:
             return found
         if isinstance(node, ast.Name):

@@ -9,7 +9,7 @@ from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, is_taken_by_copy
-from isograd.convert.parameter_copies import is_plain_copy
+from isograd.convert.parameter_copies import assigned, is_plain_copy
 from isograd.convert.passes.chains import (
     changed_by,
     is_in_chain,
@@ -268,13 +268,14 @@ def _write_data(
         put_data(target.value, node, code, file)
         return
     owner = owner_of_data(target, file)
-    new = f"{file.name(composition)}({owner}, {code})"
-    if file.tree.is_statement(node) and rebinds(target.value, node, file):
-        new = f"{owner} = {new}"
-    elif is_plain_copy(target.value, node, file) or (
-        file.tree.is_statement(node) and is_in_forward(node, file) and is_buffer(target.value, file)
+    is_statement = file.tree.is_statement(node)
+    if is_plain_copy(target.value, node, file) or (
+        is_statement and is_in_forward(node, file) and is_buffer(target.value, file)
     ):
         new = f"{owner}.copy_({code})"
+    elif not (new := assigned(target.value, owner, code, node, file)):
+        new = f"{file.name(composition)}({owner}, {code})"
+        new = f"{owner} = {new}" if is_statement and rebinds(target.value, node, file) else new
     file.replace(node, new)
 
 

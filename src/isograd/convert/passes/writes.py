@@ -11,6 +11,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.leaves import values_of
 from isograd.convert.model import Level
 from isograd.convert.operator_signs import SIGNS
+from isograd.convert.parameter_copies import rebound
 from isograd.convert.passes.elements import is_buffer, rebinds
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.leaf_calls import leaf_of, makes_leaf
@@ -153,7 +154,11 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     if is_data(node.value):
         told = _ONE.format(ast.unparse(target), ast.unparse(node.value))
         file.finding(node, "in-place-view", told, _ONE_ADVICE, level=Level.LOOK)
-    owner, call = file.source(held), file.name("composites.set_data")
+    owner = file.source(held)
+    if native := rebound(held, owner, node.value, file):
+        _replace(node, native, file)
+        return True
+    call = file.name("composites.set_data")
     new = f"{call}({owner}, {file.argument(node.value)})"
     _replace(node, f"{owner} = {new}" if rebinds(held, node, file) else new, file)
     return True

@@ -154,7 +154,7 @@ def _stands_alone(statement: ast.stmt, parents: _Parents) -> bool:
                 return (statements[place - 1].end_lineno or 0) < statement.lineno
             heads = [getattr(around, part, None) for part in ("test", "iter", "args", "returns")]
             lines = [getattr(head, "end_lineno", 0) or 0 for head in heads if head is not None]
-            return max([around.lineno, *lines]) < statement.lineno  # type: ignore[attr-defined]
+            return bool(max([around.lineno, *lines]) < statement.lineno)  # type: ignore[attr-defined]
     return False
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.convert.support import converted, run_port
+from tests.convert.support import converted, run_both, run_port
 
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
@@ -66,3 +66,28 @@ def test_gradients_after_an_axis_of_one_element(way: str, tmp_path: Path) -> Non
     expected = shares * (weights - (shares * weights).sum(-1, keepdims=True))
     np.testing.assert_array_equal(one, np.zeros((3, 1)))
     np.testing.assert_allclose(four, expected, rtol=1e-5, atol=1e-7)
+
+
+AXES = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+layers = [nn.Softmax(), nn.LogSoftmax(), nn.LogSoftmax(dim=None), nn.Softmin(), F.softmax]
+
+
+def found(x):
+    made = [layer(x) for layer in layers]
+    return [y.tolist() for y in (*made, F.softmin(x), F.log_softmax(x))]
+"""
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (2, 3, 4), (2, 3, 2, 2)])
+def test_an_axis_that_is_not_given_is_the_one_that_torch_takes(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    port, _ = converted(tmp_path, {"net.py": AXES})
+    values = np.sin(np.arange(np.prod(shape))).reshape(shape).tolist()
+    code = f"import json, net; print(json.dumps(net.found(TENSOR({values}))))"
+    for expected, found in zip(*run_both(tmp_path, port, code), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -24,11 +24,11 @@ def reversed_lists(function: _Function) -> Iterator[ast.Call]:
     ]
     for call in calls:
         name = call.args[0].id  # type: ignore[attr-defined]  # asked above
-        if _is_own_list(name, nodes) and not _is_changed(name, call, nodes):
+        if is_own_list(name, nodes) and not _is_changed(name, call, nodes):
             yield call
 
 
-def _is_own_list(name: str, nodes: list[ast.AST]) -> bool:
+def is_own_list(name: str, nodes: list[ast.AST]) -> bool:
     """Whether plain assignments of lists that are written out are all that binds a name."""
     values = [
         node.value

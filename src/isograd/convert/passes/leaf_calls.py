@@ -9,8 +9,6 @@ from isograd.convert.leaves import may_be_true
 from isograd.convert.tree import is_true
 
 _ASKS = "requires_grad"
-#: What makes a tensor of the memory of another.
-_OF_ANOTHER = frozenset(("torch.autograd.Variable", "torch.autograd.variable.Variable"))
 
 
 def makes_leaf(value: ast.expr, file: FileEdit) -> bool:
@@ -24,8 +22,6 @@ def leaf_of(value: ast.expr, file: FileEdit) -> str:
     asked = _asked(value, file)
     assert asked is not None
     made = file.source(value)
-    if file.api_of_call(value) in _OF_ANOTHER:
-        made = f"{file.name('ops.stop_gradient')}({made})"  # what it is made of does not learn
     if asked.arg is not None and is_true(asked.value):
         return f"{file.name('composites.leaf')}({made})"
     said = file.source(asked.value)

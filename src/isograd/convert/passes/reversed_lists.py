@@ -7,7 +7,7 @@ import ast
 from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.reach_of_writes import is_in_forward
+from isograd.convert.passes.reach_of_writes import may_be_compiled
 
 
 class ReversedLists:
@@ -46,7 +46,7 @@ class ReversedLists:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a slice where the argument can be nothing but a list."""
         assert isinstance(node, ast.Call)
-        if getattr(node.func, "id", "") != "reversed" or not is_in_forward(node, file):
+        if getattr(node.func, "id", "") != "reversed" or not may_be_compiled(node, file):
             return False
         function = file.tree.function(node)
         if function is None or node not in reversed_lists(function):

@@ -10,12 +10,14 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from isograd.convert.analysis.changed_lists import changes_of
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
 from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
 from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
+from isograd.convert.training.defaults import unfound_defaults
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
@@ -145,7 +147,7 @@ def decide(
         members = {member.api for member in own.members.values()}
         apis |= own.apis | members
         for api in sorted(own.apis | members):
-            if api == _VARIABLE and name in looked_at:
+            if api == _VARIABLE and (name in looked_at or not _may_learn(modules.get(name))):
                 continue
             if (api == _GRADIENT and by_hand.get(name)) or (api in SWITCH and name in looked_at):
                 continue  # each place is looked at below
@@ -249,6 +251,26 @@ def _named(api: str, tree: ast.Module | None) -> ast.AST | None:
     return None
 
 
+def _may_learn(tree: ast.Module | None) -> bool:
+    """Whether a file may tell a `Variable` by its place that it learns; keywords are seen to."""
+    if tree is None:
+        return True
+    last = _VARIABLE.rpartition(".")[2]
+    names = {
+        part.asname or last
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for part in node.names
+        if part.name.rpartition(".")[2] == last
+    }
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(
+        (getattr(call.func, "id", "") in names or getattr(call.func, "attr", "") == last)
+        and (len(call.args) > 1 or any(isinstance(part, ast.Starred) for part in call.args))
+        for call in calls
+    )
+
+
 def _look_at_loops(found: _Found, edit: FileEdit, by_hand: frozenset[int]) -> None:
     try:
         for loose in loose_parameters(edit):
@@ -319,7 +341,7 @@ def _refusals(
         (call.lineno, call.col_offset)
         for function in ast.walk(tree)
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for call in reversed_lists(function)
+        for call in (*reversed_lists(function), *(one.call for one in changes_of(function)))
     }
     written_anew = {(d.lineno, d.col_offset) for d in dicts_of_keywords(tree)}  # type: ignore[attr-defined]
     written_anew |= backwards
@@ -331,6 +353,7 @@ def _refusals(
             where = place.cls or place.function
             at = ast.Pass(lineno=place.line, col_offset=place.column)
             yield at, f"{place.code} in {where} is no part of a static graph"
+    yield from unfound_defaults(tree)
     for node in ast.walk(tree):
         reason = _changes_what_learns(node)
         if reason and getattr(node, "lineno", 0) not in by_hand:

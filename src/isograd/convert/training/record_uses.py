@@ -294,8 +294,8 @@ class _Uses:
         ]
         for file, node in found:
             self._write(file, node, write.element(node))
-        for file, node, made in element_methods(self.kinds) if found else ():
-            self._write(file, node, made)
+        for file, part, made in element_methods(self.kinds) if found else ():
+            self._write(file, part, made)
 
 
 def is_changed(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:

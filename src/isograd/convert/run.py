@@ -40,6 +40,7 @@ from isograd.convert.reading import read_file
 from isograd.convert.settings import Settings
 from isograd.convert.training.project import decide, in_notebooks, may_record, takes_gradients
 from isograd.convert.training.recognise import backward_calls
+from isograd.convert.training.record_files import imports_of
 from isograd.convert.walk import Files, find_files
 from isograd.convert.writing import Written, convert_file, own_fault
 from isograd.engine import forked_map
@@ -243,11 +244,11 @@ def _compile_steps(run: Run) -> None:
         run.knowledge.layer_arguments,
         run.knowledge.entries,
         lambda name: read(paths[name]),
+        imports_of(run.index, named),
     )
-    for path in takers:
-        new = run.training.files.get(named[path])
-        source = sources[path]
-        if new is not None and source is not None:
+    for name, new in run.training.files.items():
+        path, source = paths[name], sources[paths[name]]
+        if source is not None:
             tree = ast.parse(new.text)
             run.rewritten[path] = Source(source.file, new.text, source.lines, tree)
             run.facts[path], summary = _located(run, path, run.rewritten[path])

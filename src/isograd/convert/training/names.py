@@ -19,6 +19,15 @@ SPELLED = {
     "_isograd_copied": "composites.copied_states",
     "_isograd_restored": "composites.restore_states",
     "_isograd_averaged": "composites.averaged_gradients",
+    "_isograd_record_class": "composites.record_class",
+    "_isograd_record": "composites.make_record",
+    "_isograd_named_tuple": "composites.make_named_tuple",
+    "_isograd_is_record": "composites.is_record",
+    "_isograd_field": "composites.field_of",
+    "_isograd_fields": "composites.fields_of",
+    "_isograd_element": "composites.element_of",
+    "_isograd_shown": "composites.shown_records",
+    "_isograd_with_records": "composites.with_records",
 }
 #: The runtime's names in projects whose steps are compiled: nothing there records gradients.
 COMPILED = {

@@ -7,6 +7,7 @@ is keeps the others so, too.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
+from isograd.convert.text import wide
 from isograd.convert.training.defaults import unfound_defaults
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
@@ -26,6 +28,8 @@ from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
 from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
+from isograd.convert.training.record_files import KnownRecords, with_records
+from isograd.convert.training.records import Imports, RecordError
 from isograd.convert.training.rewrite import Rewritten, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
 from isograd.knowledge.entry import Entry
@@ -58,6 +62,8 @@ _MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.s
 #: The tensor itself, unless its second argument says that it learns.
 _VARIABLE = "torch.autograd.Variable"
 _GRADIENT = "torch.Tensor.grad"
+#: Rules about objects that hold fields, and about dictionaries.
+_RECORDS = ("dataclass", "named_tuple", "ordered_dict")
 _PARALLEL = "torch.nn.parallel.DistributedDataParallel"
 _CODE = "eager-training"
 _ADVICE = "It runs eagerly, as written; write one step as a function to have it compiled."
@@ -132,6 +138,7 @@ def decide(
     settings: Collection[str],
     entries: Iterable[Entry],
     reading: Callable[[str], FileEdit | None],
+    imports: Imports,
 ) -> Decision:
     """Whether all training loops of a project can call compiled steps.
 
@@ -158,7 +165,7 @@ def decide(
         _look_at_loops(found, edit, by_hand[edit.file])
     _look_at_zeroing(found)
     if not found.findings:
-        _look_at_trees(found, trees, by_hand)
+        _look_at_trees(found, trees, by_hand, KnownRecords(modules, imports))
         _look_at_changes(found, trees, settings)
         _look_at_inputs(found, trees, edits, reading)
         _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
@@ -167,18 +174,29 @@ def decide(
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
     by_name = {edit.file: edit for edit in edits}
-    return Decision(
-        {name: rewritten(by_name[name], plans, averages) for name, plans in found.plans.items()}
-    )
+    files = {n: rewritten(by_name[n], plans, averages) for n, plans in found.plans.items()}
+    try:
+        return Decision(with_records(files, modules, imports, lambda name: _text(reading(name))))
+    except RecordError as error:
+        found.say(error.file, error.node, str(error))
+        return Decision(findings=tuple(found.findings))
+
+
+def _text(edit: FileEdit | None) -> str:
+    return "" if edit is None else wide(edit.text.original)
 
 
 def _look_at_trees(
-    found: _Found, trees: list[tuple[str, ast.Module]], by_hand: dict[str, frozenset[int]]
+    found: _Found,
+    trees: list[tuple[str, ast.Module]],
+    by_hand: dict[str, frozenset[int]],
+    records: KnownRecords,
 ) -> None:
     for name, tree in trees:
         for own_class in _kept_as_functions(tree):
             found.say(name, own_class, f"{own_class.name} keeps more than inputs and outputs")
-        for node, reason in _refusals(tree, by_hand.get(name, frozenset())):
+        is_record = functools.partial(records.makes_one, name)
+        for node, reason in _refusals(tree, by_hand.get(name, frozenset()), is_record):
             found.say(name, node, reason)
 
 
@@ -330,11 +348,12 @@ def _descended(edit: FileEdit) -> frozenset[int]:
 
 
 def _refusals(
-    tree: ast.Module, by_hand: frozenset[int] = frozenset()
+    tree: ast.Module, by_hand: frozenset[int], is_record: Callable[[int, int], bool]
 ) -> Iterator[tuple[ast.AST, str]]:
     """What of a file does not compile to the same, or learns outside of networks.
 
-    by_hand: lines that read gradients for a step of their own.
+    by_hand: lines that read gradients for a step of their own.  is_record: whether the call at a
+    place makes what is looked at with all that uses it.
     """
     file = FileScope(tree)
     backwards = {
@@ -349,6 +368,8 @@ def _refusals(
     for place in find_in_file(file, is_torch=True):
         if (place.line, place.column) in written_anew or (place.code == "zip.strict" and place.cls):
             continue  # written anew
+        if place.code.partition(".")[0] in _RECORDS and is_record(place.line, place.column):
+            continue
         if consequence(place.code) in (*SILENT, "refused"):
             where = place.cls or place.function
             at = ast.Pass(lineno=place.line, col_offset=place.column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isograd.convert.file import FileEdit
-from isograd.convert.text import wide
+from isograd.convert.text import narrow, wide
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.write import Writer
 
@@ -32,9 +32,15 @@ def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritte
     for plan in plans:
         edits += Writer(file, plan, taken, by_loop[plan.loop], averages).edits()
     edits = list(dict.fromkeys(edits))  # two loops may call one method
-    edits.sort(key=lambda edit: (edit[0], edit[1]))
-    parts, origins, at = [], [], 0
-    line = 1
+    return edited(original, edits)
+
+
+def edited(original: str, edits: list[tuple[int, int, str]]) -> Rewritten:
+    """A text (Latin-1 form) with replacements by their places."""
+    edits = sorted(edits, key=lambda edit: (edit[0], edit[1]))
+    parts: list[str] = []
+    origins: list[int] = []
+    at, line = 0, 1
     for start, end, new in edits:
         kept = original[at:start]
         parts += [kept, new]
@@ -47,6 +53,16 @@ def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritte
     parts.append(rest)
     origins += [*_lines(rest, line), line + rest.count("\n")]
     return Rewritten(wide("".join(parts)), tuple(origins))
+
+
+def edited_again(
+    first: Rewritten | None, text: str, edits: list[tuple[int, int, str]]
+) -> Rewritten:
+    """A text that may have been written anew before, with the lines of the reference."""
+    again = edited(narrow(text), edits)
+    if first is None:
+        return again
+    return Rewritten(again.text, tuple(first.origins[line - 1] for line in again.origins))
 
 
 def _lines(text: str, first: int) -> list[int]:

@@ -13,6 +13,7 @@ from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
     bound_by,
     method_of,
+    names_read,
     path_of,
     read_before_bound,
     read_by,
@@ -96,11 +97,8 @@ class ForwardPart:
         inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
         skipped = {node for s in self.gone for node in ast.walk(s)}
         read = {
-            node.id
-            for node in ast.walk(self.scope)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-            and node not in inside and node not in skipped
-        } | (self.attributes & bound)  # fmt: skip
+            node.id for node in names_read(self.scope) if node not in inside and node not in skipped
+        } | (self.attributes & bound)
         known = set[str]()
         carried = read_before_bound(forward, known) & bound
         carried |= (read | read_by(loss)) & bound - known

@@ -140,7 +140,8 @@ class Names:
     another one in each round.  varying: inputs that may be tuples, which the compiler takes for
     constants, too.  attributes: the names of those that it
     writes to.  lists: by their code what is made before the step, and its name.
-    reported: what methods report beside their values.
+    reported: what methods report beside their values.  outside: the nodes of what is computed
+    before the step.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -153,6 +154,7 @@ class Names:
     attributes: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict)
     reported: list[Reported] = field(default_factory=list)
+    outside: set[ast.AST] = field(default_factory=set)
 
 
 @dataclass(frozen=True)

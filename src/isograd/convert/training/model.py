@@ -50,13 +50,17 @@ class Again:
 
 @dataclass(frozen=True)
 class Clip:
-    """`clip_grad_norm_(network.parameters(), bound)`; result: the name that the norm is given."""
+    """`clip_grad_norm_(network.parameters(), bound)`; result: the name that the norm is given.
+
+    behind: what makes its value of the norm: `norm = float(norm)`.
+    """
 
     statement: ast.stmt
     network: str
     bound: str
     by_value: bool
     result: str = ""
+    behind: str = ""
 
 
 @dataclass(frozen=True)
@@ -221,3 +225,8 @@ class StepPlan:
     def computed(self) -> tuple[ast.stmt, ...]:
         """All statements of the forward part."""
         return (*self.again.statements, *self.forward)
+
+    @property
+    def keeps_norm(self) -> bool:
+        """Whether the norm of the gradients is a result of the step that takes them."""
+        return self.clip is not None and bool(self.clip.result) and self.form is Form.FUSED

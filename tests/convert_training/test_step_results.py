@@ -92,3 +92,28 @@ def test_norm_that_the_step_cannot_return_keeps_a_loop_eager(clip: str, tmp_path
     loop = _loop("out", clip.replace("CLIP", CLIP), "1.0")
     text = convert(f"{LAYERS}\ntotal = 0.0\n{loop}", tmp_path).text
     assert "ms.jit" not in text
+
+
+INNER = """
+net, other = make(0), make(1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+opt_of_other = torch.optim.SGD(other.parameters(), lr=0.1)
+for x in X:
+    for _ in range(2):
+        opt_of_other.zero_grad()
+        with torch.no_grad():
+            made = net(x)
+        apart = (other(made) ** 2).mean()
+        apart.backward()
+        opt_of_other.step()
+    opt.zero_grad()
+    loss = (other(net(x)) - 1.0).abs().mean()
+    loss.backward()
+    opt.step()
+    print(apart.item())
+    print(loss.item())
+"""
+
+
+def test_loop_in_a_loop_has_a_step_of_its_own(tmp_path: Path) -> None:
+    assert assert_follows(LAYERS + INNER, tmp_path).text.count("@ms.jit") == 2

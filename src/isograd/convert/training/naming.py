@@ -115,13 +115,16 @@ class _Naming:
         self.names.inputs.setdefault(name, own or name)
 
     def _is_bound_before(self, name: str, line: int) -> bool:
+        nodes = [*ast.walk(self.scope)]
+        targets = (one.target for one in nodes if isinstance(one, ast.comprehension))
+        others = self.own.union(*map(ast.walk, targets))
         return name in self.given or any(
             isinstance(node, ast.Name)
             and node.id == name
             and isinstance(node.ctx, ast.Store)
             and node.lineno <= line
-            and node not in self.own
-            for node in ast.walk(self.scope)
+            and node not in others
+            for node in nodes
         )
 
     def _name(self, node: ast.Name) -> None:

@@ -344,21 +344,10 @@ def _refusals(
             where = place.cls or place.function
             at = ast.Pass(lineno=place.line, col_offset=place.column)
             yield at, f"{place.code} in {where} is no part of a static graph"
-    frozen = {*_frozen(tree, file)}
     for node in ast.walk(tree):
-        reason = _changes_what_learns(node) if node not in frozen else ""
+        reason = _changes_what_learns(node)
         if reason and getattr(node, "lineno", 0) not in by_hand:
             yield (node.value if isinstance(node, ast.keyword) else node), reason
-
-
-def _frozen(tree: ast.Module, file: FileScope) -> Iterator[ast.AST]:
-    """The methods of `teacher.requires_grad_(False)`, outside of what is compiled."""
-    compiled = {node for one in compiled_functions(file) for node in ast.walk(one.node)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node not in compiled:
-            is_one = getattr(node.func, "attr", "") == "requires_grad_" and not node.keywords
-            if is_one and len(node.args) == 1 and _is_false(node.args[0]):
-                yield node.func
 
 
 def _changes_what_learns(node: ast.AST) -> str:

@@ -75,6 +75,20 @@ def test_loop_is_compiled(body: str, forward: str, tmp_path: Path) -> None:
 TOLD = [
     pytest.param(
         "",
+        "loss = model(x).pow(2).sum()\nif loss.item() > 1.0:\n    print(0.0)\n    continue",
+        "continue",
+        "a round may end between the loss and the step",
+        id="a round is skipped by its loss",
+    ),
+    pytest.param(
+        "",
+        "out = model(x)\nif out.sum() > 1:\n    print(0.0)\n    continue\nloss = out.pow(2).sum()",
+        "continue",
+        "a round may end between the loss and the step",
+        id="a round is skipped by its output",
+    ),
+    pytest.param(
+        "",
         "y = model(x).requires_grad_(False) + model(x)\nloss = y.sum()",
         "y = model(x)",
         "the forward part calls requires_grad_()",

@@ -59,15 +59,23 @@ def clip_of(
     if method != "parameters" or not _is_computed_plainly(limit):
         raise EagerError(call, _OTHERWISE)
     bound = path_of(limit) or ast.unparse(limit)
-    result = ""
+    by_value = file.api_of_call(call) in _VALUE
+    result = behind = ""
     if isinstance(statement, ast.Assign):
-        result = path_of(statement.targets[0])
-        if len(statement.targets) > 1 or not result.isidentifier() or form is Form.FUSED:
+        result, is_apart = path_of(statement.targets[0]), file.tree.parents[backward] is not loop
+        if len(statement.targets) > 1 or not result.isidentifier():
             raise EagerError(statement, "the norm of the gradients is kept")
+        if form is Form.FUSED and (by_value or is_apart or result in bound_by(backward)):
+            raise EagerError(statement, "the norm of the gradients is kept")
+        if statement.value is not call:
+            start, end = file.text.span(call)
+            first, last = file.text.span(statement)
+            original = file.text.original
+            behind = f"{original[first:start]}{result}{original[end:last]}"
     above = file.tree.parents[statement]
     if isinstance(above, ast.If) and above in block_of(update, file):
         bound, statement = _under(above.test, bound), above
-    return Clip(statement, network, bound, file.api_of_call(call) in _VALUE, result)
+    return Clip(statement, network, bound, by_value, result, behind)
 
 
 def _arguments(call: ast.Call) -> tuple[ast.expr, ast.expr]:

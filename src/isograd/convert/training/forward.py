@@ -13,6 +13,7 @@ from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
     bound_by,
     method_of,
+    names_read,
     path_of,
     read_before_bound,
     read_by,
@@ -96,11 +97,8 @@ class ForwardPart:
         inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
         skipped = {node for s in self.gone for node in ast.walk(s)}
         read = {
-            node.id
-            for node in ast.walk(self.scope)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-            and node not in inside and node not in skipped
-        } | (self.attributes & bound)  # fmt: skip
+            node.id for node in names_read(self.scope) if node not in inside and node not in skipped
+        } | (self.attributes & bound)
         known = set[str]()
         carried = read_before_bound(forward, known) & bound
         carried |= (read | read_by(loss)) & bound - known
@@ -124,7 +122,9 @@ class ForwardPart:
             self._changes(s, part) for s in behind for part in forward if part.lineno < s.lineno
         )
         if not is_early and not any(read_by(s) & bound for s in behind):
+            self._look_at_ends(forward[-1], backward)
             return forward[-1]
+        self._look_at_ends(forward[0], backward)
         for s in behind:
             later = set().union(*(bound_by(part) for part in forward if part.lineno > s.lineno))
             if changed := sorted(read_by(s) & later):
@@ -141,6 +141,13 @@ class ForwardPart:
                 )
         return forward[0]
 
+    def _look_at_ends(self, call: ast.stmt, last: ast.stmt) -> None:
+        """Raise EagerError where a round may end behind the call of the step, and before `last`."""
+        for statement in self.units:
+            for node in ast.walk(statement) if call.lineno < statement.lineno < last.lineno else ():
+                if isinstance(node, (ast.Continue, ast.Break, ast.Return)):
+                    raise EagerError(node, "a round may end between the loss and the step")
+
     def _changes(self, statement: ast.stmt, other: ast.AST) -> bool:
         """Whether a statement binds or changes what another reads."""
         if bound_by(statement) & read_by(other):
@@ -150,6 +157,7 @@ class ForwardPart:
     def look_between(self, update: ast.stmt, paths: set[str]) -> None:
         """Statements between the forward part and the step see what the step changes."""
         first = self.statements[0]
+        self._look_at_ends(self.statements[-1], update)
         for statement in self.units:
             if not first.lineno < statement.lineno < update.lineno or statement in self.gone:
                 continue

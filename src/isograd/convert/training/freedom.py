@@ -53,7 +53,10 @@ class Freedom:
             if isinstance(node, ast.FunctionDef):
                 self._functions[node.name] = node
         self._numpy = imported_from(self.file.tree, ("numpy", "math", "time", "random", "os"))
-        self._made_by_numpy = self._all_assigned(self._is_of_numpy)
+        self._made_by_numpy: set[str] = set()
+        while found := self._all_assigned(self._is_of_numpy) - self._made_by_numpy:
+            self._made_by_numpy |= found  # `draw = rng.normal` of an rng that numpy has made
+        self._lambdas = self._all_assigned(lambda value: isinstance(value, ast.Lambda))
         self._types = self._all_assigned(self._is_type)
         self._tuples = self._all_assigned(self._is_namedtuple)
         self._plain_classes = {
@@ -83,7 +86,7 @@ class Freedom:
     def _is_of_numpy(self, value: ast.expr) -> bool:
         """What a call of numpy and its like has made."""
         root = root_of(value)
-        return root is not None and root.id in self._numpy
+        return root is not None and root.id in self._numpy | self._made_by_numpy
 
     def _is_namedtuple(self, value: ast.expr) -> bool:
         """A class that `collections.namedtuple` makes."""
@@ -149,7 +152,8 @@ class Freedom:
             is_free = isinstance(function, ast.Name) and self._is_free_name(function)
             return (is_free or isinstance(function, ast.Lambda)) and self._is_pythons(call.func)
         if isinstance(call.func, ast.Name):
-            return call.func.id in self._types | self._tuples or self._is_free_name(call.func)
+            known = self._types | self._tuples | self._made_by_numpy
+            return call.func.id in known or self._is_free_name(call.func)
         return False
 
     def _is_of_plain_class(self, method: ast.Attribute) -> bool:
@@ -175,6 +179,8 @@ class Freedom:
         return is_made or is_type or self._is_type(made.func)
 
     def _is_free_name(self, name: ast.Name) -> bool:
+        if name.id in self._lambdas:
+            return self._is_free_lambda(name.id)
         if self.file.tree.binds(name.id, name):
             return False
         if name.id in self._functions:
@@ -183,6 +189,18 @@ class Freedom:
 
     def _is_pythons(self, name: ast.Name) -> bool:
         return not self.file.tree.binds(name.id, name) and name.id not in self.file.tree.stored
+
+    def _is_free_lambda(self, name: str) -> bool:
+        """Whether all that a name holds are lambdas, and free."""
+        if name not in self._known:
+            self._known[name] = False  # one that calls itself is not looked into
+            self._known[name] = all(
+                self.is_free(node.value.body)
+                for node in self.file.tree.of(ast.Assign)
+                if isinstance(node.value, ast.Lambda)
+                and any(getattr(target, "id", "") == name for target in node.targets)
+            )
+        return self._known[name]
 
     def _is_free_function(self, name: str) -> bool:
         if name not in self._known:

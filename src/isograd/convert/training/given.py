@@ -22,7 +22,7 @@ from isograd.convert.training.paths import bound_by, names_read, path_of, read_b
 
 
 def graphs_given(
-    trees: Iterable[tuple[str, ast.Module]],
+    index: Index,
     plans: Iterable[tuple[FileEdit, StepPlan]],
     reading: Callable[[str], FileEdit | None],
 ) -> Iterator[tuple[str, ast.AST, str]]:
@@ -32,7 +32,6 @@ def graphs_given(
 
     reading: what is known of a file, by its name.
     """
-    index = Index.of(trees)
     graphs = Graphs(index, Callers(index), reading)
     for file, plan in plans:
         for node in _optimizers(plan):

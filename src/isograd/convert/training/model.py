@@ -50,13 +50,17 @@ class Again:
 
 @dataclass(frozen=True)
 class Clip:
-    """`clip_grad_norm_(network.parameters(), bound)`; result: the name that the norm is given."""
+    """`clip_grad_norm_(network.parameters(), bound)`; result: the name that the norm is given.
+
+    behind: what makes its value of the norm: `norm = float(norm)`.
+    """
 
     statement: ast.stmt
     network: str
     bound: str
     by_value: bool
     result: str = ""
+    behind: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,8 @@ class Names:
     another one in each round.  varying: inputs that may be tuples, which the compiler takes for
     constants, too.  attributes: the names of those that it
     writes to.  lists: by their code what is made before the step, and its name.
-    reported: what methods report beside their values.
+    reported: what methods report beside their values.  outside: the nodes of what is computed
+    before the step.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -153,6 +158,7 @@ class Names:
     attributes: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict)
     reported: list[Reported] = field(default_factory=list)
+    outside: set[ast.AST] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -219,3 +225,8 @@ class StepPlan:
     def computed(self) -> tuple[ast.stmt, ...]:
         """All statements of the forward part."""
         return (*self.again.statements, *self.forward)
+
+    @property
+    def keeps_norm(self) -> bool:
+        """Whether the norm of the gradients is a result of the step that takes them."""
+        return self.clip is not None and bool(self.clip.result) and self.form is Form.FUSED

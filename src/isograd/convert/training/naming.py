@@ -9,8 +9,8 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import calls_of_itself, mentions
 from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
-from isograd.convert.training.freedom import Freedom
 from isograd.convert.training.handed import setting_read_of
+from isograd.convert.training.hoisting import Hoisting
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.paths import (
     BUILTINS,
@@ -19,26 +19,14 @@ from isograd.convert.training.paths import (
     method_of,
     names_read,
     path_of,
-    read_by,
     scope_of,
 )
 from isograd.convert.training.reported import reported_by, without_effects
-from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.static_graph.find import find_reached
 from isograd.static_graph.rule import Occurrence
 
-#: What binds names of its own, or does not compute all that stands in it.
-_APART = (
-    *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda),
-    *(ast.IfExp, ast.BoolOp),
-)
 #: Methods of networks whose result is gone through.
 _LISTS = ("parameters", "named_parameters")
-_VALUES = (ast.Call, ast.Subscript)
-#: What makes tensors of numbers, lists and arrays of numpy's.
-_MAKING = frozenset(
-    (*TYPED_TENSORS, "torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor")
-)
 #: What is asked of networks alone.
 _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modules".split())
 
@@ -69,9 +57,9 @@ class _Naming:
         self.file, self.loop = file, loop
         self.names = Names()
         self.bound = set().union(*map(bound_by, forward))
-        self.freedom = Freedom(file)
         self.counting = counters_of(loop)
-        self.hoisted: set[ast.AST] = set()
+        self.hoisting = Hoisting(file, self.bound, self.counting)
+        self.forward = forward
         self.own = {node for statement in forward for node in ast.walk(statement)}
         self.carried = carried
         self.changing = bound_by(loop)
@@ -106,42 +94,16 @@ class _Naming:
                 self.hold(node.target.id, node)
         self._hoist(top)
         for name in names_read(top):
-            if name not in self.hoisted:
+            if name not in self.names.outside:
                 self._name(name)
 
     def _hoist(self, top: ast.AST) -> None:
-        """Make an input of `data[k * 8 : k * 8 + 8]` and of `torch.from_numpy(x)`.
-
-        The compiler takes a round's number for a constant, and compiles anew for each; an array
-        of numpy's is no input of a graph.
-        """
-        if isinstance(top, (ast.If, ast.For)):
-            return
-        waiting: list[ast.AST | None]
-        waiting = [top.value] if isinstance(top, (ast.Assign, ast.AugAssign)) else [top]
-        while waiting:
-            node = waiting.pop()
-            if not isinstance(node, ast.AST) or isinstance(node, _APART):
-                continue
-            read = read_by(node)
-            is_counted = bool(read & self.counting)
-            if not is_counted and not any(map(self._makes_tensor, ast.walk(node))):
-                continue
-            is_input = self._makes_tensor(node) if not is_counted else isinstance(node, _VALUES)
-            if is_input and isinstance(node, ast.expr) and self._is_outside(node, read):
-                self._add(self.names.inputs, node, "value")
-                self.hoisted.update(ast.walk(node))
-            else:
-                waiting += ast.iter_child_nodes(node)
-
-    def _makes_tensor(self, node: ast.AST) -> bool:
-        """Whether a call makes a tensor of something that has a name."""
-        is_made = isinstance(node, ast.Call) and self.file.api_of_call(node) in _MAKING
-        return is_made and bool(read_by(node))
-
-    def _is_outside(self, node: ast.AST, read: set[str]) -> bool:
-        """Whether an expression has its value before the forward part begins."""
-        return not read & self.bound and self.freedom.is_free(node)
+        """Make inputs of what is computed outside."""
+        for node, is_changing in self.hoisting.found_in(top):
+            self._add(self.names.inputs, node, "value", is_new=is_changing)
+            self.names.outside.update(ast.walk(node))
+            if is_changing:
+                self.hoisting.look_between(self.loop, self.forward, node)
 
     def hold(self, name: str, node: ast.stmt | ast.expr) -> None:
         """Make an input of a name that the forward part binds, if the round before may have."""
@@ -153,13 +115,16 @@ class _Naming:
         self.names.inputs.setdefault(name, own or name)
 
     def _is_bound_before(self, name: str, line: int) -> bool:
+        nodes = [*ast.walk(self.scope)]
+        targets = (one.target for one in nodes if isinstance(one, ast.comprehension))
+        others = self.own.union(*map(ast.walk, targets))
         return name in self.given or any(
             isinstance(node, ast.Name)
             and node.id == name
             and isinstance(node.ctx, ast.Store)
             and node.lineno <= line
-            and node not in self.own
-            for node in ast.walk(self.scope)
+            and node not in others
+            for node in nodes
         )
 
     def _name(self, node: ast.Name) -> None:
@@ -326,8 +291,13 @@ class _Naming:
         is_batch = isinstance(part, ast.Name) and part.id in self.changing
         return is_batch and is_own and self.file.use(call.func) is None  # type: ignore[attr-defined]
 
-    def _add(self, names: dict[str, str], part: ast.expr, wanted: str) -> None:
+    def _add(
+        self, names: dict[str, str], part: ast.expr, wanted: str, *, is_new: bool = False
+    ) -> None:
+        """Name an expression.  is_new: it has another value wherever it stands."""
         path = path_of(part) or ast.unparse(part)
+        while is_new and path in names:
+            path = f"({path})"
         name = names.get(path)
         if name is None:
             taken = {*self.names.objects.values(), *self.names.inputs.values(), *self.bound}

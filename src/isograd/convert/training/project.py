@@ -19,10 +19,12 @@ from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
 from isograd.convert.text import wide
+from isograd.convert.training.asked_once import AskedOnce
 from isograd.convert.training.defaults import unfound_defaults
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
+from isograd.convert.training.index import Index
 from isograd.convert.training.late_changes import late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
@@ -33,7 +35,7 @@ from isograd.convert.training.records import Imports, RecordError
 from isograd.convert.training.rewrite import Rewritten, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
 from isograd.knowledge.entry import Entry
-from isograd.static_graph.find import find_in_file
+from isograd.static_graph.find import compiled_functions, find_in_file
 from isograd.static_graph.rule import SILENT
 from isograd.static_graph.scope import FileScope
 from isograd.static_graph.table import consequence
@@ -216,8 +218,19 @@ def _look_at_inputs(
 ) -> None:
     by_name = {edit.file: edit for edit in edits}
     plans = [(by_name[name], plan) for name, several in found.plans.items() for plan in several]
-    for name, node, reason in graphs_given(trees, plans, lambda n: by_name.get(n) or reading(n)):
+    index = Index.of(trees)
+    for name, node, reason in graphs_given(index, plans, lambda n: by_name.get(n) or reading(n)):
         found.say(name, node, reason)
+    asked = AskedOnce(index, lambda n: by_name.get(n) or reading(n))
+    for file, plan in plans:
+        again = plan.again.statements
+        one = asked.first([*plan.forward, plan.loss], plan.names.outside) or asked.first(again)
+        if one is not None:
+            found.say(file.file, one.node, f"{ast.unparse(one.node)} is asked once: {one.reason}")
+    for name, tree in trees:
+        networks = [compiled.node for compiled in compiled_functions(FileScope(tree))]
+        if (one := asked.first(networks)) is not None:
+            found.say(name, one.node, f"{ast.unparse(one.node)} is asked once: {one.reason}")
 
 
 def _look_at_apis(

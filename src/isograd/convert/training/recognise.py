@@ -125,7 +125,8 @@ class _Reader:
         outputs += reported_outputs(names.reported, now, outputs)
         names.places += [(node, one.own) for one in versions for node in one.nodes]
         if form is Form.FUSED:
-            part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler})
+            kept = clip.result if clip is not None else ""
+            part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler, kept})
             for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):
                 part.look_at_setting(setting, at, update)
         between = [s for s in (*self.earlier, *self.units) if s.lineno < at.lineno]

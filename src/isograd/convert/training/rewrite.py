@@ -27,10 +27,17 @@ def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritte
     edits: list[tuple[int, int, str]] = []
     used = {*file.tree.used, *file.tree.stored}
     taken = set(used)
-    # Directly before its loop each step has its own name: two loops may use one.
-    by_loop = {plan.loop: set(used) for plan in plans}
+    # Directly before its loop each step has its own name: two loops may use one, unless one of them
+    # is in the other.
+    loops = {plan.loop for plan in plans}
+    outermost = {
+        loop: next((one for one in reversed([*file.tree.above(loop)]) if one in loops), loop)
+        for loop in loops
+    }
+    by_loop = {loop: set(used) for loop in outermost.values()}
     for plan in plans:
-        edits += Writer(file, plan, taken, by_loop[plan.loop], averages).edits()
+        own = by_loop[outermost[plan.loop]]
+        edits += Writer(file, plan, taken, own, averages).edits()
     edits = list(dict.fromkeys(edits))  # two loops may call one method
     return edited(original, edits)
 

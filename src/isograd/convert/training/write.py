@@ -12,7 +12,7 @@ import textwrap
 from isograd.convert.file import FileEdit
 from isograd.convert.training.clipping import changing_bound
 from isograd.convert.training.model import Form, Phase, Share, StepPlan
-from isograd.convert.training.paths import block_of, is_number, path_of, unshared_changes
+from isograd.convert.training.paths import block_of, is_number, path_of, read_by, unshared_changes
 
 _STEP = "    "
 
@@ -72,14 +72,17 @@ class Writer:
                 made_step = f"if {self._test(plan.phase)}:\n{indent}{_STEP}{made_step}"
             found.append((at, at, f"{indent}{made_step}\n"))
         inputs = self._listed({path: self._given(path) for path in plan.names.inputs})
-        results = ", ".join(plan.outputs)
-        call = f"{results} = {self.step}({inputs})" if results else f"{self.step}({inputs})"
+        results = [*plan.outputs]
+        behind = [one.report for one in plan.names.reported]
+        if plan.clip is not None and plan.keeps_norm:
+            results.append(plan.clip.result)
+            behind += [plan.clip.behind] if plan.clip.behind else []
+        call = f"{self.step}({inputs})"
+        call = f"{', '.join(results)} = {call}" if results else call
         for statement in self._removed():
             if statement is plan.call:
-                reported = [
-                    f"\n{' ' * statement.col_offset}{one.report}" for one in plan.names.reported
-                ]
-                found.append((*text.span(statement), self._called("".join([call, *reported]))))
+                lines = f"\n{' ' * statement.col_offset}".join([call, *behind])
+                found.append((*text.span(statement), self._called(lines)))
             else:
                 found.append(self._without(statement))
         if plan.form is Form.HELD:
@@ -133,7 +136,8 @@ class Writer:
         clip = self.plan.clip
         bound = "" if clip is None or is_number(clip.bound) else self._given(clip.bound)
         result = f"{clip.result} = " if clip is not None and clip.result else ""
-        return f"{result}{self.last}({bound})"
+        behind = f"; {clip.behind}" if clip is not None and clip.behind else ""
+        return f"{result}{self.last}({bound}){behind}"
 
     def _without(self, statement: ast.stmt) -> tuple[int, int, str]:
         """The edit that leaves a statement out with its line, or puts `pass` in its place."""
@@ -186,7 +190,11 @@ class Writer:
         if where is not plan.loop:
             of = f"of the training loop {of}"
         taken = {*self.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
-        self.forward = _unused("forward_fn", taken)
+        taken |= read_by(*plan.computed, plan.loss)
+        names = ("forward_fn", "gradient_fn", "gradients", "norm", "is_finite")
+        self.forward, self.derived, self.gradients, self.norm, self.finite = (
+            _unused(name, taken) for name in names
+        )
         objects = ", ".join(plan.names.objects.values())
         parts = [
             "@_isograd_kept",
@@ -292,7 +300,7 @@ class Writer:
             parts = (f"*{one}.parameters" for one in (self.optimizer, *self.beside))
             learning = f"({', '.join(parts)})"
         call = f"_isograd_value_and_grad({self.forward}, None, {learning}{aux})"
-        return [f"    gradient_fn = {call}"]
+        return [f"    {self.derived} = {call}"]
 
     def _step(self) -> list[str]:
         plan, returned = self.plan, self._returned()
@@ -304,21 +312,23 @@ class Writer:
         lines = ["@_isograd_jit", f"def {self.step}({self._listed(plan.names.inputs)}):"]
         if plan.again.statements:
             lines.append(f"    {self.kept} = _isograd_copied({self.states})")
-        lines.append(f"    {value}, gradients = gradient_fn({inputs})")
+        own = self.gradients
+        lines.append(f"    {value}, {own} = {self.derived}({inputs})")
         if plan.again.statements:
             lines.append(f"    _isograd_restored({self.states}, {self.kept})")
         if self.averages:
-            lines.append("    gradients = _isograd_averaged(gradients)")
+            lines.append(f"    {own} = _isograd_averaged({own})")
         if plan.share is Share.FIRST:
-            lines.append(f"    {self.optimizer}.replace_held(gradients)")
+            lines.append(f"    {self.optimizer}.replace_held({own})")
         elif plan.form is Form.HELD or plan.share is Share.NEXT:
-            lines.append(f"    {self.optimizer}.accumulate(gradients)")
+            lines.append(f"    {self.optimizer}.accumulate({own})")
         else:
             if plan.share is Share.LAST:
-                lines.append(f"    gradients = {self.optimizer}.with_held(gradients)")
-            lines += self._taken("gradients")
-        last = "gradients[0]" if first == "_" else first
-        lines.append(f"    return {', '.join(self.outputs) or last}")
+                lines.append(f"    {own} = {self.optimizer}.with_held({own})")
+            lines += self._taken(own)
+        last = f"{own}[0]" if first == "_" else first
+        given = [*self.outputs, self.norm] if plan.keeps_norm else self.outputs
+        lines.append(f"    return {', '.join(given) or last}")
         return [_STEP + line for line in lines]
 
     def _name_of_loss(self) -> str:
@@ -328,18 +338,18 @@ class Writer:
 
     def _taken(self, gradients: str, bound: str = "") -> list[str]:
         """What becomes of gradients: unscaled, clipped, a step where they are finite."""
-        lines, clip = [], self.plan.clip
+        lines, clip, own = [], self.plan.clip, self.gradients
         if self.scaler:
-            lines.append(f"    gradients, is_finite = {self.scaler}.unscaled({gradients})")
-            gradients = "gradients"
+            lines.append(f"    {own}, {self.finite} = {self.scaler}.unscaled({gradients})")
+            gradients = own
         if clip is not None:
             how = "value" if clip.by_value else "norm"
             limit = bound or self.plan.names.inputs.get(clip.bound) or clip.bound
-            lines.append(f"    gradients, norm = _isograd_clipped_{how}({gradients}, {limit})")
-            gradients = "gradients"
+            lines.append(f"    {own}, {self.norm} = _isograd_clipped_{how}({gradients}, {limit})")
+            gradients = own
         if self.scaler:
-            lines += ["    if is_finite:", f"        {self.optimizer}({gradients})"]
-            lines.append(f"    {self.scaler}.adjust(is_finite)")
+            lines += [f"    if {self.finite}:", f"        {self.optimizer}({gradients})"]
+            lines.append(f"    {self.scaler}.adjust({self.finite})")
         elif self.plan.descent is not None:
             rate = self.plan.descent.rate
             rate = self.plan.names.inputs.get(rate, rate)
@@ -373,7 +383,7 @@ class Writer:
         is_given = clip is not None and not is_number(clip.bound)
         lines = ["@_isograd_jit", f"def {self.last}({'bound' if is_given else ''}):"]
         lines += self._taken(f"{self.optimizer}.held", "bound" if is_given else "")
-        result = "norm" if clip is not None and clip.result else f"{self.optimizer}.steps"
+        result = self.norm if clip is not None and clip.result else f"{self.optimizer}.steps"
         lines.append(f"    return {result}")
         return [_STEP + line for line in lines]
 

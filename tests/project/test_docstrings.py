@@ -16,11 +16,6 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "isograd"
 #: What ports carry documents itself by the torch function whose name it has.
 LEFT_OUT = ("runtime",)
-TREES = {
-    path.relative_to(SOURCE): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(SOURCE.rglob("*.py"))
-    if path.relative_to(SOURCE).parts[0] not in LEFT_OUT
-}
 #: "(rows, 3)", "of any shape", "0-d", "scalar"
 SHAPE = re.compile(r"\([\w*+.… -]+,[^()]*\)|\bshapes?\b|\b[0-9]-d\b|\bscalars?\b", re.IGNORECASE)
 DTYPE = re.compile(r"\b(dtypes?|b?float\d*|u?int\d*|integers?|complex\d*|bool|booleans?)\b")
@@ -30,6 +25,9 @@ ENTRY = re.compile(rf"^({_NAMES}): (.*(?:\n(?!{_NAMES}: |\s*$).*)*)", re.MULTILI
 ARRAYS = frozenset({"NDArray", "ndarray", "TensorValue"})
 
 
+Trees = dict[Path, ast.Module]
+
+
 @dataclass(frozen=True)
 class Function:
     """A public function or a public method of a public class, with its class and its file."""
@@ -37,6 +35,23 @@ class Function:
     path: Path
     node: ast.FunctionDef
     owner: ast.ClassDef | None
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of the sources by their names, and those of them that are protocols."""
+
+    named: dict[str, ast.ClassDef]
+    protocols: list[ast.ClassDef]
+
+
+def parsed() -> Trees:
+    """The sources; read by the test, since each process of tests imports this file."""
+    return {
+        path.relative_to(SOURCE): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.relative_to(SOURCE).parts[0] not in LEFT_OUT
+    }
 
 
 def names_in(annotation: ast.AST | None) -> set[str]:
@@ -69,12 +84,12 @@ def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
         yield from node.body if isinstance(node, ast.If) else [node]
 
 
-def arrays_of() -> dict[Path, frozenset[str]]:
+def arrays_of(trees: Trees) -> dict[Path, frozenset[str]]:
     """Per file: the names that mean arrays in it, its own aliases and those that it imports."""
-    own = {path: aliases(tree, ARRAYS) for path, tree in TREES.items()}
-    modules = {f"isograd.{'.'.join(path.with_suffix('').parts)}": path for path in TREES}
+    own = {path: aliases(tree, ARRAYS) for path, tree in trees.items()}
+    modules = {f"isograd.{'.'.join(path.with_suffix('').parts)}": path for path in trees}
     result = {}
-    for path, tree in TREES.items():
+    for path, tree in trees.items():
         imported = {
             alias.asname or alias.name
             for node in top_level(tree)
@@ -87,9 +102,9 @@ def arrays_of() -> dict[Path, frozenset[str]]:
     return result
 
 
-def public_functions() -> Iterator[Function]:
+def public_functions(trees: Trees) -> Iterator[Function]:
     """Every one of the sources, without the tests of the conformance classes."""
-    for path, tree in TREES.items():
+    for path, tree in trees.items():
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         owners = [None, *(one for one in classes if not one.name.startswith("_"))]
         for owner in owners:
@@ -98,27 +113,31 @@ def public_functions() -> Iterator[Function]:
                     yield Function(path, node, owner)
 
 
-CLASSES = {
-    node.name: node
-    for tree in TREES.values()
-    for node in tree.body
-    if isinstance(node, ast.ClassDef)
-}
-PROTOCOLS = [
-    node for node in CLASSES.values() if any("Protocol" in names_in(b) for b in node.bases)
-]
+def classes_of(trees: Trees) -> Classes:
+    """Every class of the sources."""
+    named = {
+        node.name: node
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    protocols = [
+        node for node in named.values() if any("Protocol" in names_in(b) for b in node.bases)
+    ]
+    return Classes(named, protocols)
 
 
 def names_of_arguments(node: ast.FunctionDef) -> set[str]:
     return {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
 
 
-def documentation(function: Function) -> str:
+def documentation(function: Function, classes: Classes) -> str:
     """A method's docstring, with those of the methods of bases and protocols that it implements."""
     texts = [ast.get_docstring(function.node) or ""]
     if function.owner is not None:
-        bases = set().union(*(names_in(base) for base in function.owner.bases)) & set(CLASSES)
-        for owner in [*(CLASSES[name] for name in sorted(bases)), *PROTOCOLS]:
+        named = classes.named
+        bases = set().union(*(names_in(base) for base in function.owner.bases)) & set(named)
+        for owner in [*(named[name] for name in sorted(bases)), *classes.protocols]:
             texts += [
                 ast.get_docstring(node) or ""
                 for node in owner.body
@@ -133,7 +152,7 @@ def has_shape_and_dtype(text: str) -> bool:
     return SHAPE.search(text) is not None and DTYPE.search(text) is not None
 
 
-def missing(function: Function, arrays: frozenset[str]) -> list[str] | None:
+def missing(function: Function, arrays: frozenset[str], classes: Classes) -> list[str] | None:
     """What a docstring leaves out; None where the function has no array."""
     node = function.node
     every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
@@ -142,7 +161,7 @@ def missing(function: Function, arrays: frozenset[str]) -> list[str] | None:
     returned = bool(names_in(node.returns) & arrays)
     if not taken and not returned:
         return None
-    text = documentation(function)
+    text = documentation(function, classes)
     entries = {
         name.strip("* "): entry for names, entry in ENTRY.findall(text) for name in names.split(",")
     }
@@ -154,11 +173,12 @@ def missing(function: Function, arrays: frozenset[str]) -> list[str] | None:
 
 
 def test_functions_of_arrays_document_shapes_dtypes_and_errors() -> None:
-    arrays = arrays_of()
+    trees = parsed()
+    arrays, classes = arrays_of(trees), classes_of(trees)
     gaps = {
         f"{one.path}:{one.node.lineno} {one.node.name}": left
-        for one in public_functions()
-        if (left := missing(one, arrays[one.path])) is not None
+        for one in public_functions(trees)
+        if (left := missing(one, arrays[one.path], classes)) is not None
     }
     silent = {place: left for place, left in gaps.items() if left}
     assert len(gaps) > 300

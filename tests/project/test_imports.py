@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -19,15 +21,18 @@ FILES = {
 }
 
 
-def executed(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below one, without what stands under `if TYPE_CHECKING:`."""
-    for child in ast.iter_child_nodes(node):
-        is_for_types = (
-            isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"
-        )
-        if not is_for_types:
-            yield child
-            yield from executed(child)
+def executed(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a module, without what stands under `if TYPE_CHECKING:`."""
+    left: list[ast.AST] = [tree]
+    for node in left:
+        inner = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody", "handlers"))
+        for child in chain(*inner, *(case.body for case in getattr(node, "cases", ()))):
+            is_for_types = (
+                isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"
+            )
+            if not is_for_types:
+                left.append(child)
+                yield child
 
 
 def imported(module: str) -> set[str]:
@@ -44,7 +49,10 @@ def imported(module: str) -> set[str]:
     return found
 
 
-IMPORTS = {module: imported(module) for module in FILES}
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """What each module imports; parsed by a test, since each process of tests imports this file."""
+    return {module: imported(module) for module in FILES}
 
 
 def room(module: str) -> str:
@@ -63,7 +71,7 @@ def test_imports_are_those_of_the_table() -> None:
     table = allowed()
     wrong = sorted(
         f"{module} imports {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
         for other in others
         if room(module) != room(other) and room(other) not in table.get(room(module), set())
     )
@@ -72,7 +80,7 @@ def test_imports_are_those_of_the_table() -> None:
 
 def test_the_table_allows_nothing_that_is_not_used() -> None:
     used: dict[str, set[str]] = defaultdict(set)
-    for module, others in IMPORTS.items():
+    for module, others in imports().items():
         used[room(module)] |= {room(other) for other in others} - {room(module)}
     idle = {name: may - used[name] for name, may in allowed().items()}
     assert {name: may for name, may in idle.items() if may} == {}
@@ -88,7 +96,7 @@ def test_each_room_imports_only_rooms_above_it() -> None:
 def test_no_module_imports_itself_through_others() -> None:
     graph = {
         module: {other for other in others if not module.startswith(f"{other}.")}
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
     }
     order = tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
     assert set(order) == set(FILES)

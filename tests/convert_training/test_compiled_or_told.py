@@ -72,7 +72,38 @@ def test_loop_is_compiled(body: str, forward: str, tmp_path: Path) -> None:
     assert "ms.jit" in assert_follows(_program(body, forward), tmp_path).text
 
 
+_SCALED = """
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        KEPT
+
+    def forward(self, x):
+        rows = self.rows
+        for row in READ:
+            x = x * row
+        return x
+
+model = Scaled()
+opt = torch.optim.SGD(model.parameters(), lr=0.5)
+"""
+_ROWS = "nn.ParameterList([nn.Parameter(torch.ones(4))] * 2)"
+
 TOLD = [
+    pytest.param(
+        _SCALED.replace("KEPT", f"self.rows = {_ROWS}").replace("READ", "rows"),
+        "loss = model(x).sum()",
+        "rows = self.rows",
+        "Parameters in self.rows would be constants of a static graph",
+        id="a list of Parameters by another name",
+    ),
+    pytest.param(
+        _SCALED.replace("KEPT", f"self.rows = nn.ModuleList([{_ROWS}])").replace("READ", "rows[0]"),
+        "loss = model(x).sum()",
+        "self.rows = nn",
+        "nn.ParameterList is kept elsewhere than in an attribute",
+        id="a list of Parameters in a list of modules",
+    ),
     pytest.param(
         "",
         "y = model(x).requires_grad_(False) + model(x)\nloss = y.sum()",

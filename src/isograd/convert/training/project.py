@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
 from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
 from isograd.convert.analysis.own_lists import reversed_lists
+from isograd.convert.analysis.parameter_containers import PARAMETER_CONTAINERS
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
+from isograd.convert.training.kept_parameters import unseen_parameters
 from isograd.convert.training.late_changes import late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
@@ -159,6 +161,8 @@ def decide(
         _look_at_trees(found, trees, by_hand)
         _look_at_changes(found, trees, settings)
         _look_at_inputs(found, trees, edits, reading)
+        if not apis.isdisjoint(PARAMETER_CONTAINERS):
+            _look_at_parameters(found, trees, edits, reading)
         _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
         _look_at_draws(found, trees, dict(facts), entries)
     if found.findings:
@@ -197,6 +201,19 @@ def _look_at_inputs(
     by_name = {edit.file: edit for edit in edits}
     plans = [(by_name[name], plan) for name, several in found.plans.items() for plan in several]
     for name, node, reason in graphs_given(trees, plans, lambda n: by_name.get(n) or reading(n)):
+        found.say(name, node, reason)
+
+
+def _look_at_parameters(
+    found: _Found,
+    trees: list[tuple[str, ast.Module]],
+    edits: list[FileEdit],
+    reading: Callable[[str], FileEdit | None],
+) -> None:
+    """Parameters that a static graph would take for constants."""
+    by_name = {edit.file: edit for edit in edits}
+    read = [by_name.get(name) or reading(name) for name, _ in trees]
+    for name, node, reason in unseen_parameters([one for one in read if one is not None]):
         found.say(name, node, reason)
 
 

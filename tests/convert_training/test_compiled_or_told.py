@@ -49,6 +49,31 @@ def _reasons(text: str, folder: Path) -> list[tuple[int, str]]:
     return [(f.line, f.message.partition(": ")[2]) for f in found]
 
 
+_KEPT = """
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = made(1)
+        self.register_buffer("mean", torch.zeros(4))
+
+    @torch.no_grad()
+    def update(self, x):
+        WRITE
+
+    def forward(self, x):
+        y = self.fc(x) - READ
+        self.update(y)
+        return y
+
+model = Kept()
+opt = torch.optim.SGD(model.parameters(), lr=0.5)
+"""
+
+
+def _kept(write: str, read: str = "self.mean") -> str:
+    return _KEPT.replace("WRITE", write).replace("READ", read)
+
+
 COMPILED = [
     pytest.param(
         "mode = 'l2'",
@@ -63,6 +88,9 @@ COMPILED = [
         loss = out.sum() + extra
         """,
         id="a branch that raises binds nothing",
+    ),
+    pytest.param(
+        _kept("self.mean.copy_(x.mean(0))"), "loss = model(x).sum()", id="a buffer that is added"
     ),
 ]
 
@@ -90,6 +118,23 @@ opt = torch.optim.SGD(model.parameters(), lr=0.5)
 _ROWS = "nn.ParameterList([nn.Parameter(torch.ones(4))] * 2)"
 
 TOLD = [
+    *(
+        pytest.param(
+            _kept(write, read),
+            "loss = model(x).sum()",
+            write,
+            f"what is written to {place} is no part of a static graph",
+            id=f"a network keeps {write}",
+        )
+        for write, read, place in (
+            ("self.mean = x.mean(0)", "self.mean", "self.mean"),
+            ("self.mean[1:] = x.mean(0)[1:]", "self.mean", "self.mean[1:]"),
+            ("self.mean.mul_(0.9).add_(x.mean(0))", "self.mean", "self.mean"),
+            ("self.mean.copy_(x.mean(0))", "self.mean * 2", "self.mean"),
+            ("self.fc.weight.data = self.fc.weight * 0.9", "0", "self.fc.weight.data"),
+            ("self.fc.weight.data *= 0.9", "0", "self.fc.weight.data"),
+        )
+    ),
     pytest.param(
         _SCALED.replace("KEPT", f"self.rows = {_ROWS}").replace("READ", "rows"),
         "loss = model(x).sum()",

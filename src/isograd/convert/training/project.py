@@ -28,6 +28,7 @@ from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.rewrite import Rewritten, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
+from isograd.convert.training.written_state import written_state
 from isograd.knowledge.entry import Entry
 from isograd.static_graph.find import find_in_file
 from isograd.static_graph.rule import SILENT
@@ -159,6 +160,8 @@ def decide(
     _look_at_zeroing(found)
     if not found.findings:
         _look_at_trees(found, trees, by_hand)
+        for place in written_state(trees, {name for _, own in facts for _, name in own.buffers}):
+            found.say(*place)
         _look_at_changes(found, trees, settings)
         _look_at_inputs(found, trees, edits, reading)
         if not apis.isdisjoint(PARAMETER_CONTAINERS):
